@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The verbs by themselves, in an order of their own: what each does to rows, records and versions. */
+/* Tests of single verbs of change.h: their effect on rows, records and versions. */
 
 enum { ROWS = 20 };
 
@@ -31,7 +31,7 @@ static uintptr_t location_of(quern_entity entity)
     return record->location;
 }
 
-/* Numbered entities, each with its place in the list; both archetypes keep versions. */
+/* Entities whose value is their index in the list, in two archetypes with change versions. */
 static void open_world(void)
 {
     world = setup_world();
@@ -59,7 +59,7 @@ static void close_world(void)
 
 TestSuite(change, .init = open_world, .fini = close_world);
 
-/* Whether the first chunk was noted since the clock went on: its rows, or the column of the number. */
+/* Returns whether a version of the first chunk is current: of its rows, or of the number's column. */
 static bool rows_noted(const quern__archetype *archetype)
 {
     return quern__versions_of(&archetype->versions, 0)[0] == storage->clock;
@@ -88,7 +88,7 @@ static uintptr_t append(quern__archetype *archetype, uint32_t wanted)
 
 /* ------------------------------------------------------------------------------------------- verbs */
 
-Test(change, raw_rows_become_those_of_entities_that_arrive)
+Test(change, arrive_turns_raw_rows_into_rows_of_entities)
 {
     quern_entity handles[3];
     cr_assert_eq(quern__rows_reserve_new(storage, numbered, 3), QUERN_OK);
@@ -106,7 +106,7 @@ Test(change, raw_rows_become_those_of_entities_that_arrive)
     }
 }
 
-Test(change, new_entities_arrive_with_handles_of_their_own)
+Test(change, arrive_new_allocates_handles)
 {
     cr_assert_eq(quern__rows_reserve_new(storage, both, 2), QUERN_OK);
     const uintptr_t first = append(both, 2);
@@ -119,8 +119,8 @@ Test(change, new_entities_arrive_with_handles_of_their_own)
     }
 }
 
-/* Rows 4 to 8 go; 19 to 15 from the end come in their place. */
-Test(change, a_run_moves_and_the_last_rows_are_relocated)
+/* Rows 4 to 8 leave; the last rows, 19 to 15, fill the gap. */
+Test(change, a_row_range_moves_and_the_last_rows_fill_its_gap)
 {
     const quern__move_plan *plan;
     cr_assert_eq(quern__plan_between(storage, numbered, both, &plan), QUERN_OK);
@@ -141,7 +141,7 @@ Test(change, a_run_moves_and_the_last_rows_are_relocated)
     }
 }
 
-Test(change, the_last_rows_leave_and_their_chunk_has_not_changed)
+Test(change, removing_the_last_rows_notes_no_change)
 {
     uint32_t slots[3];
     const uintptr_t first = location_of(entities[ROWS - 3]);
@@ -157,7 +157,7 @@ Test(change, the_last_rows_leave_and_their_chunk_has_not_changed)
     cr_assert_eq(quern_entity_index(setup_entity(world)), slots[2], "the last one is taken first");
 }
 
-Test(change, what_is_written_is_noted_for_its_column_alone)
+Test(change, a_write_is_noted_for_its_column_only)
 {
     cr_assert(quern__writes_are_tracked(numbered));
     quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(other));
@@ -167,7 +167,7 @@ Test(change, what_is_written_is_noted_for_its_column_alone)
     cr_assert_not(rows_noted(numbered));
 }
 
-Test(change, one_row_does_all_that_belongs_to_it)
+Test(change, verbs_for_one_row_perform_complete_changes)
 {
     const uint64_t before = storage->structure_version;
     quern__row_leave(storage, entities[3]);
@@ -223,7 +223,7 @@ static bool is_marked(quern_entity entity)
     return row_bits != NULL && quern__bit_column_test(row_bits, 0, location_of(entity));
 }
 
-Test(change, bits_follow_their_rows_by_whatever_way)
+Test(change, bits_move_with_their_rows_in_every_verb)
 {
     const quern__move_plan *plan;
     mark_bit_columns(numbered);
@@ -254,7 +254,7 @@ Test(change, bits_follow_their_rows_by_whatever_way)
     assert_valid(world);
 }
 
-Test(change, bits_end_where_the_archetype_has_no_such_bit_column)
+Test(change, bits_are_dropped_if_the_target_lacks_their_bit_column)
 {
     mark_bit_columns(numbered);
     mark(entities[0]);
@@ -265,7 +265,7 @@ Test(change, bits_end_where_the_archetype_has_no_such_bit_column)
     assert_valid(world);
 }
 
-/* More rows than a chunk has, so that the bit columns grow with the slots. */
+/* Adds more rows than fit in a chunk, so that the bit columns grow with the slots. */
 Test(change, bit_columns_grow_with_the_chunks)
 {
     const quern__bit_column second = {QUERN__BIT_COLUMN_SET, 7};
@@ -290,7 +290,7 @@ Test(change, bit_columns_grow_with_the_chunks)
     free(many);
 }
 
-Test(change, bit_columns_that_lost_a_bit_are_noticed)
+Test(change, validation_finds_a_lost_bit)
 {
     mark_bit_columns(numbered);
     quern__bit_column_words(numbered->row_bits, 0, 0)[0] |= 4;

@@ -20,7 +20,7 @@ static void open_slabs(void)
     slabs = (quern__slabs){0};
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
+/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_slabs(void)
 {
     quern__slabs_release(&slabs, &allocator);
@@ -62,7 +62,7 @@ Test(chunk, chunks_are_aligned_to_their_size_and_do_not_overlap)
     close_slabs();
 }
 
-Test(chunk, neighbours_are_given_out_one_after_another)
+Test(chunk, single_chunks_are_allocated_in_ascending_order)
 {
     allocate_all();
     for (uint32_t i = 1; i < QUERN__SLAB_CHUNKS; i++)
@@ -82,7 +82,7 @@ Test(chunk, released_chunks_are_used_before_new_slabs)
     close_slabs();
 }
 
-Test(chunk, of_the_slabs_that_empty_one_is_kept)
+Test(chunk, one_empty_slab_is_retained)
 {
     allocate_all();
     for (uint32_t i = 0; i < COUNT; i++)
@@ -94,7 +94,7 @@ Test(chunk, of_the_slabs_that_empty_one_is_kept)
     close_slabs();
 }
 
-Test(chunk, a_world_that_breathes_around_the_edge_of_a_slab_asks_for_no_memory)
+Test(chunk, fluctuating_around_a_slab_boundary_allocates_nothing)
 {
     allocate_all();
     uint64_t calls = failing_allocator_call_count(memory);
@@ -108,7 +108,7 @@ Test(chunk, a_world_that_breathes_around_the_edge_of_a_slab_asks_for_no_memory)
     close_slabs();
 }
 
-Test(chunk, without_memory_nothing_is_held)
+Test(chunk, out_of_memory_leaves_no_chunk_allocated)
 {
     failing_allocator_fail_from(memory, 1);
     cr_assert_null(allocate_one());
@@ -120,7 +120,7 @@ Test(chunk, without_memory_nothing_is_held)
     close_slabs();
 }
 
-Test(chunk, any_order_of_release_keeps_the_counts)
+Test(chunk, counts_are_right_for_any_order_of_release)
 {
     random_source random = {.state = 3};
     allocate_all();
@@ -134,7 +134,7 @@ Test(chunk, any_order_of_release_keeps_the_counts)
     close_slabs();
 }
 
-Test(chunk, a_run_lies_in_one_piece)
+Test(chunk, chunks_of_one_allocation_are_adjacent)
 {
     uint32_t count = 16;
     const char *first = (const char *)quern__chunk_allocate_adjacent(&slabs, &allocator, &count);
@@ -144,7 +144,7 @@ Test(chunk, a_run_lies_in_one_piece)
     close_slabs();
 }
 
-Test(chunk, a_run_is_as_long_as_the_longest_gap)
+Test(chunk, an_allocation_is_limited_to_the_longest_gap)
 {
     allocate_all();
     static const uint32_t freed[] = {3, 10, 11, 12, 20, 21};

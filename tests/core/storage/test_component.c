@@ -66,7 +66,7 @@ Test(component, an_unknown_name_finds_null)
     cr_assert(quern_component_is_null(quern_component_find(world, "")));
 }
 
-Test(component, name_of_what_is_not_of_this_world_is_null)
+Test(component, name_of_a_foreign_component_is_null)
 {
     quern_component position = setup_component(world, "position", 12, 4);
     cr_assert_null(quern_component_name(world, (quern_component){0}));
@@ -74,7 +74,7 @@ Test(component, name_of_what_is_not_of_this_world_is_null)
     cr_assert_null(quern_component_name(world, component_of_other_world(position)));
 }
 
-Test(component, the_name_is_copied)
+Test(component, registration_copies_the_name)
 {
     char name[] = "position";
     quern_component position = setup_component(world, name, 12, 4);
@@ -82,7 +82,7 @@ Test(component, the_name_is_copied)
     cr_assert_str_eq(quern_component_name(world, position), "position");
 }
 
-Test(component, bad_names_are_refused)
+Test(component, invalid_names_fail)
 {
     char long_name[QUERN_MAX_NAME_BYTES + 2];
     memset(long_name, 'x', sizeof long_name);
@@ -95,7 +95,7 @@ Test(component, bad_names_are_refused)
     must_register(def_of(long_name, 4, 4));
 }
 
-Test(component, null_arguments_are_refused)
+Test(component, null_arguments_fail)
 {
     quern_component_def def = def_of("position", 12, 4);
     quern_component component;
@@ -107,7 +107,7 @@ Test(component, null_arguments_are_refused)
     cr_assert_null(quern_component_name(NULL, (quern_component){0}));
 }
 
-Test(component, an_alignment_of_zero_is_one)
+Test(component, alignment_defaults_to_one)
 {
     quern_component first = must_register((quern_component_def){.name = "odd", .size_bytes = 3});
     cr_assert(quern_component_equal(must_register(def_of("odd", 3, 1)), first));
@@ -115,7 +115,7 @@ Test(component, an_alignment_of_zero_is_one)
 
 /* ------------------------------------------------------------------------------------------ layout */
 
-Test(component, the_same_layout_again_gives_the_same_component)
+Test(component, registering_the_same_layout_again_returns_the_same_component)
 {
     quern_component_def def = def_of("position", 12, 4);
     def.fields[0] = (quern_field){"x", QUERN_FIELD_F32, 0, .count = 1};
@@ -125,7 +125,7 @@ Test(component, the_same_layout_again_gives_the_same_component)
     cr_assert_eq(stats_of_world(world).component_count, 1u);
 }
 
-Test(component, other_fields_under_the_same_name_are_another_layout)
+Test(component, other_fields_under_a_known_name_fail)
 {
     quern_field field = {"x", QUERN_FIELD_F32, 4, .count = 2};
     quern_field others[] = {{"y", QUERN_FIELD_F32, 4, .count = 2},
@@ -146,7 +146,7 @@ static void destroy_nothing(void *values, uint32_t count, void *user_data)
     (void)values, (void)count, (void)user_data;
 }
 
-Test(component, another_layout_under_the_same_name_is_refused)
+Test(component, another_layout_under_a_known_name_fails)
 {
     must_register(def_of("position", 12, 4));
     quern_component_def with_field = def_of("position", 12, 4);
@@ -161,8 +161,8 @@ Test(component, another_layout_under_the_same_name_is_refused)
     cr_assert_not_null(strstr(quern_error_message(), "position"));
 }
 
-/* No two flags share a bit, in memory or in files, nor a flag and a role of a type. */
-Test(component, flags_have_bits_of_their_own)
+/* No two flags share a bit in memory or in files, and no flag shares a bit with a role of a type. */
+Test(component, flags_have_distinct_bits)
 {
     uint32_t replay_bits = QUERN__REPLAY_IS_RELATION;
     uint32_t archive_bits =
@@ -180,7 +180,7 @@ Test(component, flags_have_bits_of_their_own)
     }
 }
 
-Test(component, flags_of_the_layout_are_named_where_they_differ)
+Test(component, messages_name_the_layout_flag_that_differs)
 {
     quern_component_def def = def_of("toggle", 0, 1);
     must(try_register(def));
@@ -198,7 +198,7 @@ Test(component, flags_of_the_layout_are_named_where_they_differ)
     must(try_register(def));
 }
 
-Test(component, alignments_are_powers_of_two_up_to_64)
+Test(component, alignments_must_be_powers_of_two_up_to_64)
 {
     char name[16];
     for (uint32_t alignment = 1; alignment <= 256; alignment++) {
@@ -212,14 +212,14 @@ Test(component, alignments_are_powers_of_two_up_to_64)
     }
 }
 
-Test(component, the_size_is_a_multiple_of_the_alignment)
+Test(component, the_size_must_be_a_multiple_of_the_alignment)
 {
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of("a", 6, 4)));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of("a", 32, 64)));
     must_register(def_of("a", 8, 4));
 }
 
-Test(component, the_largest_component_is_taken_and_one_above_refused)
+Test(component, components_above_the_largest_size_fail)
 {
     quern_component largest = must_register(def_of("largest", QUERN_MAX_COMPONENT_BYTES, 64));
     setup_entity_with(world, &largest, 1);
@@ -241,7 +241,7 @@ Test(component, plain_c_types_register_in_one_line)
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, QUERN_COMPONENT_REGISTER(world, NULL, vec3));
 }
 
-Test(component, one_thousand_and_twenty_four_types_are_the_limit)
+Test(component, the_1025th_type_fails)
 {
     char name[16];
     for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
@@ -264,7 +264,7 @@ static quern_result try_field(quern_field field)
     return try_register(def);
 }
 
-Test(component, fields_that_end_beyond_the_value_are_refused)
+Test(component, fields_beyond_the_value_fail)
 {
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    try_field((quern_field){"x", QUERN_FIELD_F32, 16, .count = 1}));
@@ -281,7 +281,7 @@ Test(component, fields_that_end_beyond_the_value_are_refused)
     cr_assert_eq(try_field((quern_field){"x", QUERN_FIELD_F32, 0, .count = 4}), QUERN_OK);
 }
 
-Test(component, fields_of_unknown_type_or_name_are_refused)
+Test(component, fields_with_an_invalid_type_or_name_fail)
 {
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    try_field((quern_field){NULL, QUERN_FIELD_F32, 0, .count = 1}));
@@ -294,7 +294,7 @@ Test(component, fields_of_unknown_type_or_name_are_refused)
 
 static const quern_named_value moods[] = {{"calm", 0}, {"Very angry", 7}, {NULL, 0}};
 
-Test(component, what_fields_mean_is_copied)
+Test(component, registration_copies_units_ranges_and_named_values)
 {
     char unit[] = "m/s", name[] = "speed", calm[] = "calm";
     quern_named_value values[] = {{calm, -1}, {"angry", 7}, {NULL, 0}};
@@ -324,7 +324,7 @@ Test(component, what_fields_mean_is_copied)
     cr_assert_not(type->flags);
 }
 
-Test(component, what_fields_cannot_mean_is_refused)
+Test(component, inconsistent_fields_fail)
 {
     char long_unit[QUERN_MAX_NAME_BYTES + 2];
     memset(long_unit, 'x', sizeof long_unit);
@@ -338,8 +338,7 @@ Test(component, what_fields_cannot_mean_is_refused)
         quern_field field;
         const char *said;
     } cases[] = {
-        {{"x", QUERN_FIELD_F32, .values = moods},
-         "'described': field 'x': it has named values, but is no"},
+        {{"x", QUERN_FIELD_F32, .values = moods}, "'described': field 'x': it has named values, but is no"},
         {{"x", QUERN_FIELD_BOOL, .values = moods}, "but is no integer"},
         {{"x", QUERN_FIELD_I8, .values = large}, "its value 'large' is 128, which its type cannot hold"},
         {{"x", QUERN_FIELD_U16, .values = small}, "its value 'small' is -1"},
@@ -363,7 +362,7 @@ Test(component, what_fields_cannot_mean_is_refused)
     }
 }
 
-Test(component, sixty_four_fields_need_no_end)
+Test(component, a_list_of_64_fields_needs_no_terminator)
 {
     char names[QUERN_MAX_FIELDS][8];
     quern_component_def def = def_of("many", 128, 1);
@@ -377,7 +376,7 @@ Test(component, sixty_four_fields_need_no_end)
         (uint32_t)QUERN_MAX_FIELDS);
 }
 
-Test(component, a_field_after_the_end_is_refused)
+Test(component, a_field_after_the_terminator_fails)
 {
     quern_component_def def = def_of("described", 16, 8);
     def.fields[1] = (quern_field){"x", QUERN_FIELD_F32, 0, .count = 1};
@@ -446,7 +445,6 @@ Test(component, a_resource_is_found_by_its_name_apart_from_components)
     cr_assert_eq(quern_resource_find(NULL, "wind").bits, 0u);
 }
 
-/* As the same component does. */
 Test(component, registering_a_resource_again_gives_the_same_and_keeps_its_value)
 {
     const uint32_t first = 5, second = 6;
@@ -466,7 +464,7 @@ Test(component, registering_a_resource_again_gives_the_same_and_keeps_its_value)
     assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_resource(def));
 }
 
-Test(component, bad_resources_are_refused)
+Test(component, invalid_resources_fail)
 {
     must_resource(resource_def_of("score", 4));
     quern_resource_def misaligned = resource_def_of("grid", 64);
@@ -493,7 +491,7 @@ Test(component, resources_of_all_alignments_are_aligned)
     }
 }
 
-Test(component, a_resource_of_another_world_is_refused)
+Test(component, a_foreign_resource_fails)
 {
     quern_resource score = must_resource(resource_def_of("score", 4));
     quern_resource foreign = {component_of_other_world((quern_component){score.bits}).bits};

@@ -19,8 +19,7 @@ static void open_memory(void)
 
 TestSuite(copy, .init = open_memory);
 
-/* Two chunks full of noise, columns of ROWS rows behind one another in both, and what the target
- * should become. */
+/* Two chunks with random bytes, with consecutive columns of ROWS rows each, and the expected target. */
 static _Alignas(QUERN__CHUNK_BYTES) char source[QUERN__CHUNK_BYTES];
 static _Alignas(QUERN__CHUNK_BYTES) char target[QUERN__CHUNK_BYTES];
 static char expected[QUERN__CHUNK_BYTES];
@@ -31,7 +30,7 @@ static void fill_with_noise(random_source *random, char *bytes)
         bytes[i] = (char)random_below(random, 256);
 }
 
-/* Columns of the sizes given by size_of, in the target in the opposite order. Returns how many fit. */
+/* Lays out columns with the sizes that size_of returns, in opposite order in the target. Returns how many fit. */
 static uint32_t lay_out(quern__copy *copies, uint32_t wanted, uint32_t (*size_of)(random_source *),
                         random_source *random)
 {
@@ -56,7 +55,7 @@ static void expect_copies(const quern__copy *copies, uint32_t count, uint32_t to
                source + copies[i].source_offset_bytes + from * copies[i].size_bytes, copies[i].size_bytes);
 }
 
-/* One row of as many columns as fit is copied, and not a byte besides. */
+/* Copies one row with as many columns as fit, and checks that no other byte changes. */
 static void check_columns(uint32_t wanted, uint32_t (*size_of)(random_source *), random_source *random)
 {
     quern__copy copies[MAX_COLUMNS];
@@ -72,7 +71,7 @@ static void check_columns(uint32_t wanted, uint32_t (*size_of)(random_source *),
     quern__copy_release(&allocator, plan);
 }
 
-/* A row leaves, and the last row of its chunk fills the gap: with what leaves and what stays behind. */
+/* Moves a row out and fills its gap with the chunk's last row, including columns that the target lacks. */
 static void check_leaving(uint32_t wanted, uint32_t (*size_of)(random_source *), random_source *random)
 {
     static char expected_source[QUERN__CHUNK_BYTES];
@@ -118,7 +117,7 @@ static uint32_t tiny_size(random_source *random)
     return 1 + random_below(random, 3);
 }
 
-Test(copy, values_of_all_sizes_arrive_and_nothing_else_changes)
+Test(copy, rows_with_values_of_all_sizes_are_copied_exactly)
 {
     random_source random = {1};
     for (uint32_t i = 0; i < 200; i++)
@@ -134,7 +133,7 @@ Test(copy, columns_of_the_usual_sizes_share_groups)
     failing_allocator_close(memory);
 }
 
-Test(copy, values_that_no_register_has_the_size_of_arrive)
+Test(copy, values_of_odd_sizes_are_copied_exactly)
 {
     random_source random = {3};
     for (uint32_t i = 0; i < 100; i++)
@@ -150,7 +149,7 @@ static uint32_t one_size(random_source *random)
     return next_size;
 }
 
-Test(copy, each_size_by_itself)
+Test(copy, values_of_each_single_size_are_copied_exactly)
 {
     random_source random = {4};
     for (next_size = 1; next_size <= MAX_SIZE; next_size++) {
@@ -168,7 +167,7 @@ Test(copy, a_row_without_columns_copies_nothing)
     failing_allocator_close(memory);
 }
 
-Test(copy, a_row_that_leaves_is_replaced_by_the_last)
+Test(copy, the_last_row_fills_the_gap_of_a_leaving_row)
 {
     random_source random = {6};
     for (uint32_t i = 0; i < 200; i++) {
@@ -179,7 +178,7 @@ Test(copy, a_row_that_leaves_is_replaced_by_the_last)
     failing_allocator_close(memory);
 }
 
-Test(copy, what_stays_behind_is_not_copied)
+Test(copy, columns_that_the_target_lacks_are_not_copied)
 {
     quern__copy copies[] = {{64, 640, 12}, {128, 0, 4}, {192, 768, 12}};
     quern__copy_word *plan = quern__copy_compile(&allocator, copies, QUERN__COUNT_OF(copies));
@@ -193,7 +192,7 @@ Test(copy, what_stays_behind_is_not_copied)
     failing_allocator_close(memory);
 }
 
-Test(copy, equal_sizes_stand_in_one_group)
+Test(copy, columns_of_equal_size_share_a_group)
 {
     quern__copy copies[] = {{64, 640, 12}, {128, 704, 4}, {192, 768, 12}, {256, 832, 64}};
     quern__copy_word *plan = quern__copy_compile(&allocator, copies, QUERN__COUNT_OF(copies));
@@ -210,7 +209,7 @@ Test(copy, equal_sizes_stand_in_one_group)
     failing_allocator_close(memory);
 }
 
-Test(copy, no_memory_is_reported)
+Test(copy, compiling_fails_without_memory)
 {
     quern__copy copies[] = {{64, 640, 12}};
     failing_allocator_fail_from(memory, 1);
@@ -219,7 +218,7 @@ Test(copy, no_memory_is_reported)
     failing_allocator_close(memory);
 }
 
-Test(copy, values_by_themselves_are_copied_whole)
+Test(copy, single_values_are_copied_exactly)
 {
     random_source random = {6};
     fill_with_noise(&random, source);

@@ -7,7 +7,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Elements of fields as bits, and numbers of one type in another. */
+/* Tests of loading and storing elements of fields, and of conversions between number types. */
 
 static uint64_t of_real(double real)
 {
@@ -23,7 +23,7 @@ static uint64_t of_float(float real)
     return bits;
 }
 
-Test(field, an_element_is_stored_as_it_was_loaded)
+Test(field, storing_restores_the_loaded_bytes)
 {
     const unsigned char bytes[9] = {0xFF, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88};
     for (int type = QUERN_FIELD_BOOL; type <= QUERN_FIELD_F64; type++) {
@@ -36,7 +36,7 @@ Test(field, an_element_is_stored_as_it_was_loaded)
     }
 }
 
-Test(field, signed_integers_keep_their_sign)
+Test(field, loading_sign_extends_signed_integers)
 {
     const int8_t small = -3;
     const int32_t large = INT32_MIN;
@@ -54,7 +54,7 @@ typedef struct conversion_case {
     uint64_t expected;
 } conversion_case;
 
-Test(field, numbers_are_converted_where_they_fit)
+Test(field, conversion_fails_only_for_numbers_out_of_range)
 {
     const conversion_case cases[] = {
         {QUERN_FIELD_I64, QUERN_FIELD_I8, (uint64_t)-128, true, (uint64_t)-128},
@@ -85,7 +85,7 @@ Test(field, numbers_are_converted_where_they_fit)
         {QUERN_FIELD_I64, QUERN_FIELD_F64, (uint64_t)-5, true, of_real(-5)},
         {QUERN_FIELD_I64, QUERN_FIELD_F32, (uint64_t)-5, true, of_float(-5)},
         {QUERN_FIELD_BOOL, QUERN_FIELD_F32, 0x40, true, of_float(1)},
-        /* nearest to a float above, but to a double that is half way, and even below */
+        /* direct rounding goes up; rounding by a double first would hit the middle and go down to even */
         {QUERN_FIELD_I64, QUERN_FIELD_F32, UINT64_C(0x1000001000000001), true, of_float(0x1.000002p60f)},
         {QUERN_FIELD_U64, QUERN_FIELD_F32, UINT64_C(0x8000008000000001), true, of_float(0x1.000002p63f)},
     };

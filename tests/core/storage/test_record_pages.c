@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: optimised */
-/* Pages of records that are given back and come back, against a model that keeps all slots for ever. */
+/* Tests of record pages that are released and allocated again, against a model that keeps all slots. */
 
 #include "core/storage/entity.h"
 #include "tests/support/failing_allocator.h"
@@ -25,7 +25,7 @@ static void open_entities(void)
     quern__entities_init(&entities, quern__first_handle_high(3, 1));
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
+/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_entities(void)
 {
     quern__entities_release(&entities, &allocator);
@@ -38,7 +38,8 @@ static quern_entity take(void)
 {
     cr_assert_eq(quern__entities_reserve(&entities, &allocator, 1), QUERN_OK);
     quern_entity entity = quern__entities_allocate(&entities);
-    quern__entities_record(&entities, quern_entity_index(entity))->location = 1; /* no chunk, but taken */
+    quern__entities_record(&entities, quern_entity_index(entity))->location =
+        1; /* no chunk, but not a free slot */
     return entity;
 }
 
@@ -71,7 +72,7 @@ static uint32_t life_of(quern_entity entity)
     return quern__generation_use_count(entities.first_handle_high, quern_entity_generation(entity));
 }
 
-Test(record_pages, without_a_living_entity_are_given_back)
+Test(record_pages, without_alive_entities_are_released)
 {
     take_many(taken, 3 * PAGE);
     const uint64_t bytes = failing_allocator_outstanding_bytes(memory);
@@ -85,7 +86,7 @@ Test(record_pages, without_a_living_entity_are_given_back)
     close_entities();
 }
 
-Test(record_pages, with_one_living_entity_stay)
+Test(record_pages, with_one_alive_entity_are_kept)
 {
     take_many(taken, 2 * PAGE);
     give_many(&taken[1], PAGE - 1);
@@ -95,7 +96,7 @@ Test(record_pages, with_one_living_entity_stay)
     close_entities();
 }
 
-Test(record_pages, that_are_absent_have_no_living_entity)
+Test(record_pages, that_are_absent_have_no_alive_handle)
 {
     take_many(taken, PAGE + 10);
     give_many(taken, PAGE);
@@ -112,8 +113,8 @@ Test(record_pages, that_are_absent_have_no_living_entity)
     close_entities();
 }
 
-/* One slot has lived five times, the others once. */
-Test(record_pages, come_back_with_lives_that_no_slot_of_theirs_has_had)
+/* One slot was used five times, the others once. */
+Test(record_pages, are_allocated_again_with_an_unused_generation)
 {
     take_many(taken, PAGE);
     quern_entity often = taken[77];
@@ -136,8 +137,8 @@ Test(record_pages, come_back_with_lives_that_no_slot_of_theirs_has_had)
     close_entities();
 }
 
-/* The generation 1 after the highest one is a later life, not an earlier one. */
-Test(record_pages, know_the_latest_life_where_generations_go_round)
+/* Generation 1 after the highest generation is a later use, not an earlier one. */
+Test(record_pages, find_the_latest_generation_after_a_wrap)
 {
     take_many(taken, 3);
     quern__entities_record(&entities, 1)->handle_high |= QUERN__MAX_GENERATION;
@@ -150,7 +151,7 @@ Test(record_pages, know_the_latest_life_where_generations_go_round)
     close_entities();
 }
 
-Test(record_pages, with_a_slot_that_is_retired_or_in_its_last_life_stay)
+Test(record_pages, with_a_slot_retired_or_in_its_last_generation_are_kept)
 {
     take_many(taken, 2);
     const uint32_t last = entities.first_handle_high - 1;
@@ -170,7 +171,7 @@ Test(record_pages, with_a_slot_that_is_retired_or_in_its_last_life_stay)
     close_entities();
 }
 
-Test(record_pages, that_are_not_full_go_on_where_they_were)
+Test(record_pages, that_are_partly_used_continue_after_being_absent)
 {
     take_many(taken, PAGE + 100);
     give_many(taken, PAGE + 100);
@@ -185,7 +186,7 @@ Test(record_pages, that_are_not_full_go_on_where_they_were)
     close_entities();
 }
 
-Test(record_pages, without_memory_stay_absent_and_nothing_is_lost)
+Test(record_pages, remain_absent_without_memory)
 {
     take_many(taken, 3 * PAGE);
     give_many(taken, 3 * PAGE);
@@ -207,8 +208,8 @@ Test(record_pages, without_memory_stay_absent_and_nothing_is_lost)
 
 /* --------------------------------------------------------------------------------------------- peeking */
 
-/* Of free slots, of an absent page, and of slots that were never used. */
-Test(record_pages, show_the_handles_that_come_next_and_keep_them)
+/* Peeks handles of free slots, of an absent page, and of unused slots. */
+Test(record_pages, peek_returns_the_next_handles)
 {
     enum { COUNT = PAGE + 5 + 3 };
     static quern_entity peeked[COUNT];
@@ -230,14 +231,14 @@ Test(record_pages, show_the_handles_that_come_next_and_keep_them)
 
 /* ----------------------------------------------------------------------------------- random programs */
 
-/* All slots, with the order in which free ones are used: the last of the list first. */
+/* All slots, and the free ones in order of use: the last of the list first. */
 typedef struct model {
-    uint32_t lives[MAX_SLOTS]; /* of the living entity, or of the next one */
+    uint32_t lives[MAX_SLOTS]; /* use count of the alive entity, or of the next one */
     bool is_alive[MAX_SLOTS];
     uint32_t free[MAX_SLOTS];
     uint32_t alive[MAX_SLOTS];
     uint32_t slot_count, free_count, alive_count;
-    quern_entity last[MAX_SLOTS]; /* the handle that the slot has had last */
+    quern_entity last[MAX_SLOTS]; /* last handle of the slot */
 } model;
 
 static model expected;
@@ -273,7 +274,7 @@ static bool model_is_dead(uint32_t page)
     return true;
 }
 
-/* The slots of dead pages go to the bottom of the list, the lowest above the others, with one life. */
+/* Moves the slots of unused pages to the bottom of the list, the lowest uppermost, with one use count. */
 static void model_drop(void)
 {
     static uint32_t order[MAX_SLOTS];
@@ -309,7 +310,7 @@ static void random_step(random_source *random)
         for (uint32_t i = random_below(random, 2 * PAGE); i > 0 && expected.alive_count > 0; i--)
             model_give(random_below(random, expected.alive_count));
         break;
-    case 2: /* a whole page, as a level that is left */
+    case 2: /* destroys a whole page, as when a game level ends */
         for (uint32_t i = expected.alive_count, page = random_below(random, 4); i-- > 0;)
             if (expected.alive[i] / PAGE == page) model_give(i);
         break;
@@ -320,11 +321,11 @@ static void random_step(random_source *random)
         failing_allocator_heal(memory);
         break;
     }
-    /* often twice in a row, and with pages that an earlier reservation has brought back */
+    /* often twice in succession, and with pages that an earlier reservation allocated again */
     if (random_chance(random, 60)) model_drop();
 }
 
-Test(record_pages, that_come_and_go_give_the_handles_that_the_model_gives)
+Test(record_pages, released_and_allocated_again_match_the_model)
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         random_source random = {.state = seed};

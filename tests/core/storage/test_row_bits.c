@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bit columns by themselves, against bits kept the naive way. */
+/* Tests of bit columns against a naive model. */
 
 #include "core/storage/row_mask.h"
 #include "tests/support/failing_allocator.h"
@@ -12,7 +12,7 @@
 
 enum { SLOTS = 3, KINDS = 3, IDS = 3, ROWS = 150, MAX_ROWS = 200 };
 
-/* What stands for an archetype: chunks that know their number, and bits kept the naive way. */
+/* A substitute for an archetype: chunks with their index, and a naive model of the bits. */
 typedef struct side {
     quern__row_bits *row_bits;
     uint32_t row_capacity, slot_count;
@@ -40,7 +40,7 @@ static void open_bit_columns(void)
     }
 }
 
-/* The end of each test: an assertion in .fini would not fail it. */
+/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_bit_columns(void)
 {
     for (uint32_t s = 0; s < 2; s++) {
@@ -79,7 +79,7 @@ static uintptr_t place(const side *where, uint32_t slot, uint32_t row)
 
 /* ------------------------------------------------------------------------------------- the model */
 
-/* Whether the bit columns have the naive bits, and counts that are theirs; and the list its order. */
+/* Checks that bits and counts match the model, and that the list is ordered. */
 static void compare(const side *where)
 {
     uint32_t bit_column_count = 0;
@@ -127,7 +127,7 @@ static void clear_rows(side *where, uint32_t slot, uint32_t row, uint32_t count)
             set_bits(where, kind, id, slot, row, count, false);
 }
 
-/* Rows that are to be moved to must be raw. */
+/* Moves rows in both archetypes and the model. Clears the target rows first, because they must be raw. */
 static void move_rows(side *target, uint32_t to_slot, uint32_t to_row, side *source, uint32_t from_slot,
                       uint32_t from_row, uint32_t count)
 {
@@ -162,7 +162,7 @@ static void change_run(side *where, random_source *random, uint32_t slot, uint32
     }
 }
 
-Test(row_bits, hold_what_bits_kept_naively_hold)
+Test(row_bits, match_a_naive_model)
 {
     random_source random = {.state = 17};
     for (uint32_t step = 0; step < 4000; step++) {
@@ -193,7 +193,7 @@ Test(row_bits, hold_what_bits_kept_naively_hold)
 
 /* ------------------------------------------------------------------------------------- which bit columns */
 
-Test(row_bits, of_components_stay_where_they_are_when_those_of_reactions_come)
+Test(row_bits, of_components_keep_their_index_when_others_are_added)
 {
     add(&sides[0], QUERN__BIT_COLUMN_CAN_DISABLE, 2);
     quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 60), 10);
@@ -206,7 +206,7 @@ Test(row_bits, of_components_stay_where_they_are_when_those_of_reactions_come)
     close_bit_columns();
 }
 
-Test(row_bits, leave_nothing_behind_where_the_target_has_none)
+Test(row_bits, are_cleared_if_the_target_has_none)
 {
     add(&sides[0], QUERN__BIT_COLUMN_CAN_DISABLE, 0);
     quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 0), 3);
@@ -215,7 +215,7 @@ Test(row_bits, leave_nothing_behind_where_the_target_has_none)
     close_bit_columns();
 }
 
-Test(row_bits, for_which_there_is_no_memory_change_nothing)
+Test(row_bits, are_unchanged_without_memory)
 {
     failing_allocator_fail_from(memory, 1);
     cr_assert_not(quern__row_bits_add_column(&sides[0].row_bits, &allocator, bit_column_of(0, 0), ROWS, 1));
@@ -235,7 +235,7 @@ Test(row_bits, for_which_there_is_no_memory_change_nothing)
 
 /* --------------------------------------------------------------------------------------- row masks */
 
-/* Each row is in just the runs that the bits tell, and each run is as long as it can be. */
+/* Checks that the ranges contain exactly the rows with set bits, and that each range is maximal. */
 static void compare_runs(const quern__row_mask *mask, const bool *bits, uint32_t row_count)
 {
     uint32_t row = 0, expected = 0, total = 0;
@@ -254,7 +254,7 @@ static void compare_runs(const quern__row_mask *mask, const bool *bits, uint32_t
     cr_assert_eq(quern__row_mask_count(mask), total);
 }
 
-Test(row_bits, give_masks_whose_runs_go_from_word_to_word)
+Test(row_bits, as_masks_yield_ranges_across_words)
 {
     static const uint32_t row_counts[] = {1, 63, 64, 65, 128, 150, QUERN__BIT_COLUMN_MAX_ROWS};
     random_source random = {.state = 5};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Versions of rows by themselves, against some kept the naive way. */
+/* Tests of row versions against a naive model. */
 
 #include "core/storage/row_versions.h"
 #include "tests/support/failing_allocator.h"
@@ -12,7 +12,7 @@
 
 enum { SLOTS = 4, COMPONENTS = 3, ROWS = 100, MAX_ROWS = 150, VERSIONS = 6 };
 
-/* What stands for an archetype: chunks that know their number, and versions kept the naive way. */
+/* A substitute for an archetype: chunks with their index, and a naive model of the versions. */
 typedef struct side {
     quern__row_versions *versions;
     uint32_t row_capacity, slot_count;
@@ -26,7 +26,7 @@ static quern_allocator allocator;
 static side sides[2];
 static uint64_t now;
 
-/* One has lanes for components 0 and 1, the other for 1 and 2, at other places among the versions. */
+/* One archetype has lanes for components 0 and 1, the other for 1 and 2, with other version indices. */
 static const quern__row_lane lanes[2][2] = {{{0, 1}, {1, 4}}, {{1, 2}, {2, 5}}};
 
 static quern__row_versions *create(uint32_t s, uint32_t slot_capacity)
@@ -56,7 +56,7 @@ static void open_sides(void)
     }
 }
 
-/* The end of each test: an assertion in .fini would not fail it. */
+/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_sides(void)
 {
     for (uint32_t s = 0; s < 2; s++) {
@@ -91,7 +91,7 @@ static void note_naive(side *where, uint32_t k, uint32_t slot, uint32_t row, uin
         where->naive[k][slot][i] = now;
 }
 
-/* A slot more, whose rows all arrive. */
+/* Adds a slot and reports the arrival of all its rows. */
 static void grow(side *where)
 {
     if (where->slot_count == SLOTS) return;
@@ -140,7 +140,7 @@ static void note(side *where, random_source *random)
     if (where->version_indices[k] != 0) note_naive(where, k, slot, row, count);
 }
 
-Test(row_versions, they_follow_their_rows)
+Test(row_versions, versions_move_with_their_rows)
 {
     random_source random = {7};
     for (uint32_t step = 0; step < 2000; step++) {
@@ -168,7 +168,7 @@ Test(row_versions, they_follow_their_rows)
     close_sides();
 }
 
-Test(row_versions, nothing_changes_without_memory)
+Test(row_versions, versions_are_unchanged_without_memory)
 {
     failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
     cr_assert_not(quern__row_versions_reserve(sides[0].versions, &allocator, 2));
@@ -189,7 +189,7 @@ Test(row_versions, nothing_changes_without_memory)
     close_sides();
 }
 
-Test(row_versions, all_of_the_room_can_be_given_back)
+Test(row_versions, trimming_frees_all_slots)
 {
     const uint64_t before = failing_allocator_outstanding_bytes(memory);
     quern__row_versions_trim(sides[0].versions, &allocator, 0);

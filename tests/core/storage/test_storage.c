@@ -42,7 +42,7 @@ static quern_component u64_component(const char *name)
 
 /* -------------------------------------------------------------------------------------- operations */
 
-Test(storage, add_gives_the_entity_the_value)
+Test(storage, add_sets_the_value)
 {
     quern_component health = u64_component("health");
     quern_entity entity = setup_entity(world);
@@ -52,7 +52,7 @@ Test(storage, add_gives_the_entity_the_value)
     cr_assert_eq(u64_of(entity, health), 42u);
 }
 
-Test(storage, add_without_a_value_gives_zero_bytes_in_used_memory_too)
+Test(storage, add_without_a_value_zeroes_reused_memory)
 {
     quern_component health = u64_component("health");
     quern_entity first = setup_entity(world);
@@ -65,7 +65,7 @@ Test(storage, add_without_a_value_gives_zero_bytes_in_used_memory_too)
     cr_assert_eq(u64_of(third, health), 0u);
 }
 
-Test(storage, add_of_what_is_there_is_refused)
+Test(storage, add_of_a_present_component_fails)
 {
     quern_component health = u64_component("health"), frozen = setup_tag(world, "frozen");
     quern_entity entity = setup_entity(world);
@@ -78,7 +78,7 @@ Test(storage, add_of_what_is_there_is_refused)
     cr_assert_eq(u64_of(entity, health), 42u);
 }
 
-Test(storage, remove_takes_the_value_away)
+Test(storage, remove_removes_the_value)
 {
     quern_component health = u64_component("health"), frozen = setup_tag(world, "frozen");
     quern_entity entity = setup_entity(world);
@@ -90,9 +90,8 @@ Test(storage, remove_takes_the_value_away)
     assert_valid(world);
 }
 
-/* The archetype remembers the way that was taken last; what is checked on the way the first time is
- * checked always. */
-Test(storage, calls_are_checked_on_a_way_taken_before_too)
+/* The archetype caches the last edges. Calls along a cached edge make the same checks as the first call. */
+Test(storage, calls_along_cached_edges_are_checked)
 {
     quern_component health = u64_component("health");
     quern_entity gone = setup_entity(world), entity = setup_entity(world);
@@ -127,7 +126,7 @@ Test(storage, set_replaces_a_value_and_adds_a_missing_one)
     cr_assert_eq(u64_of(entity, health), 2u);
 }
 
-Test(storage, set_takes_a_value_that_lies_in_the_world)
+Test(storage, set_accepts_a_value_inside_the_world)
 {
     quern_component health = u64_component("health"), armour = u64_component("armour");
     quern_entity entity = setup_entity(world), other = setup_entity(world);
@@ -152,7 +151,7 @@ Test(storage, get_of_an_absent_component_is_null_without_a_message)
     cr_assert_not(refusal_has_message(&before), "an answer is no error");
 }
 
-Test(storage, tags_are_had_but_have_no_value)
+Test(storage, entities_have_tags_without_values)
 {
     quern_component frozen = setup_tag(world, "frozen");
     quern_entity entity = setup_entity(world);
@@ -164,7 +163,7 @@ Test(storage, tags_are_had_but_have_no_value)
     cr_assert_not(quern_entity_has(world, entity, frozen));
 }
 
-Test(storage, what_is_written_through_get_stays)
+Test(storage, writes_through_get_persist)
 {
     quern_component health = u64_component("health"), frozen = setup_tag(world, "frozen");
     quern_entity entity = setup_entity_with(world, &health, 1);
@@ -175,7 +174,7 @@ Test(storage, what_is_written_through_get_stays)
 
 /* ------------------------------------------------------------------------------------- create_with */
 
-Test(storage, create_with_takes_the_values_in_the_order_given)
+Test(storage, create_with_assigns_values_in_the_given_order)
 {
     quern_component health = u64_component("health"), armour = u64_component("armour");
     quern_component frozen = setup_tag(world, "frozen");
@@ -193,7 +192,7 @@ Test(storage, create_with_takes_the_values_in_the_order_given)
     cr_assert_eq(u64_of(entity, health), 2u);
 }
 
-Test(storage, create_with_nothing_is_create)
+Test(storage, create_with_no_components_creates_an_empty_entity)
 {
     quern_entity entity;
     must(quern_entity_create_with(world, NULL, NULL, 0, &entity));
@@ -202,7 +201,7 @@ Test(storage, create_with_nothing_is_create)
     cr_assert_eq(stats_of_world(world).entity_count, 2u);
 }
 
-Test(storage, create_with_a_component_twice_is_refused)
+Test(storage, create_with_a_component_twice_fails)
 {
     quern_component health = u64_component("health"), frozen = setup_tag(world, "frozen");
     quern_component first[] = {health, frozen, health}, second[] = {frozen, frozen};
@@ -253,7 +252,7 @@ Test(storage, values_survive_moves_between_archetypes)
     assert_valid(world);
 }
 
-Test(storage, destroying_some_leaves_the_others_their_values)
+Test(storage, destroying_some_entities_preserves_the_values_of_others)
 {
     quern_component number = u64_component("number");
     create_numbered(number);
@@ -320,7 +319,7 @@ Test(storage, chunks_are_filled_to_the_last_byte_but_a_row_and_some_alignment)
 
 /* --------------------------------------------------------------------------------- sizes, alignment */
 
-/* The largest alignment that a size allows. */
+/* Returns the largest alignment that a size allows. */
 static uint32_t alignment_of_size(uint32_t size_bytes)
 {
     uint32_t lowest_bit = size_bytes & (0u - size_bytes);
@@ -343,7 +342,7 @@ static void assert_filled(quern_world *sized, quern_entity entity, quern_compone
     cr_assert_eq(memcmp(value, expected, size_bytes), 0, "%u bytes", size_bytes);
 }
 
-/* Three entities of one component of this size, the first destroyed, so that rows move too. */
+/* Creates three entities with one component of this size and destroys the first, so that a row moves. */
 static void check_size(quern_world *sized, uint32_t size_bytes)
 {
     static unsigned char value[QUERN_MAX_COMPONENT_BYTES];
@@ -375,7 +374,7 @@ Test(storage, components_of_all_sizes_keep_their_bytes)
     }
 }
 
-/* Columns of these alignments, in front of them one whose size shifts where they begin. */
+/* Columns of these alignments, after a column with a size that shifts their offsets. */
 static void check_alignments(uint32_t shift_bytes)
 {
     static const uint32_t alignments[] = {64, 32, 16, 8, 64};
@@ -418,7 +417,7 @@ static void register_many(uint32_t size_bytes)
     }
 }
 
-/* 250 components one by one, all seen, and the 251st refused by every call that could add it. */
+/* Adds 250 components one by one and checks that every call that could add the 251st fails. */
 static void check_component_limit(uint32_t size_bytes)
 {
     register_many(size_bytes);
@@ -441,17 +440,17 @@ static void check_component_limit(uint32_t size_bytes)
     assert_valid(world);
 }
 
-Test(storage, the_251st_value_on_an_entity_is_refused)
+Test(storage, the_251st_value_of_an_entity_fails)
 {
     check_component_limit(1);
 }
 
-Test(storage, the_251st_tag_on_an_entity_is_refused)
+Test(storage, the_251st_tag_of_an_entity_fails)
 {
     check_component_limit(0);
 }
 
-Test(storage, a_count_far_beyond_the_limit_is_refused)
+Test(storage, a_count_far_beyond_the_limit_fails)
 {
     static quern_component components[70000];
     quern_component tag = setup_tag(world, "tag");
@@ -463,7 +462,7 @@ Test(storage, a_count_far_beyond_the_limit_is_refused)
     refusal_end_value(&before, result != QUERN_OK, __LINE__, "create_with");
 }
 
-Test(storage, a_row_that_does_not_fit_a_chunk_is_refused)
+Test(storage, a_row_larger_than_a_chunk_fails)
 {
     quern_component first = setup_component(world, "first", 9000, 8);
     quern_component second = setup_component(world, "second", 9000, 8);
@@ -491,7 +490,7 @@ static void open_tracked(void)
     plain_type = u64_component("plain");
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
+/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_tracked(void)
 {
     close_world();
@@ -529,7 +528,7 @@ Test(hooks, an_added_value_is_copied_and_a_removed_one_destroyed)
     close_tracked();
 }
 
-Test(hooks, a_value_not_given_is_constructed)
+Test(hooks, an_omitted_value_is_constructed)
 {
     quern_entity entity = setup_entity(world);
     must(quern_entity_add(world, entity, tracked_type, NULL));
@@ -551,7 +550,7 @@ Test(hooks, set_destroys_the_value_that_was_there)
     close_tracked();
 }
 
-Test(hooks, set_to_the_value_that_is_there_keeps_it)
+Test(hooks, set_to_its_own_value_keeps_it)
 {
     quern_entity entity = add_tracked(5);
     must(quern_entity_set(world, entity, tracked_type, quern_entity_get(world, entity, tracked_type)));
@@ -586,7 +585,7 @@ Test(hooks, values_are_moved_when_their_row_fills_a_gap)
     close_tracked();
 }
 
-Test(hooks, refused_calls_call_no_hooks)
+Test(hooks, failed_calls_call_no_hooks)
 {
     quern_entity entity = add_tracked(5), created;
     tracked value;
@@ -691,7 +690,7 @@ static void assert_owned(quern_entity entity, uint64_t payload)
     cr_assert_eq(value->payload, payload);
 }
 
-Test(handed_over, the_world_takes_over_what_a_value_owns)
+Test(handed_over, the_world_becomes_owner_of_resources)
 {
     quern_entity entity = setup_entity(world);
     set_owned(entity, 1);
@@ -706,7 +705,7 @@ Test(handed_over, the_world_takes_over_what_a_value_owns)
     close_owned();
 }
 
-Test(handed_over, a_refused_value_stays_with_the_caller)
+Test(handed_over, after_a_failure_the_caller_remains_owner)
 {
     quern_entity entity = setup_entity(world);
     set_owned(entity, 1);

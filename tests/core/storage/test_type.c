@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What the macros of <quern/type.h> and <quern/component.h> make of C types. */
+/* Tests of the macros of <quern/type.h> and <quern/component.h>. */
 
 typedef enum Mood { MOOD_CALM, MOOD_ANGRY } Mood;
 
@@ -46,7 +46,7 @@ static void assert_field(const quern_field *field, const char *name, quern_field
 
 #define FIELD(name, type, count) assert_field(field++, #name, type, offsetof(Everything, name), count)
 
-Test(type, fields_of_every_type)
+Test(type, macros_describe_fields_of_every_type)
 {
     static const quern_field fields[] =
         QUERN_FIELDS(Everything, yes, flags, letter, text, i8, u8, i16, u16, i32, u32, i64, u64, wide,
@@ -83,7 +83,7 @@ typedef struct Many {
     uint8_t SIXTEEN(a), SIXTEEN(b), SIXTEEN(c), SIXTEEN(d);
 } Many;
 
-Test(type, sixty_four_fields)
+Test(type, macros_describe_64_fields)
 {
     static const quern_field fields[] = QUERN_FIELDS(Many, SIXTEEN(a), SIXTEEN(b), SIXTEEN(c), SIXTEEN(d));
     cr_assert_eq(QUERN__COUNT_OF(fields), (size_t)QUERN_MAX_FIELDS);
@@ -104,7 +104,7 @@ typedef struct Bag {
 
 static const quern_named_value mood_values[] = {{"calm", MOOD_CALM}, {"angry", MOOD_ANGRY}, {NULL, 0}};
 
-Test(type, fields_with_more_than_a_name)
+Test(type, macros_describe_units_ranges_and_values)
 {
     static const quern_field fields[] = {
         QUERN_TEXT(Bag, title), QUERN_FIELD(Bag, slots[1].count),
@@ -154,7 +154,7 @@ Test(type, resources_are_registered_in_one_line)
     quern_world_destroy(world);
 }
 
-Test(type, names_are_compared_without_what_may_be_left_out)
+Test(type, names_are_compared_without_keywords_and_namespaces)
 {
     static const struct {
         const char *registered, *asked;

@@ -82,18 +82,18 @@ static bool is_same(const owned_name *from, const owned_name *to)
 }
 
 /* Fills the set with the names that entities have in `to` but not in `from`. */
-static bool list_taken(const quern_delta *delta, const quern__delta_names *names)
+static bool list_used_names(const quern_delta *delta, const quern__delta_names *names)
 {
     quern__history *history = delta->history;
-    quern__map *taken = &history->delta_scratch.taken_names;
+    quern__map *used = &history->delta_scratch.used_names;
     uint32_t cursor = 0;
-    quern__map_clear(taken);
-    if (!quern__map_reserve(taken, &history->store.allocator, names->to.count)) return false;
+    quern__map_clear(used);
+    if (!quern__map_reserve(used, &history->store.allocator, names->to.count)) return false;
     for (uint32_t i = 0; i < names->to.count; i++) {
         const owned_name to = name_at(history, &delta->to, &names->to.items[i]);
         const owned_name from = name_of(history, &delta->from, &names->from, &cursor, to.entity);
-        if (!is_same(&from, &to) && quern__map_find(taken, key_of(&to)) == NULL)
-            quern__map_put(taken, key_of(&to), 1);
+        if (!is_same(&from, &to) && quern__map_find(used, key_of(&to)) == NULL)
+            quern__map_put(used, key_of(&to), 1);
     }
     return true;
 }
@@ -104,7 +104,7 @@ static bool is_cleared(const quern_delta *delta, const owned_name *from, const o
 {
     if (to->text == NULL || !quern_entity_equal(from->parent, to->parent)) return true;
     return !is_same(from, to) &&
-           quern__map_find(&delta->history->delta_scratch.taken_names, key_of(from)) != NULL;
+           quern__map_find(&delta->history->delta_scratch.used_names, key_of(from)) != NULL;
 }
 
 /* ------------------------------------------------------------------------------------------- batches */
@@ -126,7 +126,7 @@ bool quern__delta_names_list(quern_delta *delta, quern__delta_names *out_names)
     *out_names = (quern__delta_names){.next_handle = NULL};
     if (delta->from.names == delta->to.names) return true;
     if (!list_snapshot(history, &delta->from, &out_names->from) ||
-        !list_snapshot(history, &delta->to, &out_names->to) || !list_taken(delta, out_names))
+        !list_snapshot(history, &delta->to, &out_names->to) || !list_used_names(delta, out_names))
         return false;
     delta->handles_page = quern__page_allocate(
         &history->store, ((size_t)out_names->from.count + out_names->to.count) * sizeof(quern_entity));

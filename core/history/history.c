@@ -97,9 +97,9 @@ void quern__snapshot_acquire(const quern__history *history, const quern__snapsho
         quern__page_acquire(&history->store, pages[i]);
 }
 
-static bool has_single_holder(const quern__history *history, quern__page page)
+static bool has_single_reference(const quern__history *history, quern__page page)
 {
-    return page != 0 && history->store.holders.items[page] == 1;
+    return page != 0 && history->store.reference_counts.items[page] == 1;
 }
 
 bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages)
@@ -113,18 +113,20 @@ bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern_
 
 void quern__value_pages_release(quern__history *history, const quern__value_pages *pages)
 {
-    if (!has_single_holder(history, pages->list)) return;
+    if (!has_single_reference(history, pages->list)) return;
     for (uint32_t i = 0; i < pages->count; i++)
         quern__page_release(&history->store, quern__pages_in(history, pages->list)[i]);
 }
 
 void quern__snapshot_release(quern__history *history, const quern__snapshot *snapshot)
 {
-    if (has_single_holder(history, snapshot->archetypes))
+    if (has_single_reference(history, snapshot->archetypes))
         quern__release_saved_archetypes(history, snapshot);
-    if (has_single_holder(history, snapshot->relations)) quern__release_saved_links(history, snapshot);
-    if (has_single_holder(history, snapshot->resources)) quern__release_saved_resources(history, snapshot);
-    if (has_single_holder(history, snapshot->slots.groups)) quern__release_saved_slots(history, snapshot);
+    if (has_single_reference(history, snapshot->relations)) quern__release_saved_links(history, snapshot);
+    if (has_single_reference(history, snapshot->resources))
+        quern__release_saved_resources(history, snapshot);
+    if (has_single_reference(history, snapshot->slots.groups))
+        quern__release_saved_slots(history, snapshot);
     quern__value_pages_release(history, &snapshot->command_values);
     quern__value_pages_release(history, &snapshot->event_values);
     quern__page pages[SNAPSHOT_PAGES];
@@ -198,7 +200,7 @@ void quern__history_release(quern__history *history)
     quern__array_release(&allocator, &history->delta_scratch.ranges);
     quern__array_release(&allocator, &history->delta_scratch.unpaired);
     quern__map_release(&history->delta_scratch.unpaired_by_handle, &allocator);
-    quern__map_release(&history->delta_scratch.taken_names, &allocator);
+    quern__map_release(&history->delta_scratch.used_names, &allocator);
     quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     quern__page_store_release(&history->store);
     history->world->has_history = false;

@@ -134,7 +134,7 @@ typedef struct quern__delta_scratch {
     uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
     quern__map unpaired_by_handle; /* entity handle -> index in `unpaired` */
-    quern__map taken_names;        /* set of the names that entities have only in `to`: see delta_names.c */
+    quern__map used_names;         /* set of the names that entities have only in `to`: see delta_names.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {

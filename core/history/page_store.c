@@ -10,15 +10,15 @@ enum {
     LAST_BLOCK_BYTES = 2 * 1024 * 1024 /* later blocks are backed by huge pages */
 };
 
-/* Page 0 starts with many holders, so that it is never freed. */
+/* Page 0 starts with many references, so that it is never freed. */
 bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator)
 {
     *store = (quern__page_store){.allocator = *allocator};
     if (!quern__array_reserve(allocator, &store->pages, 1) ||
-        !quern__array_reserve(allocator, &store->holders, 1))
+        !quern__array_reserve(allocator, &store->reference_counts, 1))
         return false;
     store->pages.items[store->pages.count++] = (quern__page_entry){.memory = NULL};
-    store->holders.items[store->holders.count++] = UINT32_MAX / 2;
+    store->reference_counts.items[store->reference_counts.count++] = UINT32_MAX / 2;
     return true;
 }
 
@@ -30,7 +30,7 @@ void quern__page_store_release(quern__page_store *store)
     }
     quern__array_release(&store->allocator, &store->blocks);
     quern__array_release(&store->allocator, &store->pages);
-    quern__array_release(&store->allocator, &store->holders);
+    quern__array_release(&store->allocator, &store->reference_counts);
 }
 
 /* ---------------------------------------------------------------------------------- size classes */
@@ -106,13 +106,14 @@ static char *cut_from_block(quern__page_store *store, size_t bytes)
 static quern__page add_page(quern__page_store *store, uint32_t size_class, size_t bytes)
 {
     if (!quern__array_reserve(&store->allocator, &store->pages, store->pages.count + 1) ||
-        !quern__array_reserve(&store->allocator, &store->holders, store->holders.count + 1))
+        !quern__array_reserve(&store->allocator, &store->reference_counts,
+                              store->reference_counts.count + 1))
         return 0;
     char *memory = cut_from_block(store, bytes);
     if (memory == NULL) return 0;
     store->pages.items[store->pages.count++] =
         (quern__page_entry){.memory = memory, .size_class = (uint16_t)size_class};
-    store->holders.items[store->holders.count++] = 0;
+    store->reference_counts.items[store->reference_counts.count++] = 0;
     return store->pages.count - 1;
 }
 
@@ -122,11 +123,11 @@ quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes)
     const uint32_t size_class = find_size_class(bytes, &size_bytes);
     quern__page page = store->first_free[size_class];
     if (page != 0)
-        store->first_free[size_class] = store->holders.items[page];
+        store->first_free[size_class] = store->reference_counts.items[page];
     else
         page = add_page(store, size_class, size_bytes);
     if (page == 0) return 0;
-    store->holders.items[page] = 1;
+    store->reference_counts.items[page] = 1;
     store->used_count++;
     store->used_bytes += size_bytes;
     return page;
@@ -143,7 +144,7 @@ void quern__page_free(quern__page_store *store, quern__page page)
 {
     quern__page_entry *entry = &store->pages.items[page];
     if (QUERN__UNLIKELY(entry->type != NULL)) destroy_values(entry);
-    store->holders.items[page] = store->first_free[entry->size_class];
+    store->reference_counts.items[page] = store->first_free[entry->size_class];
     store->first_free[entry->size_class] = page;
     store->used_count--;
     store->used_bytes -= class_bytes(entry->size_class);

@@ -38,7 +38,7 @@ typedef struct quern__page_store {
     quern_allocator allocator;
     QUERN__ARRAY(quern__page_entry) pages;
     QUERN__ARRAY(uint32_t)
-    holders; /* by page: references; if free, the next free page */
+    reference_counts; /* by page: references; if free, the next free page */
     QUERN__ARRAY(quern__page_block) blocks;
     quern__page first_free[QUERN__PAGE_CLASSES];
     char *unused; /* unused end of the last block */
@@ -65,8 +65,8 @@ static inline quern__page quern__page_allocate(quern__page_store *store, size_t 
         bytes > 0 ? (bytes - 1) / QUERN__CACHE_LINE_BYTES : 0; /* index of the last cache line */
     const quern__page page = last < QUERN__PAGE_LINES ? store->first_free[last] : 0;
     if (QUERN__UNLIKELY(page == 0)) return quern__page_allocate_slow(store, bytes);
-    store->first_free[last] = store->holders.items[page];
-    store->holders.items[page] = 1;
+    store->first_free[last] = store->reference_counts.items[page];
+    store->reference_counts.items[page] = 1;
     store->used_count++;
     store->used_bytes += (last + 1) * QUERN__CACHE_LINE_BYTES;
     return page;
@@ -84,13 +84,13 @@ quern__byte_writer quern__page_writer(const quern__page_store *store, quern__pag
 /* Add and remove a reference. Page 0 stands for no page: both calls accept it and never free it. */
 static inline quern__page quern__page_acquire(const quern__page_store *store, quern__page page)
 {
-    store->holders.items[page]++;
+    store->reference_counts.items[page]++;
     return page;
 }
 
 static inline void quern__page_release(quern__page_store *store, quern__page page)
 {
-    if (--store->holders.items[page] == 0 && page != 0) quern__page_free(store, page);
+    if (--store->reference_counts.items[page] == 0 && page != 0) quern__page_free(store, page);
 }
 
 /* Initialises an empty store and its page 0. Returns false if out of memory. */

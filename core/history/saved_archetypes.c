@@ -179,7 +179,7 @@ static void share_slots(const archetype_save *it, uint32_t begin, uint32_t end)
 }
 
 /* Returns the first slot in [slot, end) in which something has changed since the base, or `end`. */
-static uint32_t find_noted(const archetype_save *it, uint32_t slot, uint32_t end)
+static uint32_t find_changed(const archetype_save *it, uint32_t slot, uint32_t end)
 {
     const quern__versions *versions = &it->archetype->versions;
     return (uint32_t)(quern__versions_find_later(versions->items, (size_t)slot * versions->stride,
@@ -197,7 +197,7 @@ static quern_result save_slots(archetype_save *it)
     quern_result result = QUERN_OK;
     for (uint32_t slot = 0; slot < count && result == QUERN_OK; slot++) {
         if (slot < known_count) {
-            const uint32_t noted = find_noted(it, slot, known_count);
+            const uint32_t noted = find_changed(it, slot, known_count);
             share_slots(it, slot, noted);
             slot = noted;
         }
@@ -267,7 +267,7 @@ quern_result quern__build_archetypes(quern__history *history, quern__snapshot *s
 static void release_one(quern__history *history, quern__page page)
 {
     const quern__saved_archetype *saved = (void *)quern__page_memory(&history->store, page);
-    if (history->store.holders.items[page] == 1) {
+    if (history->store.reference_counts.items[page] == 1) {
         const size_t count = (size_t)saved->chunk_count * saved->slot_page_count;
         const quern__page *pages = quern__saved_pages(saved, 0);
         for (size_t i = count; i-- > 0;) /* in reverse order: see page_store.h */

@@ -36,16 +36,17 @@
 #include "core/world/world_internal.h"
 
 /* An archetype in a snapshot. One page contains this struct, then the component indices, the versions of
- * the chunks (version.h), the row bits with their words, and the pages of the slots. Each slot has
- * slot_page_count pages: one per column, one for the entity handles, and one per lane of row versions
- * (row_versions.h). */
+ * the chunks (version.h), the words of the bit columns (of each: a count, then one bit per row), the bit
+ * columns, and the pages of the chunks. Each chunk has slot_page_count pages: one per column, one for
+ * the entity handles, and one per lane of row versions (row_versions.h). A `slot` is the index of a
+ * chunk in its archetype. */
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
     uint64_t row_count;
     uint32_t layout_index, row_capacity;
     uint32_t chunk_count, column_count, component_count, bit_column_count, bit_column_words;
-    uint32_t version_count;   /* versions of one chunk */
-    uint32_t slot_page_count; /* pages of one slot */
+    uint32_t version_count;   /* versions of each chunk */
+    uint32_t slot_page_count; /* pages of each chunk */
     uint32_t versions_offset, bit_columns_offset, words_offset, pages_offset;
     uint16_t component_indices[];
 } quern__saved_archetype;
@@ -72,8 +73,9 @@ typedef struct quern__column_restore {
 typedef struct quern__saved_slots {
     uint32_t slot_count, first_free, free_count, absent_count, retired_count;
     uint32_t page_count, group_count;
-    quern__page absent_highs; /* array of uint32_t, one for each page of records */
-    quern__page groups;       /* array of quern__page, by group; 0: absent */
+    quern__page
+        absent_highs;   /* array of uint32_t: upper halves of the handles in each absent page of records */
+    quern__page groups; /* array of quern__page, by group; 0: absent */
 } quern__saved_slots;
 
 /* The links of one relation in a snapshot. */
@@ -227,7 +229,7 @@ static inline uint64_t *quern__saved_words(const quern__saved_archetype *saved)
     return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->words_offset);
 }
 
-/* Returns the pages of a slot: its columns, then the entity handles, then the lanes of row versions. */
+/* Returns the pages of one chunk: its columns, then the entity handles, then the lanes of row versions. */
 static inline quern__page *quern__saved_pages(const quern__saved_archetype *saved, uint32_t slot)
 {
     quern__page *pages = (quern__page *)(void *)((char *)(uintptr_t)saved + saved->pages_offset);

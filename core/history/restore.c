@@ -134,10 +134,11 @@ static bool has_same_column(const restore *it, const restore_target *target, uin
 static bool has_same_lane(const restore *it, const restore_target *target, uint32_t slot, uint32_t lane)
 {
     const quern__archetype *archetype = target->archetype;
-    const uint32_t part = target->saved->column_count + 1 + lane;
+    const uint32_t page_index = target->saved->column_count + 1 + lane;
     const uint32_t version_index = archetype->row_versions->lanes[lane].version_index;
     return quern__versions_of(&archetype->versions, slot)[version_index] <= it->history->base_version &&
-           quern__saved_pages(target->base, slot)[part] == quern__saved_pages(target->saved, slot)[part];
+           quern__saved_pages(target->base, slot)[page_index] ==
+               quern__saved_pages(target->saved, slot)[page_index];
 }
 
 /* Lists the row versions of one component in one chunk as a transfer. */
@@ -188,7 +189,7 @@ static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
     return true;
 }
 
-/* Returns how many slots, counted from the first, are full in the world, in the base and in the
+/* Returns how many chunks, counted from the first, are full in the world, in the base and in the
  * snapshot. */
 static uint32_t count_full_slots(const restore_target *target)
 {
@@ -206,22 +207,21 @@ static bool has_same_pages(const restore_target *target, uint32_t slot)
                   target->saved->slot_page_count * sizeof(quern__page)) == 0;
 }
 
-/* Lists what differs in the chunks of an archetype. Most slots are full, have unchanged versions, and
+/* Lists what differs in the chunks of an archetype. Most chunks are full, have unchanged versions, and
  * share all pages between base and snapshot: these are skipped without checking each column. */
 static bool list_chunks(const restore *it, uint32_t i)
 {
     const restore_target *target = &it->targets[i];
     const quern__versions *versions = &target->archetype->versions;
     const uint32_t count = count_full_slots(target);
-    size_t later_version =
-        0; /* index of the first version after the base, searched from the current slot on */
+    size_t first_changed = 0; /* index of the next changed version */
     for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++) {
         const size_t first = (size_t)slot * versions->stride;
-        if (slot < count && later_version <= first)
-            later_version = quern__versions_find_later(
+        if (slot < count && first_changed <= first)
+            first_changed = quern__versions_find_later(
                 versions->items, first, (size_t)count * versions->stride, it->history->base_version);
         const bool is_same =
-            slot < count && later_version >= first + versions->stride && has_same_pages(target, slot);
+            slot < count && first_changed >= first + versions->stride && has_same_pages(target, slot);
         if (!is_same && !list_chunk(it, i, slot)) return false;
     }
     return true;

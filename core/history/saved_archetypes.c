@@ -78,7 +78,7 @@ static uint32_t version_of(const quern__archetype *archetype, uint32_t page_inde
     return archetype->row_versions->lanes[page_index - archetype->column_count - 1].version_index;
 }
 
-/* Finds the memory to save in a page of the slot: a column, the handles or a lane. Returns its address,
+/* Finds the memory to save in a page of a chunk: a column, the handles or a lane. Returns its address,
  * its size in bytes for the rows in use, and the type if its values have hooks, otherwise NULL. */
 static const char *find_source(const quern__archetype *archetype, uint32_t slot, uint32_t page_index,
                                size_t *out_bytes, const quern__type **out_type)
@@ -98,8 +98,8 @@ static const char *find_source(const quern__archetype *archetype, uint32_t slot,
     return quern__column_value(it, chunk, 0);
 }
 
-/* Saves one page of a slot. Values with hooks are copied immediately by the calling thread; other values
- * are copied by a transfer. */
+/* Saves one page of a chunk. Values with hooks are copied immediately by the calling thread; other
+ * values are copied by a transfer. */
 static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column, quern__page *out_page)
 {
     quern__history *history = it->history;
@@ -168,7 +168,7 @@ static quern_result save_slot(archetype_save *it, uint32_t slot)
     return result;
 }
 
-/* Shares all pages of the slots from `begin` to `end` - 1, in which nothing has changed. */
+/* Shares all pages of the chunks from `begin` to `end` - 1, in which nothing has changed. */
 static void share_slots(const archetype_save *it, uint32_t begin, uint32_t end)
 {
     quern__page *pages = quern__saved_pages(it->saved, begin);
@@ -178,7 +178,7 @@ static void share_slots(const archetype_save *it, uint32_t begin, uint32_t end)
         pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
 }
 
-/* Returns the first slot in [slot, end) in which something has changed since the base, or `end`. */
+/* Returns the first chunk in [slot, end) in which something has changed since the base, or `end`. */
 static uint32_t find_changed(const archetype_save *it, uint32_t slot, uint32_t end)
 {
     const quern__versions *versions = &it->archetype->versions;
@@ -188,7 +188,7 @@ static uint32_t find_changed(const archetype_save *it, uint32_t slot, uint32_t e
                       versions->stride);
 }
 
-/* Saves all slots. Builds with checks compare every shared page, so they skip no slot. */
+/* Saves all chunks. Builds with checks compare every shared page, so they skip no chunk. */
 static quern_result save_slots(archetype_save *it)
 {
     const uint32_t count = it->archetype->chunk_count;

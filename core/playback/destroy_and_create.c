@@ -250,7 +250,7 @@ typedef struct applying_creates {
     const quern__storage *storage;
 } applying_creates;
 
-/* An empty list may be NULL, and nothing is added to NULL. */
+/* Returns the fills of the sequence. NULL for an empty list, which may have no memory. */
 static const quern__fill *fills_of(const applying_creates *all, const quern__sequence *sequence)
 {
     return sequence->fill_count > 0 ? all->lists->sequences.fills.items + sequence->first_fill : NULL;

@@ -20,7 +20,7 @@ typedef struct quern__create_span {
     uint32_t first_item;         /* index of the first item in that batch */
     uint32_t count;              /* may extend over several batches */
     const quern__operation *operation;
-    uint32_t sequence;      /* of the operation alone on a new entity; index in the sequences below */
+    uint32_t sequence; /* index in `sequences` of the sequence with only this operation, on a new entity */
     uint32_t first_created; /* index of the first create, among the creates of all streams */
     uint32_t stream_first;  /* index of the stream's first create, among the creates of all streams */
     uint32_t rank;          /* rank of the first create, among all creates in the same archetype */

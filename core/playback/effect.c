@@ -63,7 +63,7 @@ static void clear_bits(quern__effect *it, const quern__operand *operand)
 /* Records the bit at the end, unless a later command decides it. */
 static void change_bit(quern__effect *it, const quern__operand *operand, bool sets)
 {
-    const uint32_t index = operand->component_index, flag = operand->bit_column;
+    const uint32_t index = operand->component_index, flag = operand->row_flag;
     it->has_toggles = true;
     if (quern__bitset_has(it->final[flag], index) || quern__bitset_has(it->toggled[flag], index)) return;
     quern__bitset_add(it->toggled[flag], index);

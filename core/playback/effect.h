@@ -12,23 +12,26 @@
 #include "core/storage/storage.h"
 
 typedef struct quern__effect {
+    /* components with a command that decides whether they are present */
     uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* decided: present at the end */
-    uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];   /* present, with a new value */
+    /* of the decided components: present at the end */
+    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t
+        fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of the present components: with a new value */
     /* Present because of an add without a value. An earlier operation, read later, decides about the value. */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if
      * the component is present at that point. So a change is first recorded in `toggled`, and becomes final
      * (`final`) when an earlier command that adds, sets or removes the component is read. */
     uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* toggled: the bit is set at the end, otherwise clear */
+    /* of the toggled bits: set at the end, otherwise clear */
     uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     uint64_t final[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     bool has_toggles;
     uint32_t present_count;
     bool removes;           /* some component of the source is removed */
     bool equals_source_set; /* the target has exactly the components of the source */
-    /* of fresh components; list_fills (resolve.c) sets the remaining members */
+    /* sources of the values of fresh components; list_fills (resolve.c) sets the remaining members */
     quern__fill fills[QUERN_MAX_COMPONENTS];
 } quern__effect;
 

@@ -45,7 +45,7 @@ quern_result quern__follow_ups_find_operation(quern__follow_ups *follow_ups, uin
 quern_result quern__follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,
                                    quern__item head, quern__item **out_item);
 
-/* Ends the list and appends it to the stream. last_run: last batch of the stream, which must have space for a
+/* Ends the list and appends it to the stream. last_batch: last batch of the stream, which must have space for a
  * jump after it (leave_tail in record.c). Errors: OUT_OF_MEMORY. */
 quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, quern__gathered *gathered,
                                                 quern__stream *stream, quern__command_batch *last_batch);

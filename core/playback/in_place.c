@@ -26,7 +26,7 @@ static inline bool change_bit(const quern__archetype *archetype, uintptr_t locat
                               const quern__operand *operand, bool sets, bool writes)
 {
     const uint32_t bit_column =
-        quern__row_bits_find_column(archetype->row_bits, operand->bit_column, operand->component_index);
+        quern__row_bits_find_column(archetype->row_bits, operand->row_flag, operand->component_index);
     if (bit_column == QUERN__NO_BIT_COLUMN) return false;
     if (writes) quern__row_enable(archetype, location, bit_column, !sets);
     return true;

@@ -56,7 +56,7 @@ typedef struct quern__command_span {
     const quern__gathered_stream *stream;
     quern__command_batch *batch;      /* first batch */
     uint32_t first_item;              /* index of the first item in that batch */
-    uint32_t item_count;              /* may extend over several batches */
+    uint32_t item_count;              /* number of items, which may extend over several batches */
     uint64_t first_item_number;       /* number of the first item in the stream */
     struct quern__command_span *next; /* next span of the same chunk */
 } quern__command_span;
@@ -94,7 +94,7 @@ typedef struct quern__chunk_edits {
 
 /* State of merging for one gathered stream. */
 typedef struct quern__merged_stream {
-    quern__scratch *scratch; /* of the thread that iterated the stream */
+    quern__scratch *scratch; /* scratch of the thread that iterated the stream */
     uint32_t first_span, span_count;
     uint32_t create_edits; /* index in quern__merged.edits, or QUERN__EDITS_NONE */
 } quern__merged_stream;

@@ -13,7 +13,7 @@
 
 /* Applies the commands. If they destroy the entity, counts it in `resolved`. Returns false without changes if
  * the fast path does not apply, if a command is refused or dropped, or if out of memory; the stages must then
- * run. watcher: notified that the stage APPLY begins; may be NULL. */
+ * run. observer: the executor that is notified when the stage APPLY begins; may be NULL. */
 bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolved,
                                   const quern__gathered *gathered, quern__storage *storage,
                                   const quern__executor *observer);

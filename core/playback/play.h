@@ -19,7 +19,7 @@ typedef struct quern__play_walk {
     bool relates;    /* some command of the sync point relates; otherwise only existing links matter */
 } quern__play_walk;
 
-/* Plays the commands of walk->run. Sets walk->relating->is_out_of_memory if memory runs out. */
+/* Plays the commands of walk->batch. Sets walk->relating->is_out_of_memory if memory runs out. */
 typedef void quern__play_function(const quern__play_walk *walk);
 
 quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,

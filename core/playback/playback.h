@@ -30,10 +30,10 @@
 typedef struct quern__playback {
     quern__storage *storage;
     uint64_t parallel_command_count; /* sync points with fewer commands run on the calling thread */
-    /* for tests: */
+    /* For tests: */
     bool disable_fast_paths;
     uint32_t destroy_and_create_count; /* number of sync points that used destroy_and_create.h */
-    /* scratch memory, reused at every sync point: */
+    /* Scratch memory, reused at every sync point: */
     quern__gathered gathered;
     quern__merged merged;
     quern__resolved resolved;

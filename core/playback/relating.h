@@ -25,7 +25,7 @@ typedef struct quern__note {
     uint32_t next;   /* next note of the same stream */
     uint32_t first_difference;
     bool has_ended;
-    bool is_destroyed; /* by its own command: a follow-up destroy is not needed */
+    bool is_destroyed; /* destroyed by its own command, so no follow-up destroy is needed */
     bool is_refused;
 } quern__note;
 
@@ -34,7 +34,7 @@ typedef struct quern__note {
 typedef struct quern__difference {
     uint32_t relation;
     uint32_t row_target, row_level;
-    uint32_t next; /* next of the same entity */
+    uint32_t next; /* next difference of the same entity */
 } quern__difference;
 
 /* An item that merging skips, and its original head. */
@@ -47,13 +47,13 @@ typedef struct quern__dropped_item {
 typedef struct quern__walked_stream {
     quern__command_batch *last_batch;
     uint32_t first_created;         /* number of its first create among the creates of all streams */
-    uint32_t first_note, last_note; /* of the entities it creates */
+    uint32_t first_note, last_note; /* notes of the entities it creates */
 } quern__walked_stream;
 
 struct quern__relating {
     quern__storage *storage;
     quern__follow_ups follow_ups;
-    /* of the current run of the stages: */
+    /* State of the current pass through the stages: */
     QUERN__ARRAY(uint32_t) note_of_slot; /* index of the slot's note + 1; 0: no note */
     QUERN__ARRAY(quern__note) notes;
     QUERN__ARRAY(quern__difference) differences;
@@ -64,8 +64,8 @@ struct quern__relating {
     QUERN__ARRAY(uint32_t)
     ending_slots; /* slots of the entities that end, while quern__relating_end runs */
     quern__drops drops;
-    /* of the sync point: */
-    QUERN__ARRAY(uint32_t) refused; /* slots */
+    /* State of the sync point: */
+    QUERN__ARRAY(uint32_t) refused; /* slots of refused entities */
     quern_result refused_result;
     bool is_out_of_memory;
 };

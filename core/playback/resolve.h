@@ -21,11 +21,11 @@
 /* An archetype delta: the changes of the rows of one archetype. */
 typedef struct quern__archetype_delta {
     quern__archetype *archetype;
-    uint32_t row_count;      /* before the sync point */
-    uint32_t leaving_count;  /* destroyed, or moved to other archetypes */
-    uint32_t arriving_count; /* moved from other archetypes */
+    uint32_t row_count;      /* number of rows before the sync point */
+    uint32_t leaving_count;  /* rows destroyed or moved to other archetypes */
+    uint32_t arriving_count; /* rows moved from other archetypes */
     uint32_t created_count;
-    uint32_t spawned_count;   /* members of prefab instances */
+    uint32_t spawned_count;   /* rows of members of prefab instances */
     uint32_t appended_count;  /* arriving and created rows that fill no gap */
     uint32_t left_over_count; /* gaps that no created row fills */
     uint64_t first_gap;
@@ -47,11 +47,11 @@ struct quern__resolved {
     uint32_t further_drop_count; /* entries to reserve in drops for later stages */
     quern_result refused_result; /* error of the first refused entity, or QUERN_OK */
     /* Lists with capacity for the entries that applying appends: */
-    QUERN__ARRAY(uintptr_t) gaps;       /* locations, ascending within each archetype */
+    QUERN__ARRAY(uintptr_t) gaps;       /* locations of gaps, ascending within each archetype */
     QUERN__ARRAY(uintptr_t) tails;      /* locations of the rows that fill the gaps of one archetype */
-    quern__slot_list destroyed;         /* in the order of freeing */
+    quern__slot_list destroyed;         /* slots of destroyed entities, in the order of freeing */
     quern__slot_list freed;             /* slots freed by the previous sync point */
-    QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
+    QUERN__ARRAY(quern_entity) created; /* handles of created entities, in the order of creates */
     QUERN__ARRAY(quern__spawned) spawned;
 };
 

@@ -23,12 +23,12 @@ typedef struct quern__accumulation {
     const quern__operation *quick_operation;
     quern_component component;
     quern_combine combine;
-    uint32_t world_tag; /* of valid handles */
+    uint32_t world_tag; /* world tag of valid handles */
     uint32_t item_bytes;
     uint16_t offset_bytes; /* offset of the value in an item */
     uint16_t size_bytes;
     uint16_t component_index;
-    quern__operation *operation; /* operation of all batches of this accumulation; owned */
+    quern__operation *operation; /* operation of all batches of this accumulation, which owns it */
     const quern__type *type;
     quern__combiner combiner;
 } quern__accumulation;

@@ -14,7 +14,7 @@ static inline bool quern__commands_can_record(const quern_commands *commands)
     return !QUERN_CHECKS || commands->callback_thread == quern__this_thread();
 }
 
-/* Appends a create to the space `place`; its values are written before or after this call. Returns the
+/* Appends a create to the given space; its values are written before or after this call. Returns the
  * provisional handle. */
 static inline quern_entity quern__item_append_create(quern_commands *commands,
                                                      const quern__operation *operation, char *space)

@@ -4,7 +4,7 @@
 #define QUERN_CORE_RECORD_KINDS_H
 
 /* The kinds of commands. Only the tables QUERN__SINGLE_KINDS and QUERN__COMMAND_KINDS list them: recording, the
- * stages of a sync point and the history read the row of a kind. docs/internals.md lists the steps to add a
+ * stages of a sync point and the history read them. docs/internals.md lists the steps to add a
  * kind. */
 
 #include "core/storage/column_flags.h"
@@ -42,7 +42,7 @@ typedef struct quern__command_kind {
     uint8_t needed_flag;
     /* kind of the command if its component belongs to a relation; 0: the command fails there */
     uint8_t relation_kind;
-    bool gives_value;     /* single kinds: a value follows the head of each item */
+    bool gives_value;     /* kinds with one component: a value follows the head of each item */
     bool replaces_itself; /* a repetition with another value makes the earlier command ineffective */
     /* what pending commands of the kind do, if a history cannot save them; NULL: it can */
     const char *unsavable_action;

@@ -61,7 +61,7 @@ static bool is_relation(const quern__components *components, uint32_t component_
 }
 
 /* Checks that commands may use the component if the world manages it: only relating and unrelating may.
- * is_borne: the command relates or unrelates if the component belongs to a relation. */
+ * relates: the command relates or unrelates if the component belongs to a relation. */
 static quern_result check_managed(const quern__components *components, uint32_t component_index,
                                   bool relates)
 {
@@ -91,7 +91,7 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
                                 .is_plain = !quern__hooks_exist(&type->hooks),
                                 .is_relation = is_relation(components, component_index),
                                 .row_flags = type->flags & QUERN__ROW_FLAG_BITS,
-                                .bit_column = (uint8_t)(needed_flag != 0 ? __builtin_ctz(needed_flag) : 0)};
+                                .row_flag = (uint8_t)(needed_flag != 0 ? __builtin_ctz(needed_flag) : 0)};
     if (!is_given || type->size_bytes == 0) return;
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
     operand->offset_bytes = (uint16_t)operation->item_bytes;

@@ -20,7 +20,7 @@ typedef struct quern__operand {
     bool is_plain;         /* the type has no hooks */
     bool is_relation;      /* the component belongs to a relation */
     uint8_t row_flags;     /* row flags of the component: bits of QUERN__ROW_FLAGS */
-    uint8_t bit_column;    /* kind of the row bits changed by a kind with needed_flag; 0 for other kinds */
+    uint8_t row_flag; /* index of the row flag that the command changes; 0 for kinds without needed_flag */
 } quern__operand;
 
 /* The head of an item. */
@@ -41,15 +41,17 @@ typedef struct quern__operation {
     uint32_t command_count;
     uint16_t operand_count;
     uint16_t owned_offset_bytes;
-    uint8_t kind;                                   /* quern__operation_kind */
-    bool has_destroy;                               /* the type of some value has a destroy hook */
-    bool has_entity_fields;                         /* the type of some value contains entity handles */
-    bool is_copied;                                 /* no type has hooks, and no value contains handles */
-    uint8_t traits;                                 /* quern__trait */
-    struct quern__operation *next_same_key;         /* next operation in the recorder's list for this key */
-    union {                                         /* NULL for all other operations */
-        const struct quern__spawn_variant *variant; /* of operations that spawn */
-        const struct quern__accumulation *accumulation; /* of operations that accumulate */
+    uint8_t kind;                           /* quern__operation_kind */
+    bool has_destroy;                       /* the type of some value has a destroy hook */
+    bool has_entity_fields;                 /* the type of some value contains entity handles */
+    bool is_copied;                         /* no type has hooks, and no value contains handles */
+    uint8_t traits;                         /* quern__trait */
+    struct quern__operation *next_same_key; /* next operation in the recorder's list for this key */
+    union { /* what the operation belongs to; NULL for all other operations */
+        /* variant of an operation that spawns */
+        const struct quern__spawn_variant *variant;
+        /* accumulation of an operation that accumulates values */
+        const struct quern__accumulation *accumulation;
     };
     quern__operand operands[];
 } quern__operation;

@@ -26,7 +26,7 @@ typedef struct quern__command_batch {
      * 64-bit values, follow it aligned. */
     _Alignas(8) const quern__operation *operation;
     union {
-        struct quern__command_batch *next; /* of a jump: continuation of the stream in the next block */
+        struct quern__command_batch *next; /* jump: where the stream continues, in another block */
         struct {
             uint32_t item_count;
             uint32_t first_item_bytes; /* offset of the first item from the header */
@@ -74,7 +74,7 @@ struct quern_commands {
     const quern__operation *operation; /* operation of the open batch; NULL: no batch is open */
     quern__command_batch *batch;
     quern__storage *storage;
-    quern__origin origin;        /* of the running callback */
+    quern__origin origin;        /* origin of the running callback */
     const void *callback_thread; /* thread of the running callback; NULL: no callback is running */
     /* stream of the running callback, always the last of streams; NULL: it has no commands yet */
     quern__stream *open;
@@ -88,9 +88,9 @@ struct quern_commands {
     struct quern__accumulator *accumulator;
     /* State for spawning; see spawn.h. */
     QUERN__ARRAY(struct quern__spawn_cache *) spawns; /* indexed by the prefab's index */
-    /* of destroyed prefabs that pending commands may refer to */
+    /* caches of destroyed prefabs that pending commands may refer to */
     struct quern__spawn_cache *old_spawn_caches;
-    QUERN__ARRAY(struct quern__spawn_batch) spawn_batches; /* of the open stream, if it spawns */
+    QUERN__ARRAY(struct quern__spawn_batch) spawn_batches; /* batches of the open stream that spawn */
     bool retains_prefabs;
 };
 

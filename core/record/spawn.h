@@ -28,14 +28,14 @@ struct quern__spawn_variant;
 typedef struct quern__spawn_cache {
     quern_prefab handle;
     quern__prefab *prefab;
-    struct quern__spawn_variant *variants; /* in use by this recorder, latest first */
+    struct quern__spawn_variant *variants; /* variants that this recorder has used, latest first */
     struct quern__spawn_cache *next_old;
     bool retains_prefab;    /* the recorder retains the prefab for compact instances */
-    uint32_t command_count; /* number of commands a compact instance counts as */
+    uint32_t command_count; /* number of commands that a compact instance counts as */
     uint32_t group_count;
-    uint32_t largest_bytes; /* largest batch of one item of an expanded instance */
+    uint32_t largest_bytes; /* size of the largest batch of an expanded instance */
     uint64_t bytes;         /* total size of the batches of an expanded instance */
-    /* create of the members, by group; then the create of a root with a parent, or NULL */
+    /* operations that create the members, by group; then the one for a root with a parent, or NULL */
     const quern__operation *operations[];
 } quern__spawn_cache;
 

@@ -4,8 +4,8 @@
  * Cannot fail.
  *
  *   1. Creates take their handles, which replace provisional handles in values.
- *   2. For each edited chunk: rows that leave for other archetypes are copied to the rows reserved there, values are set
- *      in place, and rows that left are listed as gaps.
+ *   2. For each edited chunk: rows that leave for other archetypes are copied to the rows reserved there, values
+ *      are set in place, and rows that left are listed as gaps.
  *   3. New entities fill gaps, or rows after the last one.
  *   4. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
  *   5. Slots of destroyed entities are freed.

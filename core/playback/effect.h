@@ -16,8 +16,8 @@ typedef struct quern__effect {
     uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* of the decided components: present at the end */
     uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t
-        fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of the present components: with a new value */
+    /* of the present components: with a new value */
+    uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* Present because of an add without a value. An earlier operation, read later, decides about the value. */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if

@@ -247,7 +247,7 @@ static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode
         begin_edit(it, row, item);
 }
 
-/* The edit of a new entity. No command has written it before. */
+/* Returns the edit of a new entity, which no command has written yet. */
 static inline quern__edit *begin_created(const walk *it, uint32_t number)
 {
     assert(it->created != NULL && number < it->gathered->stream->create_count);
@@ -269,7 +269,7 @@ static void merge_spawns(const walk *it)
 }
 
 /* The numbers of a batch's creates need not be consecutive: the creates of an instance expanded by a later
- * command (spawn_fold.c) join the batch that is open at that moment. */
+ * command (spawn_compact.c) join the batch that is open at that moment. */
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;

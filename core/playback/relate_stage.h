@@ -10,10 +10,10 @@
  * results:
  *
  *   - Links are as after the sync point, except those between entities that end.
- *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (follow_up.h). Merging,
- *     resolving and applying handle them like other commands and do not know relations.
- *   - Merging skips commands that relate, and commands dropped by this stage: a destroy that a relation refuses has a
- *     null entity.
+ *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (follow_up.h).
+ *     Merging, resolving and applying handle them like other commands and do not know relations.
+ *   - Merging skips commands that relate, and commands dropped by this stage: a destroy that a relation refuses
+ *     has a null entity.
  *
  * Every change of a link is logged. If this or a later stage fails, the log is reverted and the streams are
  * restored. After success, the log is cleared, and entities that have ended lose their links.

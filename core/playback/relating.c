@@ -98,7 +98,7 @@ static bool note_changes(quern__relating *relating)
 
 /* ----------------------------------------------------------------------------------- links and names */
 
-/* Notes the result of a function of link_log.h. The only error is OUT_OF_MEMORY. */
+/* Whether a function of link_log.h succeeded. Notes its only error, OUT_OF_MEMORY. */
 static inline bool is_done(quern__relating *relating, quern_result result)
 {
     relating->is_out_of_memory |= result != QUERN_OK;
@@ -183,7 +183,7 @@ static bool is_refused_by_sources(const quern__relating *relating)
 
 /* Removes the links between an entity that ends and entities that do not. Links among entities that end stay
  * until the sync point has succeeded. */
-static bool part_from_living(quern__relating *relating, quern__relation *relation, uint32_t slot)
+static bool unlink_from_living(quern__relating *relating, quern__relation *relation, uint32_t slot)
 {
     const quern__links *links = &relation->links;
     const uint32_t target = quern__links_target(links, slot);
@@ -220,7 +220,7 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
             quern__relation *relation = relations->list.items[k];
             const uint32_t ending = relating->ending_slots.items[i];
             if (quern__links_has_page(&relation->links, ending) &&
-                !part_from_living(relating, relation, ending))
+                !unlink_from_living(relating, relation, ending))
                 return true;
         }
     return true;

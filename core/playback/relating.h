@@ -5,7 +5,9 @@
 
 /* State of the relate stage (relate_stage.h): a note for each entity that commands have changed, with the
  * targets and levels that its row still has. The functions change only links and names, in one transaction of
- * core/relations/link_log.h. Each may run out of memory and then sets is_out_of_memory. */
+ * core/relations/link_log.h. Each may run out of memory and then sets is_out_of_memory.
+ *
+ * An entity *ends* at this sync point if a command or a cascade destroys it. */
 
 #include "core/playback/relate_stage.h"
 #include "core/relations/link_log.h"

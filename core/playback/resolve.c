@@ -191,7 +191,7 @@ static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edi
     return QUERN_OK;
 }
 
-/* source_delta: index of the delta of the chunk's archetype. */
+/* Resolves one group of the edits. source_delta: index of the delta of the chunk's archetype. */
 static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t number,
                                   uint32_t group_index, uint32_t source_delta)
 {

@@ -30,8 +30,8 @@ enum {
 typedef struct quern__fill {
     const quern__type *type;
     uint16_t size_bytes;
-    uint16_t target_offset_bytes; /* offset of the column in a chunk */
-    uint16_t value_offset_bytes;  /* offset in the item; 0: no value, construct one */
+    uint16_t target_offset_bytes; /* offset of the component's column in a chunk */
+    uint16_t value_offset_bytes;  /* offset of the value in the item; 0: no value, construct one */
     /* offset of the byte to clear once the value is moved out; 0: none */
     uint16_t owned_offset_bytes;
     uint32_t hop; /* position of the item, counted backwards from the sequence's last item */
@@ -39,7 +39,8 @@ typedef struct quern__fill {
     bool replaces; /* the row has an old value, which must be destroyed */
 } quern__fill;
 
-/* Writes a plain value to a row. size_bytes: that of the fill, a constant where the caller knows it. */
+/* Writes a plain value to a row. size_bytes: fill->size_bytes, as a constant if the caller
+ * knows it. */
 static inline void quern__fill_plain(const quern__fill *fill, uint32_t size_bytes, char *target,
                                      const char *item)
 {
@@ -60,8 +61,8 @@ typedef struct quern__sequence {
     const quern__operation *operation; /* last operation of the sequence; NULL for a root */
     uint32_t parent;
     uint32_t depth;           /* number of operations in the sequence */
-    uint32_t next_same_key;   /* in the tree's map */
-    quern__archetype *source; /* NULL: entities created at this sync point */
+    uint32_t next_same_key;   /* next sequence with the same key in the tree's map */
+    quern__archetype *source; /* archetype before the first operation; NULL: created at this sync point */
     bool is_destroyed;        /* the last operation destroys the entity */
 
     /* set by resolving: */
@@ -92,7 +93,7 @@ typedef struct quern__sequences {
     QUERN__ARRAY(quern__fill) fills;
     QUERN__ARRAY(quern__toggle) toggles;
     quern__map map;              /* key of parent and operation -> first sequence */
-    uint64_t archetypes_version; /* of the storage, when the sequences were resolved */
+    uint64_t archetypes_version; /* archetypes version of the storage when the sequences were resolved */
     quern__sequence_edge edges[1 << QUERN__EDGE_CACHE_LOG2];
 } quern__sequences;
 

@@ -112,7 +112,7 @@ quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathere
 
 /* ----------------------------------------------------------------------------------------- instances */
 
-/* overrides: array of QUERN_MAX_SPAWN_OVERRIDES elements. */
+/* Describes the instances for core/prefabs. overrides: array of QUERN_MAX_SPAWN_OVERRIDES elements. */
 static quern__instances instances_of(const quern__spawned *it, quern__storage *storage,
                                      quern__prefab_override *overrides)
 {

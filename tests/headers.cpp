@@ -180,6 +180,74 @@ static bool reads_upward(quern_world *world, quern_component position)
     return found;
 }
 
+/* The macros of shorthand.h. */
+QUERN_SYSTEM(step, (Position, place), (const game::Agent, agent))
+{
+    QUERN_ROWS(i) place[i].x += agent[i].matrix[0];
+}
+
+static quern_result shorthand_result;
+static quern_entity recorded;
+
+static void record_shorthand(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    QUERN_RESOURCE(context, Position)->x += QUERN_RESOURCE(context, const Position)->y + 1;
+    shorthand_result = QUERN_CREATE(commands, &recorded, QUERN_VALUE(Position, 7, 8), QUERN_TAG(Hungry));
+    if (shorthand_result == QUERN_OK) shorthand_result = QUERN_SET(commands, recorded, Bag, {});
+    if (shorthand_result == QUERN_OK) shorthand_result = QUERN_REMOVE(commands, recorded, Hungry);
+    if (shorthand_result == QUERN_OK) shorthand_result = QUERN_ADD(commands, recorded, Hungry);
+}
+
+static bool adds_systems(quern_world *world, quern_schedule *schedule)
+{
+    quern_resource resource;
+    quern_system_def def = {};
+    if (QUERN_RESOURCE_REGISTER(world, &resource, Position) != QUERN_OK) return false;
+    def.name = "record";
+    def.begin = record_shorthand;
+    def.resources[0] = {resource, QUERN_ACCESS_WRITE};
+    if (quern_schedule_add_system(schedule, &def, nullptr) != QUERN_OK) return false;
+#if __cplusplus >= 202002L
+    return QUERN_ADD_SYSTEM(schedule, step, .after = {"record"}) == QUERN_OK;
+#else
+    return QUERN_ADD_SYSTEM(schedule, step) == QUERN_OK;
+#endif
+}
+
+static bool runs_shorthand()
+{
+    quern_world *world = nullptr;
+    quern_schedule *schedule = nullptr;
+    quern_entity entity;
+    const Bag bag = {};
+    QUERN_MUST(quern_world_create(nullptr, &world));
+    QUERN_MUST(quern_schedule_create(world, nullptr, &schedule));
+    QUERN_MUST(QUERN_REGISTER(world, Bag, slots[1].count));
+    QUERN_MUST(QUERN_REGISTER_TAGS(world, Hungry, Tired));
+    game::Agent agent = {};
+    agent.matrix[0] = 5;
+    QUERN_MUST(QUERN_CREATE(world, &entity, QUERN_VALUE(Position, 1, 2), QUERN_VALUE(game::Agent, agent),
+                            QUERN_VALUE_AT(Bag, &bag), QUERN_VALUE(Prey), QUERN_TAG(Tired)));
+    QUERN_MUST(QUERN_SET(world, entity, Position, 3, 4));
+    QUERN_MUST(QUERN_ADD(world, entity, Hungry));
+    QUERN_MUST(QUERN_REMOVE(world, entity, Tired));
+    bool is_right = adds_systems(world, schedule) && quern_schedule_run(schedule, nullptr, 1) == QUERN_OK &&
+                    shorthand_result == QUERN_OK && QUERN_GET(world, entity, Position)->x == 8 &&
+                    QUERN_GET(world, entity, const Position)->y == 4 && QUERN_HAS(world, entity, Hungry) &&
+                    !QUERN_HAS(world, entity, Tired) && QUERN_HAS(world, entity, Prey) &&
+                    QUERN_ID(world, Prey).bits == quern_component_find(world, "Prey").bits;
+    quern_query_def def = {};
+    quern_query *query = nullptr;
+    def.terms[0] = quern_term_read(QUERN_ID(world, Bag));
+    is_right =
+        is_right && quern_query_create(world, &def, &query) == QUERN_OK && quern_query_count(query) == 2;
+    quern_query_destroy(query);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    return is_right;
+}
+
 struct Types {
     quern_component position, agent, cell, prey;
     quern_resource score;
@@ -237,6 +305,7 @@ int main()
 #if __cplusplus >= 202002L
     if (!register_again(world)) return fail("register again");
 #endif
+    if (!runs_shorthand()) return fail("shorthand");
     const Position position = {1.0f, 2.0f};
     game::Agent agent = {};
     agent.matrix[0] = 4;

@@ -19,6 +19,7 @@
  *     context.h    what callbacks can access in addition to their view
  *     commands.h   structural changes from inside systems, applied at sync points
  *     schedule.h   systems, phases, frames
+ *     shorthand.h  systems with columns as parameters, calls by C type: shorter ways to write the above
  *     event.h      values that systems emit and others read
  *     prefab.h     trees of entities, captured once and spawned any number of times
  *     name.h       names of entities, and searching by path
@@ -59,6 +60,7 @@
 #include <quern/relation.h>  /* IWYU pragma: export */
 #include <quern/replay.h>    /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
+#include <quern/shorthand.h> /* IWYU pragma: export */
 #include <quern/sink.h>      /* IWYU pragma: export */
 #include <quern/source.h>    /* IWYU pragma: export */
 #include <quern/type.h>      /* IWYU pragma: export */

@@ -6,7 +6,10 @@
 #include "core/relations/relate.h"
 #include "sched/frame/frame.h"
 
+#include <quern/shorthand.h>
+
 #include <stdio.h>
+#include <string.h>
 
 static QUERN__SLOW_PATH bool report_foreign(const char *function)
 {
@@ -508,6 +511,40 @@ void *quern_context_resource_write(quern_context *context, quern_resource resour
         return scratch_resource(context, resource);
     }
     return find_resource(context, resource, true);
+}
+
+/* Finds a resource by the name of its C type. Errors: UNKNOWN_RESOURCE, LAYOUT_MISMATCH (another size). */
+static quern_result find_typed_resource(const quern__resources *resources, const char *name,
+                                        size_t size_bytes, quern_resource *out_resource)
+{
+    *out_resource = quern__resources_find(resources, name);
+    if (out_resource->bits == 0)
+        return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
+                           "the world has no resource '%s': register it before", name);
+    const size_t known_bytes = size_of_resource(resources, *out_resource);
+    if (known_bytes == size_bytes) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "resource '%s' has %zu bytes in this world, and the C type has %zu: use the type that was "
+        "registered",
+        name, known_bytes, size_bytes);
+}
+
+void *quern__context_resource_typed(quern_context *context, const quern_value *type)
+{
+    if (is_foreign(context, "QUERN_RESOURCE")) return NULL;
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) {
+        refuse_plain(plain, "QUERN_RESOURCE", "a resource");
+        return scratch_value(context, type->size_bytes);
+    }
+    const char *name = type->type_name + (strncmp(type->type_name, "const ", 6) == 0 ? 6 : 0);
+    quern_resource resource;
+    if (find_typed_resource(&context->schedule->plan.world->resources, name, type->size_bytes, &resource) ==
+        QUERN_OK)
+        return find_resource(context, resource, !type->is_const);
+    refuse_handle(context, "resource", "QUERN_RESOURCE");
+    return scratch_value(context, type->size_bytes);
 }
 
 void *quern_context_partial(quern_context *context)

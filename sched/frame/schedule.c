@@ -11,6 +11,8 @@
 #include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
 
+#include <quern/shorthand.h>
+
 #include <float.h>
 
 /* -------------------------------------------------------------------------------------- life cycle */
@@ -201,6 +203,32 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
     return QUERN_OK;
+}
+
+quern_result quern__schedule_add_typed(quern_schedule *schedule, const quern_system_def *def,
+                                       const char *name, quern_view_callback *run,
+                                       const quern_value *columns, size_t column_count)
+{
+    if (schedule == NULL) return quern__fail_null("QUERN_ADD_SYSTEM", "schedule");
+    quern_system_def whole = *def;
+    whole.name = name;
+    whole.run = run;
+    memset(whole.terms, 0, sizeof whole.terms);
+    if (def->terms[QUERN_MAX_TERMS - column_count].component.bits != 0)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "QUERN_ADD_SYSTEM: system '%s' has %zu columns and more terms than the rest of %d "
+            "(QUERN_MAX_TERMS)",
+            name, column_count, QUERN_MAX_TERMS);
+    memcpy(whole.terms + column_count, def->terms, (QUERN_MAX_TERMS - column_count) * sizeof *def->terms);
+    for (size_t i = 0; i < column_count; i++) {
+        quern_component component;
+        const quern_result result =
+            quern__world_get_type(schedule->plan.world, &columns[i], "QUERN_ADD_SYSTEM", &component);
+        if (result != QUERN_OK) return result;
+        whole.terms[i] = columns[i].is_const ? quern_term_read(component) : quern_term_write(component);
+    }
+    return quern_schedule_add_system(schedule, &whole, NULL);
 }
 
 static quern_result find_system(const quern_schedule *schedule, quern_system handle, const char *function,

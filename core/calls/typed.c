@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* The macros of shorthand.h that take a world or commands. They find components by the names of C types, and then call
+ * the public functions, whose errors and threads count. */
+
+#include "core/base/base_internal.h"
+#include "core/record/record.h"
+#include "core/storage/component_internal.h"
+#include "core/world/world_internal.h"
+
+#include <quern/commands.h>
+#include <quern/shorthand.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The components of a call, in the form that the public functions take. */
+typedef struct typed_list {
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
+    const void *values[QUERN_MAX_ENTITY_COMPONENTS];
+    uint32_t count;
+} typed_list;
+
+static const char *name_of_type(const char *text)
+{
+    return strncmp(text, "const ", 6) == 0 ? text + 6 : text;
+}
+
+/* Finds the component of a type. Stores null and returns QUERN_OK if there is none. Errors: LAYOUT_MISMATCH. */
+static quern_result find(const quern__components *components, const quern_value *type, const char *macro,
+                         quern_component *out_component)
+{
+    const char *name = name_of_type(type->type_name);
+    *out_component = quern__components_find(components, name);
+    if (out_component->bits == 0 || type->size_bytes == QUERN__ANY_SIZE) return QUERN_OK;
+    const uint32_t size_bytes =
+        quern__components_type(components, quern__component_index(*out_component))->size_bytes;
+    if (size_bytes == type->size_bytes) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "%s: component '%s' has %u bytes in this world, and the C type has %u: use the type "
+                       "that was registered",
+                       macro, name, size_bytes, type->size_bytes);
+}
+
+static quern_result fail_unknown(const quern_value *type, const char *macro)
+{
+    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                       "%s: the world has no component '%s': register it before (QUERN_REGISTER, "
+                       "QUERN_REGISTER_TAGS)",
+                       macro, name_of_type(type->type_name));
+}
+
+quern_result quern__world_get_type(quern_world *world, const quern_value *type, const char *macro,
+                                   quern_component *out_component)
+{
+    if (world == NULL) return quern__fail_null(macro, "world");
+    const quern_result result = find(&world->storage.components, type, macro, out_component);
+    if (result != QUERN_OK || out_component->bits != 0) return result;
+    if (type->size_bytes == QUERN__ANY_SIZE) return fail_unknown(type, macro);
+    const char *name = name_of_type(type->type_name);
+    return quern_component_register(world,
+                                    &(quern_component_def){.name = name,
+                                                           .size_bytes = type->size_bytes,
+                                                           .alignment_bytes = type->alignment_bytes,
+                                                           .type_name = name},
+                                    out_component);
+}
+
+static quern_result find_recorded(const quern_commands *commands, const quern_value *type,
+                                  const char *macro, quern_component *out_component)
+{
+    if (commands == NULL) return quern__fail_null(macro, "commands");
+    const quern_result result = find(&commands->storage->components, type, macro, out_component);
+    return result == QUERN_OK && out_component->bits == 0 ? fail_unknown(type, macro) : result;
+}
+
+static quern_value named(const char *name)
+{
+    return (quern_value){.type_name = name, .size_bytes = QUERN__ANY_SIZE};
+}
+
+static quern_result check_count(size_t count)
+{
+    if (count <= QUERN_MAX_ENTITY_COMPONENTS) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                       "QUERN_CREATE: %zu values; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)", count,
+                       QUERN_MAX_ENTITY_COMPONENTS);
+}
+
+/* -------------------------------------------------------------------------------------------- world */
+
+quern_component quern__world_type(quern_world *world, const quern_value *type)
+{
+    quern_component component;
+    const quern_result result = quern__world_get_type(world, type, "QUERN_ID", &component);
+    return result == QUERN_OK ? component : (quern_component){0};
+}
+
+quern_result quern__world_register_tags(quern_world *world, const char *names)
+{
+    quern_result result = QUERN_OK;
+    while (result == QUERN_OK && *names != '\0') {
+        char name[QUERN_MAX_NAME_BYTES + 2];
+        const size_t length = strcspn(names, ", ");
+        /* one byte too many, so that registering refuses a name that is too long */
+        const size_t kept = length < sizeof name ? length : sizeof name - 1;
+        quern_component ignored;
+        memcpy(name, names, kept);
+        name[kept] = '\0';
+        result = quern_component_register(world, &(quern_component_def){.name = name}, &ignored);
+        names += length;
+        names += strspn(names, ", ");
+    }
+    return result;
+}
+
+quern_result quern__world_create_typed(quern_world *world, quern_entity *out_entity,
+                                       const quern_value *values, size_t count)
+{
+    typed_list list = {.count = (uint32_t)count};
+    quern_result result = check_count(count);
+    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
+        result = quern__world_get_type(world, &values[i], "QUERN_CREATE", &list.components[i]);
+        list.values[i] = values[i].value;
+    }
+    if (result != QUERN_OK) return result;
+    return quern_entity_create_with(world, list.components, list.values, list.count, out_entity);
+}
+
+quern_result quern__world_set_typed(quern_world *world, quern_entity entity, const quern_value *value)
+{
+    quern_component component;
+    const quern_result result = quern__world_get_type(world, value, "QUERN_SET", &component);
+    return result == QUERN_OK ? quern_entity_set(world, entity, component, value->value) : result;
+}
+
+quern_result quern__world_add_named(quern_world *world, quern_entity entity, const char *name)
+{
+    const quern_value type = named(name);
+    quern_component component;
+    const quern_result result = quern__world_get_type(world, &type, "QUERN_ADD", &component);
+    return result == QUERN_OK ? quern_entity_add(world, entity, component, NULL) : result;
+}
+
+quern_result quern__world_remove_named(quern_world *world, quern_entity entity, const char *name)
+{
+    const quern_value type = named(name);
+    quern_component component;
+    const quern_result result = quern__world_get_type(world, &type, "QUERN_REMOVE", &component);
+    return result == QUERN_OK ? quern_entity_remove(world, entity, component) : result;
+}
+
+bool quern__world_has_named(const quern_world *world, quern_entity entity, const char *name)
+{
+    const quern_value type = named(name);
+    quern_component component;
+    if (world == NULL) {
+        quern__fail_null("QUERN_HAS", "world");
+        return false;
+    }
+    find(&world->storage.components, &type, "QUERN_HAS", &component);
+    if (component.bits != 0) return quern_entity_has(world, entity, component);
+    fail_unknown(&type, "QUERN_HAS");
+    return false;
+}
+
+void *quern__world_get_typed(quern_world *world, quern_entity entity, const quern_value *type)
+{
+    quern_component component;
+    if (world == NULL) {
+        quern__fail_null("QUERN_GET", "world");
+        return NULL;
+    }
+    if (find(&world->storage.components, type, "QUERN_GET", &component) != QUERN_OK) return NULL;
+    if (component.bits != 0) return quern_entity_get(world, entity, component);
+    fail_unknown(type, "QUERN_GET");
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- commands */
+
+quern_result quern__commands_create_typed(quern_commands *commands, quern_entity *out_entity,
+                                          const quern_value *values, size_t count)
+{
+    typed_list list = {.count = (uint32_t)count};
+    quern_entity ignored;
+    quern_result result = check_count(count);
+    for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
+        result = find_recorded(commands, &values[i], "QUERN_CREATE", &list.components[i]);
+        list.values[i] = values[i].value;
+    }
+    if (result != QUERN_OK) return result;
+    return quern_commands_create_many(commands, list.components, list.values, list.count, 1,
+                                      out_entity != NULL ? out_entity : &ignored);
+}
+
+quern_result quern__commands_set_typed(quern_commands *commands, quern_entity entity,
+                                       const quern_value *value)
+{
+    quern_component component;
+    const quern_result result = find_recorded(commands, value, "QUERN_SET", &component);
+    return result == QUERN_OK ? quern_commands_set(commands, entity, component, value->value) : result;
+}
+
+quern_result quern__commands_add_named(quern_commands *commands, quern_entity entity, const char *name)
+{
+    const quern_value type = named(name);
+    quern_component component;
+    const quern_result result = find_recorded(commands, &type, "QUERN_ADD", &component);
+    return result == QUERN_OK ? quern_commands_add(commands, entity, component, NULL) : result;
+}
+
+quern_result quern__commands_remove_named(quern_commands *commands, quern_entity entity, const char *name)
+{
+    const quern_value type = named(name);
+    quern_component component;
+    const quern_result result = find_recorded(commands, &type, "QUERN_REMOVE", &component);
+    return result == QUERN_OK ? quern_commands_remove(commands, entity, component) : result;
+}
+
+/* --------------------------------------------------------------------------------------------- must */
+
+void quern__must(quern_result result, const char *call, const char *file, int line)
+{
+    if (result == QUERN_OK) return;
+    quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
+    abort();
+}

@@ -130,7 +130,8 @@ QUERN_API const void *quern_context_partial_at(const quern_context *context, uin
  * QUERN_REACT_REMOVED, one of those in reacts_to. 0 in any other callback. */
 QUERN_API uint32_t quern_context_reaction(const quern_context *context);
 
-/** Returns the user_data of the system, or that given to the parallel query or fill. */
+/** Returns the user_data of the system, of its phase or of its schedule, the first of them that is not NULL; in a
+ * parallel query or fill, the user_data of the call. */
 QUERN_API void *quern_context_user_data(const quern_context *context);
 
 /** Returns the time step of a system: delta_seconds of quern_schedule_run; in a phase with a fixed step,

@@ -202,7 +202,8 @@ typedef struct quern_system_def {
     uint32_t flags QUERN__ZERO; /**< A combination of quern_system_flags. */
     /** Size of each view's partial result in bytes, zeroed before the frame; see quern_context_partial. */
     uint32_t partial_bytes QUERN__ZERO;
-    /** A pointer for the program's use, returned by quern_context_user_data. */
+    /** A pointer for the program's use, returned by quern_context_user_data. NULL: that of the phase, or of
+     * the schedule. */
     void *user_data QUERN__ZERO;
 } quern_system_def;
 
@@ -241,6 +242,10 @@ typedef struct quern_schedule_def {
      * result of a frame must not change; if it does, a system accesses something that it has not declared.
      */
     uint64_t shuffle_seed QUERN__ZERO;
+    /** A pointer for the program's use: the user_data of systems that have none of their own. */
+    void *user_data QUERN__ZERO;
+    /** The same for the systems of one phase, by its index in phases; NULL: that of the schedule. */
+    void *phase_user_data[QUERN_MAX_PHASES] QUERN__ZERO;
 } quern_schedule_def;
 
 /** Creates a schedule. def may be NULL for the defaults. The world must outlive the schedule. Errors:

@@ -100,7 +100,8 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
         return quern__in_call(result, "quern_schedule_create");
     }
     for (uint32_t i = 0; i < phase_count; i++) {
-        schedule->plan.phases[i] = (quern__phase){.step_seconds = 0};
+        void *own = def->phase_user_data[i];
+        schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
         memcpy(schedule->plan.phases[i].name, phases[i], strlen(phases[i]) + 1);
     }
     quern__playback_init(&schedule->playback, &world->storage);
@@ -193,6 +194,7 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
     if (result != QUERN_OK) return add_name_to_message(result, def);
     system->plan = &schedule->plan;
+    if (system->user_data == NULL) system->user_data = schedule->plan.phases[def->phase].user_data;
     system->index = schedule->plan.systems.count;
     schedule->plan.systems.items[schedule->plan.systems.count++] = system;
     if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;

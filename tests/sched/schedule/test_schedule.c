@@ -657,6 +657,36 @@ static quern_system setup_noisy(const char *name, uint32_t flags)
     return setup_system(schedule, &def);
 }
 
+static char user_data_seen[8];
+static uint32_t user_data_count;
+
+static void note_user_data(quern_context *context)
+{
+    user_data_seen[user_data_count++] = *(const char *)quern_context_user_data(context);
+}
+
+Test(schedule, user_data_is_that_of_the_system_or_its_phase_or_the_schedule)
+{
+    quern_schedule *owner;
+    char of_schedule = 's', of_phase = 'p', of_system = 'o';
+    const quern_schedule_def def = {
+        .phases = {"first", "second"}, .user_data = &of_schedule, .phase_user_data = {[1] = &of_phase}};
+    user_data_count = 0;
+    must(quern_schedule_create(world, &def, &owner));
+    for (uint32_t phase = 0; phase < 2; phase++) {
+        char name[2] = {(char)('a' + 2 * phase), '\0'};
+        quern_system_def system = {.name = name, .phase = phase, .begin = note_user_data};
+        setup_system(owner, &system);
+        name[0]++;
+        system.user_data = &of_system;
+        setup_system(owner, &system);
+    }
+    must_run(owner, NULL);
+    cr_assert_eq(user_data_count, 4u);
+    cr_assert_arr_eq(user_data_seen, "sopo", 4);
+    quern_schedule_destroy(owner);
+}
+
 Test(schedule, a_disabled_system_is_left_out_with_its_begin_and_end)
 {
     quern_system a = setup_noisy("a", 0), b = setup_noisy("b", QUERN_SYSTEM_EXCLUSIVE);

@@ -5,7 +5,7 @@
 
 typedef float Position, Velocity;
 
-/* Called with some rows at a time, on any thread. */
+/* Called with one range of rows at a time, on any thread. */
 QUERN_SYSTEM(move, (Position, position), (const Velocity, velocity))
 {
     const float dt = (float)quern_context_delta_seconds(context);
@@ -26,7 +26,7 @@ int main(void)
         QUERN_MUST(QUERN_CREATE(world, &last, QUERN_VALUE(Position, (float)i), QUERN_VALUE(Velocity, 1)));
     for (int frame = 0; frame < 64; frame++)
         QUERN_MUST(quern_schedule_run(schedule, jobs, 1.0 / 64));
-    printf("after one second the last of 1000 stands at %g\n", (double)*QUERN_GET(world, last, Position));
+    printf("after one second the last of 1000 is at %g\n", (double)*QUERN_GET(world, last, Position));
     quern_jobs_destroy(jobs);
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);

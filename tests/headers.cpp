@@ -194,7 +194,7 @@ static void record_shorthand(quern_context *context)
     quern_commands *commands = quern_context_commands(context);
     QUERN_RESOURCE(context, Position)->x += QUERN_RESOURCE(context, const Position)->y + 1;
     shorthand_result = QUERN_CREATE(commands, &recorded, QUERN_VALUE(Position, 7, 8), QUERN_TAG(Hungry));
-    if (shorthand_result == QUERN_OK) shorthand_result = QUERN_SET(commands, recorded, Bag, {});
+    if (shorthand_result == QUERN_OK) shorthand_result = QUERN_SET(commands, recorded, Bag, Bag());
     if (shorthand_result == QUERN_OK) shorthand_result = QUERN_REMOVE(commands, recorded, Hungry);
     if (shorthand_result == QUERN_OK) shorthand_result = QUERN_ADD(commands, recorded, Hungry);
 }

@@ -101,19 +101,20 @@ QUERN_API void quern__must(quern_result result, const char *call, const char *fi
  *   - the columns, as restrict pointers; QUERN_COLUMN documents refusals.
  *
  * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. */
-#define QUERN_SYSTEM(name, ...)                                                                      \
-    static void name##_rows(quern_context *context, const quern_view *view,                          \
-                            const uint32_t count QUERN__EACH(QUERN__COLUMN_PARAMETER, __VA_ARGS__)); \
-    static void name(quern_context *context, const quern_view *view)                                 \
-    {                                                                                                \
-        name##_rows(context, view, view->count QUERN__EACH(QUERN__COLUMN_ARGUMENT, __VA_ARGS__));    \
-    }                                                                                                \
-    static const quern_value name##_columns[] = {QUERN__EACH(QUERN__COLUMN_VALUE, __VA_ARGS__)};     \
-    static void name##_rows(                                                                         \
-        QUERN__UNUSED quern_context *context, QUERN__UNUSED const quern_view *view,                  \
+#define QUERN_SYSTEM(name, ...)                                                                   \
+    static void name##_rows(quern_context *context, const quern_view *view,                       \
+                            uint32_t count QUERN__EACH(QUERN__COLUMN_PARAMETER, __VA_ARGS__));    \
+    static void name(quern_context *context, const quern_view *view)                              \
+    {                                                                                             \
+        name##_rows(context, view, view->count QUERN__EACH(QUERN__COLUMN_ARGUMENT, __VA_ARGS__)); \
+    }                                                                                             \
+    static const quern_value name##_columns[] = {QUERN__EACH(QUERN__COLUMN_VALUE, __VA_ARGS__)};  \
+    static void name##_rows(                                                                      \
+        QUERN__UNUSED quern_context *context, QUERN__UNUSED const quern_view *view,               \
         QUERN__UNUSED const uint32_t count QUERN__EACH(QUERN__UNUSED_PARAMETER, __VA_ARGS__))
 
 /** Loops over the rows of a system's view: `i` runs from 0 to count - 1. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the argument is a declarator */
 #define QUERN_ROWS(i) for (uint32_t i = 0; i < count; i++)
 
 /** Adds a system that QUERN_SYSTEM defined, with its name as the system's name. Further arguments are designated

@@ -543,7 +543,7 @@ void *quern__context_resource_typed(quern_context *context, const quern_value *t
     if (find_typed_resource(&context->schedule->plan.world->resources, name, type->size_bytes, &resource) ==
         QUERN_OK)
         return find_resource(context, resource, !type->is_const);
-    refuse_handle(context, "resource", "QUERN_RESOURCE");
+    quern__context_refuse_handle(context, "resource", "QUERN_RESOURCE");
     return scratch_value(context, type->size_bytes);
 }
 

@@ -65,7 +65,7 @@ typedef struct quern__guards {
     uint32_t system_count; /* systems that `reachable` includes */
     /* Structure version of the storage when the guards were built. */
     uint64_t structure_version;
-    const char *when; /* for messages: changes are found "before" or "in" the frame */
+    const char *when; /* for messages: found changes happened "before" or "in" the frame */
     /* The guards are valid: since they were built, values have changed only in calls that renew guards. */
     bool are_valid;
 } quern__guards;

@@ -37,7 +37,7 @@ static inline void quern__reaction_rounds_clear_limit(quern_schedule *schedule)
     schedule->has_reached_round_limit = false;
 }
 
-/* Clears the statistics and marks of reactions that ran in an earlier frame. */
+/* Sets the statistics of reactions to zero, after an earlier frame in which reactions ran. */
 void quern__reaction_rounds_clear_frame(quern_schedule *schedule);
 
 /* Prepares the reactions for a new frame, in which none has run yet. */

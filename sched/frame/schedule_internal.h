@@ -25,7 +25,7 @@ struct quern_schedule {
     bool is_observed;        /* the observer observes the current frame */
     bool has_command_counts; /* some system's command_count must be cleared for the next frame */
     bool has_history;        /* a history saves the schedule (sched/history) */
-    uint64_t frame_index;    /* of the current frame, or of the next one between frames */
+    uint64_t frame_index;    /* index of the current frame, or between frames of the next one */
     double delta_seconds;
     quern_jobs *jobs;
     uint32_t caller_index; /* worker that runs the frame */
@@ -37,16 +37,16 @@ struct quern_schedule {
     uint32_t worker_count; /* entries of recorders, and of contexts */
     /* Working memory for up-terms: one array per worker, one after another. */
     const void **addresses;
-    uint32_t addressed_worker_count; /* number of these arrays */
-    uint32_t up_count;               /* up-terms for which each array has memory */
+    uint32_t addressed_worker_count; /* arrays in `addresses` */
+    uint32_t up_count;               /* up-terms for which each array in `addresses` has memory */
 
     /* Events (event_frame.h): one emitter per worker and channel, ordered by worker. Covers the first
      * emitter_channel_count channels. */
     quern__emitter **emitters;
     uint32_t emitter_row_count, emitter_channel_count;
     _Atomic bool has_emitted;     /* a callback has opened an emitter since the last sync point */
-    quern_result emit_result;     /* of the current frame: error if an event could not be emitted */
-    quern__event_loss event_loss; /* of the current frame */
+    quern_result emit_result;     /* error of the current frame if an event could not be emitted */
+    quern__event_loss event_loss; /* events lost in the current frame */
 
     quern__playback playback;
     quern__guards guards; /* empty in builds without QUERN_CHECKS */

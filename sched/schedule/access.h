@@ -62,7 +62,7 @@ typedef struct quern__conflict {
     uint8_t kind;
     /* A new archetype could turn the pair's conflict into a LOOKUP or LEVEL conflict. */
     bool may_become_lookup;
-    uint16_t index; /* index of the resource or component */
+    uint16_t index; /* index of the resource or component over which the systems conflict */
 } quern__conflict;
 
 /* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors:

@@ -25,7 +25,8 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
  * index. */
 quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later);
 
-/* Returns whether the pass and the system run by the levels of the same relation, or at least one of them by none. */
+/* Returns whether the system may join the pass as far as levels are concerned: both are ordered by the levels of the
+ * same relation, or one of them is not ordered by levels. */
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system);
 
 /* Returns whether a system may share a pass: it has terms and is not serial. */

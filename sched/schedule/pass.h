@@ -57,9 +57,9 @@ typedef struct quern__pass_table {
     uint32_t level;
     /* set by quern__pass_prepare */
     uint32_t first_chunk, chunk_count;         /* in iteration order; no chunks if no call is enabled */
-    const quern__pass_call *calls, *calls_end; /* addresses of first_call and end_call */
+    const quern__pass_call *calls, *calls_end; /* the range of calls as pointers */
     uint32_t deep_range_count;                 /* views on the last level */
-    uint32_t fetch_limit_bytes;                /* limit per column for prefetching the next chunk */
+    uint32_t fetch_limit_bytes;                /* most bytes to prefetch of each column of the next chunk */
     uint32_t fetch_share_bytes;                /* bytes to prefetch before each call; 0: none */
 } quern__pass_table;
 

@@ -29,7 +29,7 @@ typedef struct quern__system {
     quern_view_callback *run;
     quern_system_callback *begin, *end;
     quern_system_condition *condition;
-    double interval_seconds; /* 0: the system runs in every frame */
+    double interval_seconds; /* time between runs; 0: the system runs in every frame */
     void *user_data;
     quern__access access;
     quern__event_use events;

@@ -196,7 +196,7 @@ typedef struct row_batch {
     const char *handles; /* handles of all rows of the section */
     uint32_t row_count;  /* number of rows of the section */
     uint32_t first, count;
-    uintptr_t location; /* location of the first loaded row */
+    uintptr_t first_location; /* location of the first loaded row */
 } row_batch;
 
 static void load_columns(const loading *load, const row_batch *batch, quern__byte_reader *columns)
@@ -208,7 +208,7 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
         const char *column = quern__read_items(columns, batch->row_count, size_bytes);
         void *targets =
             type->component_index != QUERN__NO_COMPONENT
-                ? quern__storage_value(archived->archetype, batch->location, type->component_index)
+                ? quern__storage_value(archived->archetype, batch->first_location, type->component_index)
                 : NULL;
         if (targets != NULL)
             load_values(load, type, targets, column + batch->first * size_bytes, batch->count);
@@ -221,7 +221,7 @@ static void load_bit_column(const row_batch *batch, quern__bit_column which, con
     const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
     for (uint32_t i = 0; i < batch->count; i++)
         if ((quern__load_u64(words, (batch->first + i) / 64) >> (batch->first + i) % 64 & 1) != 0)
-            quern__row_enable(archetype, batch->location + i, bit_column, false);
+            quern__row_enable(archetype, batch->first_location + i, bit_column, false);
 }
 
 static void load_row_bits(const loading *load, const row_batch *batch, quern__byte_reader *reader)
@@ -245,7 +245,8 @@ static void load_handles(const loading *load, const row_batch *batch)
         const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
     }
-    quern__rows_arrive(load->storage, batch->archived->archetype, batch->location, handles, batch->count);
+    quern__rows_arrive(load->storage, batch->archived->archetype, batch->first_location, handles,
+                       batch->count);
 }
 
 static void load_rows(const loading *load, const quern__archived_archetype *archived,
@@ -257,8 +258,8 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
                        .row_count = section.row_count};
     for (; batch.first < section.row_count; batch.first += batch.count) {
-        batch.location = quern__rows_append(load->storage, archived->archetype,
-                                            section.row_count - batch.first, &batch.count);
+        batch.first_location = quern__rows_append(load->storage, archived->archetype,
+                                                  section.row_count - batch.first, &batch.count);
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
         load_handles(load, &batch);

@@ -131,7 +131,7 @@ static inline void create_crowd(void)
 }
 
 /* Returns whether the archetype has exactly these components. */
-static inline bool is_of(uint32_t index, const quern_component *components, uint32_t count)
+static inline bool has_exactly(uint32_t index, const quern_component *components, uint32_t count)
 {
     quern_component found[8] = {{0}};
     if (quern_world_list_archetype_components(world, index, found, 8) != count) return false;
@@ -146,7 +146,7 @@ static inline bool is_of(uint32_t index, const quern_component *components, uint
 static inline uint32_t index_of(const quern_component *components, uint32_t count)
 {
     for (uint32_t i = 0; i < stats().archetype_count; i++)
-        if (is_of(i, components, count)) return i;
+        if (has_exactly(i, components, count)) return i;
     return UINT32_MAX;
 }
 

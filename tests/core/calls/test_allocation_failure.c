@@ -313,7 +313,7 @@ static bool run_with_failure(uint64_t failing, bool fails_on, bool stops)
     return has_failed;
 }
 
-Test(allocation_failure, one_refused_request_fails_one_call_and_nothing_else, .timeout = 300)
+Test(allocation_failure, refused_request_fails_one_call_only, .timeout = 300)
 {
     uint64_t failing = 1;
     run_with_plenty();
@@ -322,7 +322,7 @@ Test(allocation_failure, one_refused_request_fails_one_call_and_nothing_else, .t
     cr_assert_gt(failing, 200u, "the script asks for memory %llu times only", (unsigned long long)failing);
 }
 
-Test(allocation_failure, no_memory_at_all_leaves_the_world_as_it_was, .timeout = 300)
+Test(allocation_failure, calls_without_memory_change_nothing, .timeout = 300)
 {
     run_with_plenty();
     for (uint64_t failing = 1; run_with_failure(failing, true, true);)
@@ -330,7 +330,7 @@ Test(allocation_failure, no_memory_at_all_leaves_the_world_as_it_was, .timeout =
 }
 
 /* A sync point reserves like this: it needs many chunks at once. */
-Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
+Test(allocation_failure, partial_reservation_is_released)
 {
     failing_allocator *allocator = failing_allocator_create();
     start(allocator);
@@ -351,7 +351,7 @@ Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
 }
 
 /* Small lists may stay grown, but no page of records (2 MiB) and no slab may remain. */
-Test(allocation_failure, a_create_that_fails_holds_no_memory_for_entities)
+Test(allocation_failure, failed_create_releases_entity_records)
 {
     bool has_failed = true;
     for (uint64_t n = 1; has_failed; n++) {

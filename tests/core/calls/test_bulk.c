@@ -12,7 +12,7 @@ TestSuite(bulk, .init = open_bulk);
 
 /* ------------------------------------------------------------------------------------- for each call */
 
-Test(bulk, calls_without_a_query_or_with_a_wrong_component_are_refused)
+Test(bulk, wrong_query_or_component_is_refused)
 {
     create_numbered(0, 10, NULL, 0);
     quern_query *query = query_all(number);
@@ -31,7 +31,7 @@ Test(bulk, calls_without_a_query_or_with_a_wrong_component_are_refused)
     close_bulk();
 }
 
-Test(bulk, calls_are_refused_while_a_frame_runs)
+Test(bulk, calls_fail_while_a_frame_runs)
 {
     create_numbered(0, 10, NULL, 0);
     quern_query *query = query_all(number);
@@ -78,7 +78,7 @@ static void change(quern_query *query, uint32_t kind)
     }
 }
 
-Test(bulk, calls_end_an_iteration)
+Test(bulk, calls_invalidate_iterators)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
@@ -212,7 +212,7 @@ static bool run_script(uint64_t failing)
     return has_failed;
 }
 
-Test(bulk, each_request_for_memory_may_fail, .timeout = 300)
+Test(bulk, each_memory_request_may_fail, .timeout = 300)
 {
     close_bulk();
     run_script(0);
@@ -222,7 +222,7 @@ Test(bulk, each_request_for_memory_may_fail, .timeout = 300)
     cr_assert_gt(failing, 20u, "the script asks for memory %llu times only", (unsigned long long)failing);
 }
 
-Test(bulk, without_any_memory_the_world_stays_as_it_was, .timeout = 300)
+Test(bulk, calls_without_memory_change_nothing, .timeout = 300)
 {
     close_bulk();
     for (uint32_t step = 0; step < STEP_COUNT; step++) {

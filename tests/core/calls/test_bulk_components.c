@@ -19,7 +19,7 @@ TestSuite(query_remove, .init = open_bulk);
 
 /* -------------------------------------------------------------------------------------- query add */
 
-Test(query_add, gives_it_to_those_that_lack_it)
+Test(query_add, adds_component_where_it_is_missing)
 {
     create_mixed();
     quern_query *query = query_all(number);
@@ -41,7 +41,7 @@ Test(query_add, gives_it_to_those_that_lack_it)
     close_bulk();
 }
 
-Test(query_add, constructs_without_a_value)
+Test(query_add, null_value_constructs)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
@@ -57,7 +57,7 @@ Test(query_add, constructs_without_a_value)
     close_bulk();
 }
 
-Test(query_add, takes_tags)
+Test(query_add, adds_tags)
 {
     create_mixed();
     quern_query *query = query_all(number);
@@ -70,7 +70,7 @@ Test(query_add, takes_tags)
     close_bulk();
 }
 
-Test(query_add, moves_what_is_there_and_copies_what_is_new)
+Test(query_add, moves_existing_values_and_copies_new_one)
 {
     create_numbered(0, MANY, &tracked_type, 1);
     quern_component second = tracked_register(world, "second", &counts);
@@ -93,7 +93,7 @@ Test(query_add, moves_what_is_there_and_copies_what_is_new)
 }
 
 /* New rows are appended after existing rows, from the middle of a chunk on. */
-Test(query_add, appends_to_rows_that_are_there)
+Test(query_add, appends_to_existing_rows)
 {
     quern_component others[] = {frozen};
     create_numbered(0, 700, others, 1);
@@ -110,7 +110,7 @@ Test(query_add, appends_to_rows_that_are_there)
     close_bulk();
 }
 
-Test(query_add, takes_a_value_that_lies_in_the_world)
+Test(query_add, value_may_be_in_the_world)
 {
     create_mixed();
     quern_component armour = setup_component(world, "armour", 8, 8);
@@ -127,7 +127,7 @@ Test(query_add, takes_a_value_that_lies_in_the_world)
 }
 
 /* The value moves with its entity, possibly before its last copy. */
-Test(query_add, takes_a_value_with_hooks_that_lies_in_the_world)
+Test(query_add, value_with_hooks_may_be_in_the_world)
 {
     create_mixed();
     quern_component second = tracked_register(world, "second", &counts);
@@ -143,7 +143,7 @@ Test(query_add, takes_a_value_with_hooks_that_lies_in_the_world)
     close_bulk();
 }
 
-Test(query_add, hands_no_value_over_to_many)
+Test(query_add, value_without_copy_hook_is_refused)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
@@ -159,7 +159,7 @@ Test(query_add, hands_no_value_over_to_many)
     close_bulk();
 }
 
-Test(query_add, that_one_match_cannot_take_changes_no_match)
+Test(query_add, failure_of_one_match_changes_no_match)
 {
     quern_component large = setup_component(world, "large", 9000, 8);
     quern_component larger = setup_component(world, "larger", 9500, 4);
@@ -180,7 +180,7 @@ Test(query_add, that_one_match_cannot_take_changes_no_match)
     close_bulk();
 }
 
-Test(query_add, of_the_251st_component_is_refused)
+Test(query_add, the_251st_component_is_refused)
 {
     static quern_component tags[QUERN_MAX_ENTITY_COMPONENTS];
     for (uint32_t i = 0; i < QUERN_MAX_ENTITY_COMPONENTS; i++)
@@ -199,7 +199,7 @@ Test(query_add, of_the_251st_component_is_refused)
 
 /* ----------------------------------------------------------------------------------- query remove */
 
-Test(query_remove, takes_it_from_those_that_have_it)
+Test(query_remove, removes_component_where_it_is_present)
 {
     create_mixed();
     quern_query *query = query_all(number);
@@ -219,7 +219,7 @@ Test(query_remove, takes_it_from_those_that_have_it)
 }
 
 /* The query has no match left afterwards. */
-Test(query_remove, takes_what_the_query_asks_for)
+Test(query_remove, may_remove_component_of_the_query)
 {
     create_mixed();
     quern_query *query = query_all(number);
@@ -232,7 +232,7 @@ Test(query_remove, takes_what_the_query_asks_for)
     close_bulk();
 }
 
-Test(query_remove, can_leave_entities_with_nothing)
+Test(query_remove, may_leave_entities_without_components)
 {
     must_stay_valid(quern_entity_create_many(world, &tracked_type, NULL, 1, MANY, entities));
     quern_query *query = query_all(tracked_type);

@@ -11,7 +11,7 @@ TestSuite(create_filled, .init = open_bulk);
 
 /* ------------------------------------------------------------------------------------- create many */
 
-Test(create_many, takes_columns_in_the_order_given)
+Test(create_many, columns_have_the_order_of_components)
 {
     static vec3 points[MANY];
     for (uint32_t i = 0; i < MANY; i++)
@@ -28,7 +28,7 @@ Test(create_many, takes_columns_in_the_order_given)
     close_bulk();
 }
 
-Test(create_many, gives_handles_in_the_order_of_rows)
+Test(create_many, handles_have_the_order_of_rows)
 {
     static quern_entity rows[MANY];
     quern_query *query = query_all(number);
@@ -39,7 +39,7 @@ Test(create_many, gives_handles_in_the_order_of_rows)
     close_bulk();
 }
 
-Test(create_many, constructs_what_has_no_column)
+Test(create_many, null_column_constructs)
 {
     quern_component components[] = {number, tracked_type, point};
     const void *columns[] = {NULL, NULL, NULL};
@@ -54,7 +54,7 @@ Test(create_many, constructs_what_has_no_column)
     close_bulk();
 }
 
-Test(create_many, needs_neither_components_nor_room_for_handles)
+Test(create_many, components_and_output_are_optional)
 {
     must_stay_valid(quern_entity_create_many(world, NULL, NULL, 0, 100, entities));
     must_stay_valid(quern_entity_create_many(world, NULL, NULL, 0, 100, NULL));
@@ -65,7 +65,7 @@ Test(create_many, needs_neither_components_nor_room_for_handles)
     close_bulk();
 }
 
-Test(create_many, of_nobody_does_nothing)
+Test(create_many, count_zero_does_nothing)
 {
     quern_entity untouched = {0x1234};
     uint64_t before = quern_world_hash(world);
@@ -77,7 +77,7 @@ Test(create_many, of_nobody_does_nothing)
 }
 
 /* A partly full chunk gets the first new rows; new chunks get the rest. */
-Test(create_many, continues_where_the_last_chunk_ends)
+Test(create_many, fills_the_last_chunk_first)
 {
     quern_query *query = query_all(number);
     const uint32_t steps[] = {1, 5, 400, 1023, 1, 2000, 7};
@@ -96,7 +96,7 @@ Test(create_many, continues_where_the_last_chunk_ends)
     close_bulk();
 }
 
-Test(create_many, fills_chunks_to_the_row)
+Test(create_many, fills_chunks_completely)
 {
     create_numbered(0, 1, NULL, 0);
     quern_archetype_stats stats;
@@ -114,7 +114,7 @@ Test(create_many, fills_chunks_to_the_row)
     close_bulk();
 }
 
-Test(create_many, uses_slots_that_are_free)
+Test(create_many, reuses_free_slots)
 {
     create_numbered(0, MANY, NULL, 0);
     for (uint32_t i = 0; i < MANY; i += 3)
@@ -131,7 +131,7 @@ Test(create_many, uses_slots_that_are_free)
     close_bulk();
 }
 
-Test(create_many, copies_values_with_their_hook)
+Test(create_many, copies_values_by_hook)
 {
     static tracked values[MANY];
     for (uint32_t i = 0; i < MANY; i++)
@@ -148,7 +148,7 @@ Test(create_many, copies_values_with_their_hook)
     close_bulk();
 }
 
-Test(create_many, takes_over_what_values_own)
+Test(create_many, owned_values_become_property_of_the_world)
 {
     static owned values[MANY];
     for (uint32_t i = 0; i < MANY; i++)
@@ -164,7 +164,7 @@ Test(create_many, takes_over_what_values_own)
     close_bulk();
 }
 
-Test(create_many, takes_values_that_lie_in_the_world)
+Test(create_many, values_may_be_in_the_world)
 {
     create_numbered(0, 100, NULL, 0);
     const void *columns[] = {quern_entity_get(world, entities[0], number)};
@@ -174,7 +174,7 @@ Test(create_many, takes_values_that_lie_in_the_world)
     close_bulk();
 }
 
-Test(create_many, of_very_many)
+Test(create_many, creates_very_many)
 {
     quern_component others[] = {point, frozen};
     create_numbered(0, HUGE_COUNT, others, 2);
@@ -214,7 +214,7 @@ Test(create_many, refuses_wrong_lists)
     close_bulk();
 }
 
-Test(create_many, refuses_more_than_there_may_be)
+Test(create_many, refuses_more_than_the_entity_limit)
 {
     static quern_component tags[QUERN_MAX_ENTITY_COMPONENTS + 1];
     for (uint32_t i = 0; i <= QUERN_MAX_ENTITY_COMPONENTS; i++)
@@ -231,7 +231,7 @@ Test(create_many, refuses_more_than_there_may_be)
     close_bulk();
 }
 
-Test(create_many, refused_values_stay_with_the_caller)
+Test(create_many, caller_keeps_values_of_failed_call)
 {
     owned value;
     owned_construct(&value, 5, &owned_live);
@@ -293,7 +293,7 @@ static void create_filled(uint32_t count)
     }
 }
 
-Test(create_filled, shows_each_run_of_rows_once_and_in_order)
+Test(create_filled, fill_sees_each_row_once_in_order)
 {
     create_filled(10);
     cr_assert_eq(fill_log.view_count, 1u);
@@ -304,7 +304,7 @@ Test(create_filled, shows_each_run_of_rows_once_and_in_order)
     close_bulk();
 }
 
-Test(create_filled, shows_zero_bytes_in_used_memory)
+Test(create_filled, fill_sees_zero_bytes_in_reused_memory)
 {
     for (uint32_t round = 0; round < 3; round++) {
         create_filled(MANY);
@@ -313,7 +313,7 @@ Test(create_filled, shows_zero_bytes_in_used_memory)
     close_bulk();
 }
 
-Test(create_filled, of_very_many)
+Test(create_filled, creates_very_many)
 {
     create_filled(HUGE_COUNT);
     close_bulk();
@@ -331,7 +331,7 @@ static void fill_payloads(quern_context *context, const quern_view *view)
     (*calls)++;
 }
 
-Test(create_filled, constructs_before_it_fills)
+Test(create_filled, fill_sees_constructed_values)
 {
     uint32_t calls = 0;
     must_stay_valid(
@@ -343,7 +343,7 @@ Test(create_filled, constructs_before_it_fills)
     close_bulk();
 }
 
-Test(create_filled, of_nobody_fills_nothing)
+Test(create_filled, count_zero_calls_no_fill)
 {
     uint32_t calls = 0;
     uint64_t before = quern_world_hash(world);
@@ -353,7 +353,7 @@ Test(create_filled, of_nobody_fills_nothing)
     close_bulk();
 }
 
-Test(create_filled, without_components_shows_the_handles)
+Test(create_filled, fill_without_components_sees_handles)
 {
     uint32_t calls = 0;
     must_stay_valid(quern_entity_create_filled(world, NULL, 0, 100, count_call, &calls, entities));
@@ -375,7 +375,7 @@ static void fill_wrongly(quern_context *context, const quern_view *view)
     cr_assert(is_scratch(quern_view_read(view, 77), view->count * sizeof(uint64_t)));
 }
 
-Test(create_filled, refuses_to_change_the_world_meanwhile)
+Test(create_filled, fill_cannot_change_the_world)
 {
     captured_reports reports;
     capture_reports(&reports);

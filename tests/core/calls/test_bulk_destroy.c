@@ -12,7 +12,7 @@ TestSuite(query_destroy, .init = open_bulk);
 
 /* ------------------------------------------------------------------------------------ destroy many */
 
-Test(destroy_many, leaves_the_others_alone)
+Test(destroy_many, keeps_other_entities)
 {
     static quern_entity list[MANY];
     uint32_t count = 0;
@@ -28,7 +28,7 @@ Test(destroy_many, leaves_the_others_alone)
     close_bulk();
 }
 
-Test(destroy_many, takes_an_entity_twice)
+Test(destroy_many, list_may_contain_an_entity_twice)
 {
     create_numbered(0, MANY, &tracked_type, 1);
     quern_entity list[] = {entities[5], entities[7], entities[5], entities[5], entities[7], entities[0]};
@@ -42,7 +42,7 @@ Test(destroy_many, takes_an_entity_twice)
     close_bulk();
 }
 
-Test(destroy_many, of_nobody_does_nothing)
+Test(destroy_many, count_zero_does_nothing)
 {
     create_numbered(0, 10, NULL, 0);
     uint64_t before = quern_world_hash(world);
@@ -64,7 +64,7 @@ static void check_bad_entry(quern_entity bad, quern_result expected)
     cr_assert_eq(alive_count(), (uint64_t)MANY);
 }
 
-Test(destroy_many, with_one_bad_handle_destroys_nobody)
+Test(destroy_many, wrong_handle_destroys_nothing)
 {
     quern_entity gone = setup_entity(world);
     must_stay_valid(quern_entity_destroy(world, gone));
@@ -109,7 +109,7 @@ static uint64_t hash_after_destroying(bool at_once)
     return hash;
 }
 
-Test(destroy_many, goes_through_the_list_in_order)
+Test(destroy_many, destroys_in_list_order)
 {
     close_bulk();
     cr_assert_eq(hash_after_destroying(true), hash_after_destroying(false));
@@ -117,7 +117,7 @@ Test(destroy_many, goes_through_the_list_in_order)
 
 /* ------------------------------------------------------------------------------------ query destroy */
 
-Test(query_destroy, destroys_all_matches_and_nobody_else)
+Test(query_destroy, destroys_matches_only)
 {
     create_mixed();
     quern_term terms[] = {quern_term_with(tracked_type), quern_term_without(frozen)};
@@ -138,7 +138,7 @@ Test(query_destroy, destroys_all_matches_and_nobody_else)
     close_bulk();
 }
 
-Test(query_destroy, reaches_every_archetype)
+Test(query_destroy, destroys_matches_in_all_archetypes)
 {
     create_mixed();
     quern_query *query = query_all(number), *left = query_all(tracked_type);
@@ -154,7 +154,7 @@ Test(query_destroy, reaches_every_archetype)
     close_bulk();
 }
 
-Test(query_destroy, handles_are_stale_afterwards)
+Test(query_destroy, handles_become_stale)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);

@@ -246,14 +246,14 @@ static void run_program(uint64_t seed, failing_allocator *allocator)
     program_release(&run);
 }
 
-Test(bulk_random, calls_among_others_leave_what_the_model_says, .timeout = 300)
+Test(bulk_random, bulk_calls_agree_with_the_model, .timeout = 300)
 {
     close_bulk();
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         run_program(seed, NULL);
 }
 
-Test(bulk_random, calls_that_lack_memory_now_and_then_leave_it_too, .timeout = 300)
+Test(bulk_random, failing_bulk_calls_agree_with_the_model, .timeout = 300)
 {
     close_bulk();
     for (uint64_t seed = 100; seed < 102; seed++) {

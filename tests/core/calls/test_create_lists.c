@@ -116,7 +116,7 @@ static void check(uint32_t i)
     check_target(i, owner, list_of[i]->has_owner, owner_of[i]);
 }
 
-Test(create_lists, in_any_turn_give_what_they_say)
+Test(create_lists, entities_have_the_components_of_their_list)
 {
     random_source random = {.state = 3};
     for (uint32_t i = 0; i < ENTITIES; i++) {
@@ -129,7 +129,7 @@ Test(create_lists, in_any_turn_give_what_they_say)
 }
 
 /* Removes all entities of a list and their archetypes, on all levels, and uses the list again. */
-Test(create_lists, are_found_anew_when_archetypes_have_gone)
+Test(create_lists, lists_are_found_again_after_archetypes_are_removed)
 {
     random_source random = {.state = 4};
     for (uint32_t round = 0; round < 20; round++) {
@@ -148,7 +148,7 @@ Test(create_lists, are_found_anew_when_archetypes_have_gone)
 }
 
 /* A failed call must not cache a list that a later call would treat as valid. */
-Test(create_lists, that_are_bad_stay_bad)
+Test(create_lists, wrong_lists_are_not_cached)
 {
     const quern_component twice[] = {components[0], components[0]},
                           related[] = {components[0], quern_relation_component(parent)};

@@ -13,7 +13,7 @@ TestSuite(empty_archetypes, .init = open_bare);
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
 
-Test(empty_archetypes, takes_out_those_without_rows_and_keeps_the_order_of_the_others)
+Test(empty_archetypes, removes_empty_ones_and_keeps_the_order)
 {
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i++)
@@ -21,7 +21,7 @@ Test(empty_archetypes, takes_out_those_without_rows_and_keeps_the_order_of_the_o
     cr_assert_eq(remove_empty(), TAG_COUNT * 2u / 3);
     cr_assert_eq(stats().archetype_count, 1 + TAG_COUNT / 3u);
     for (uint32_t i = 1; i < TAG_COUNT; i += 3) {
-        cr_assert(is_of(1 + i / 3, (quern_component[]){number, tags[i]}, 2));
+        cr_assert(has_exactly(1 + i / 3, (quern_component[]){number, tags[i]}, 2));
         cr_assert_eq(number_of(entities[i]), i);
         cr_assert(quern_entity_has(world, entities[i], tags[i]));
     }
@@ -41,7 +41,7 @@ Test(empty_archetypes, keeps_the_archetype_without_components)
     close_bare();
 }
 
-Test(empty_archetypes, leaves_every_record_at_its_row)
+Test(empty_archetypes, records_keep_their_rows)
 {
     create_crowd();
     for (uint32_t i = 0; i < CROWD; i++)
@@ -68,7 +68,7 @@ static void change_sets(uint32_t round)
         if ((round >> i & 1) != 0) entities[i] = create_with(tags[i], i % 2 ? tags[i + 1] : none, i);
 }
 
-Test(empty_archetypes, leaves_queries_right)
+Test(empty_archetypes, queries_stay_correct)
 {
     quern_query *before[QUERY_COUNT], *between[QUERY_COUNT], *unused[QUERY_COUNT];
     open_queries(before);
@@ -90,7 +90,7 @@ Test(empty_archetypes, leaves_queries_right)
 }
 
 /* Destroys queries in an order that unlinks the first, the last and one in the middle of the list of queries. */
-Test(empty_archetypes, knows_which_queries_there_are)
+Test(empty_archetypes, destroyed_queries_are_not_updated)
 {
     quern_query *first[QUERY_COUNT], *second[QUERY_COUNT], *third[QUERY_COUNT];
     open_queries(first);
@@ -111,7 +111,7 @@ Test(empty_archetypes, knows_which_queries_there_are)
     close_bare();
 }
 
-Test(empty_archetypes, ends_an_iteration_or_lets_it_find_all)
+Test(empty_archetypes, iterators_become_invalid_or_find_all)
 {
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i += 2)
@@ -132,7 +132,7 @@ Test(empty_archetypes, ends_an_iteration_or_lets_it_find_all)
 }
 
 /* Move plans are cached by source and listed by target. Each of the two archetypes may be removed. */
-Test(empty_archetypes, lets_moves_find_new_ways)
+Test(empty_archetypes, moves_find_new_plans)
 {
     for (uint32_t round = 0; round < 6; round++) {
         quern_entity one = create_with(none, none, round),
@@ -158,7 +158,7 @@ Test(empty_archetypes, lets_moves_find_new_ways)
     close_bare();
 }
 
-Test(empty_archetypes, lets_bulk_calls_find_new_ways)
+Test(empty_archetypes, bulk_calls_find_new_plans)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     create_row_of_sets(TAG_COUNT);
@@ -178,7 +178,7 @@ Test(empty_archetypes, lets_bulk_calls_find_new_ways)
 }
 
 /* create_with caches its latest list of components with the archetype. */
-Test(empty_archetypes, lets_create_with_find_a_new_archetype)
+Test(empty_archetypes, create_with_finds_a_new_archetype)
 {
     create_row_of_sets(4);
     for (uint32_t round = 0; round < 8; round++) {
@@ -198,7 +198,7 @@ Test(empty_archetypes, lets_create_with_find_a_new_archetype)
     close_bare();
 }
 
-Test(empty_archetypes, gives_the_memory_of_archetypes_back)
+Test(empty_archetypes, memory_of_archetypes_is_released)
 {
     uint64_t after_first = 0;
     for (uint32_t round = 0; round < 4; round++) {
@@ -222,7 +222,7 @@ Test(empty_archetypes, gives_the_memory_of_archetypes_back)
 }
 
 /* Creates more different sets than a world may have at a time. */
-Test(empty_archetypes, makes_room_for_more_archetypes)
+Test(empty_archetypes, archetype_limit_counts_existing_ones)
 {
     quern_component more[17];
     for (uint32_t i = 0; i < 17; i++) {
@@ -242,7 +242,7 @@ Test(empty_archetypes, makes_room_for_more_archetypes)
     close_bare();
 }
 
-Test(empty_archetypes, is_refused_without_a_world_or_in_a_frame)
+Test(empty_archetypes, fails_without_a_world_or_in_a_frame)
 {
     uint32_t count = 77;
     create_row_of_sets(3);
@@ -257,7 +257,7 @@ Test(empty_archetypes, is_refused_without_a_world_or_in_a_frame)
 }
 
 /* Queries that have not matched all archetypes yet need memory for that. */
-Test(empty_archetypes, without_memory_changes_nothing)
+Test(empty_archetypes, failure_changes_nothing)
 {
     for (uint64_t spared = 0; spared < 20; spared++) {
         quern_query *queries[QUERY_COUNT];
@@ -316,14 +316,14 @@ static void run_program(uint64_t seed, failing_allocator *failing)
     program_release(&run);
 }
 
-Test(empty_archetypes, among_other_calls_leaves_what_the_model_says)
+Test(empty_archetypes, random_programs_agree_with_the_model)
 {
     close_bare();
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         run_program(seed, NULL);
 }
 
-Test(empty_archetypes, among_calls_that_lack_memory_leaves_it_too, .timeout = 300)
+Test(empty_archetypes, failing_random_programs_agree_with_the_model, .timeout = 300)
 {
     close_bare();
     for (uint64_t seed = 50; seed < 52; seed++) {

@@ -109,7 +109,7 @@ static void run_frames(uint32_t thread_count, bool tidies_between, bool tidies_i
     close_bare();
 }
 
-Test(empty_archetypes_in_frames, frames_give_the_same_with_it_as_without)
+Test(empty_archetypes_in_frames, removal_does_not_change_results_of_frames)
 {
     static uint64_t expected[FRAME_ROWS], found[FRAME_ROWS];
     close_bare();
@@ -124,7 +124,7 @@ Test(empty_archetypes_in_frames, frames_give_the_same_with_it_as_without)
 }
 
 /* The archetype that makes two systems conflict is removed and created again. */
-Test(empty_archetypes_in_frames, conflicts_are_seen_again)
+Test(empty_archetypes_in_frames, conflicts_return_with_their_archetype)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system first = add_counter(schedule, "first", tags[0], &steps[0]);
@@ -149,7 +149,7 @@ Test(empty_archetypes_in_frames, conflicts_are_seen_again)
 }
 
 /* A new archetype replaces a removed one at the same index. */
-Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
+Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_found)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system first = add_counter(schedule, "first", tags[0], &steps[0]);
@@ -174,7 +174,7 @@ Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
 }
 
 /* After one of two schedules is destroyed, the world must have no pointers to its systems. */
-Test(empty_archetypes_in_frames, schedules_come_and_go)
+Test(empty_archetypes_in_frames, destroyed_schedule_is_not_updated)
 {
     quern_schedule *kept = setup_schedule(world);
     add_counter(kept, "kept", tags[0], &steps[0]);
@@ -218,7 +218,7 @@ static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
     return UINT32_MAX;
 }
 
-Test(empty_archetypes_in_frames, nothing_is_taken_out_unless_the_world_asks_for_it)
+Test(empty_archetypes_in_frames, default_world_removes_nothing)
 {
     quern_schedule *schedule = open_syncing(0);
     create_row_of_sets(TAG_COUNT);
@@ -231,7 +231,7 @@ Test(empty_archetypes_in_frames, nothing_is_taken_out_unless_the_world_asks_for_
     close_bare();
 }
 
-Test(empty_archetypes_in_frames, what_is_left_goes_at_later_sync_points_and_never_more_than_a_few_at_once)
+Test(empty_archetypes_in_frames, sync_points_remove_a_few_at_a_time)
 {
     quern_schedule *schedule = open_syncing(3);
     create_row_of_sets(TAG_COUNT);
@@ -256,7 +256,7 @@ Test(empty_archetypes_in_frames, what_is_left_goes_at_later_sync_points_and_neve
     close_bare();
 }
 
-Test(empty_archetypes_in_frames, what_is_empty_for_a_few_sync_points_stays)
+Test(empty_archetypes_in_frames, briefly_empty_archetype_stays)
 {
     quern_schedule *schedule = open_syncing(UINT32_MAX);
     quern_entity entity = create_with(tags[0], none, 1);
@@ -301,7 +301,7 @@ static void destroy_old(quern_context *context, const quern_view *view)
         quern_commands_destroy(quern_context_commands(context), view->entities[i]);
 }
 
-Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
+Test(empty_archetypes_in_frames, world_with_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
 {
     runs_on_one_thread();
     close_bare();
@@ -328,7 +328,7 @@ Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_
 }
 
 /* A query that has not matched all archetypes needs memory before archetypes can be removed. */
-Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time)
+Test(empty_archetypes_in_frames, archetypes_stay_if_queries_lack_memory)
 {
     quern_schedule *schedule = open_syncing(UINT32_MAX);
     quern_query *queries[QUERY_COUNT];
@@ -351,7 +351,7 @@ Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time
 }
 
 /* An archetype that could not be removed for lack of memory gets rows again before the next visit. */
-Test(empty_archetypes_in_frames, what_could_not_go_without_memory_may_be_filled_again)
+Test(empty_archetypes_in_frames, archetype_that_stayed_may_get_rows_again)
 {
     quern_schedule *schedule = open_syncing(2);
     quern_query *queries[QUERY_COUNT];

@@ -22,7 +22,7 @@ static quern_entity entities[ENTITIES];
 static quern_entity list[LONG_LIST];
 static captured_reports reports;
 
-static quern_component component_that_can(const char *name, uint32_t size_bytes, bool can_disable)
+static quern_component register_component(const char *name, uint32_t size_bytes, bool can_disable)
 {
     quern_component component;
     const quern_component_def def = {.name = name,
@@ -39,10 +39,10 @@ static void open_world(void)
     allocator = failing_allocator_create();
     must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(allocator)},
                             &world));
-    other = component_that_can("other", 24, true);
-    number = component_that_can("number", 8, true);
-    tag = component_that_can("tag", 0, true);
-    solid = component_that_can("solid", 8, false);
+    other = register_component("other", 24, true);
+    number = register_component("number", 8, true);
+    tag = register_component("tag", 0, true);
+    solid = register_component("solid", 8, false);
     for (uint32_t i = 0; i < ENTITIES; i++) {
         entities[i] = setup_entity_with(world, (quern_component[]){number, other}, 1 + i % 2);
         if (i % 3 == 0) must(quern_entity_add(world, entities[i], tag, NULL));
@@ -65,7 +65,7 @@ static void fill_list(random_source *random, uint32_t count)
 }
 
 /* Performs the single calls on the model. */
-static void put_model(bool *is_disabled, uint32_t count, bool enabled)
+static void set_model(bool *is_disabled, uint32_t count, bool enabled)
 {
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < ENTITIES; k++)
@@ -80,7 +80,7 @@ static void check_model(const bool *is_disabled, quern_component component)
     assert_valid(world);
 }
 
-Test(enable_many, comes_to_what_the_calls_one_by_one_come_to)
+Test(enable_many, agrees_with_single_calls)
 {
     static bool is_disabled[ENTITIES];
     static const uint32_t counts[] = {1, 2, 63, 64, 65, 128, 129, 700, 0};
@@ -90,13 +90,13 @@ Test(enable_many, comes_to_what_the_calls_one_by_one_come_to)
         const bool enabled = random_chance(&random, 50);
         fill_list(&random, count);
         must(quern_entity_set_component_enabled_many(world, list, count, number, enabled));
-        put_model(is_disabled, count, enabled);
+        set_model(is_disabled, count, enabled);
         check_model(is_disabled, number);
     }
     close_world();
 }
 
-Test(enable_many, takes_long_lists_in_which_all_stand_more_than_once)
+Test(enable_many, long_list_may_contain_entities_repeatedly)
 {
     bool all[ENTITIES], none[ENTITIES] = {false};
     memset(all, true, sizeof all);
@@ -111,7 +111,7 @@ Test(enable_many, takes_long_lists_in_which_all_stand_more_than_once)
     close_world();
 }
 
-Test(enable_many, takes_tags_and_leaves_other_components_alone)
+Test(enable_many, switches_tags_and_keeps_other_components)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ENTITIES; i += 3)
@@ -136,7 +136,7 @@ static bool has_changed(quern_query *changed)
     return any;
 }
 
-Test(enable_many, counts_as_a_change_where_it_is_done_and_not_where_it_is_refused)
+Test(enable_many, only_successful_call_passes_change_filters)
 {
     quern_query *changed = setup_query(
         world, (quern_term[]){quern_term_changed(quern_term_either(quern_term_read(number)))}, 1);
@@ -169,7 +169,7 @@ static void refuse_at(uint32_t place, quern_entity wrong, quern_result expected)
     assert_valid(world);
 }
 
-Test(enable_many, is_refused_as_a_whole_where_one_entity_is_wrong)
+Test(enable_many, wrong_entity_changes_nothing)
 {
     static const uint32_t places[] = {0, 1, 63, 64, 100, 127, 128, 5000, LONG_LIST - 1};
     const quern_entity stale = setup_entity_with(world, &number, 1);
@@ -186,7 +186,7 @@ Test(enable_many, is_refused_as_a_whole_where_one_entity_is_wrong)
     close_world();
 }
 
-Test(enable_many, says_which_entity_of_the_list_is_wrong)
+Test(enable_many, message_names_the_wrong_element)
 {
     memcpy(list, entities, sizeof entities);
     list[77] = setup_entity_with(world, &solid, 1);
@@ -210,7 +210,7 @@ static void enable_from_fill(quern_context *context, const quern_view *view)
                    quern_entity_set_component_enabled_many(world, entities, 2, number, false));
 }
 
-Test(enable_many, is_refused_with_wrong_arguments_and_in_a_locked_world)
+Test(enable_many, wrong_arguments_and_locked_world_are_refused)
 {
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_entity_set_component_enabled_many(NULL, entities, 2, number, false));
@@ -225,7 +225,7 @@ Test(enable_many, is_refused_with_wrong_arguments_and_in_a_locked_world)
     close_world();
 }
 
-Test(enable_many, is_refused_as_a_whole_without_memory)
+Test(enable_many, missing_memory_changes_nothing)
 {
     for (uint32_t i = 0; i < LONG_LIST; i++)
         list[i] = entities[i % ENTITIES];

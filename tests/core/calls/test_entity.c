@@ -33,7 +33,7 @@ static void must_destroy(quern_entity entity)
 
 /* ---------------------------------------------------------------------------------------- lifetime */
 
-Test(entity, lives_from_create_to_destroy)
+Test(entity, is_alive_from_create_to_destroy)
 {
     quern_entity entity = setup_entity(world);
     cr_assert(quern_entity_is_alive(world, entity));
@@ -70,7 +70,7 @@ Test(entity, a_recycled_slot_has_another_generation)
     cr_assert(quern_entity_is_alive(world, second));
 }
 
-Test(entity, slots_are_reused_before_new_ones_are_taken)
+Test(entity, free_slots_are_reused_first)
 {
     enum { COUNT = 100 };
     quern_entity entities[COUNT];
@@ -217,7 +217,7 @@ Test(entity, worlds_do_not_see_each_other)
     quern_world_destroy(other);
 }
 
-Test(entity, the_256th_world_is_refused_and_room_comes_back)
+Test(entity, the_256th_world_is_refused_until_one_is_destroyed)
 {
     quern_world *worlds[QUERN_MAX_WORLDS] = {world};
     for (uint32_t i = 1; i < QUERN_MAX_WORLDS; i++)
@@ -298,13 +298,13 @@ Test(entity, a_slot_whose_generations_ran_out_is_retired)
 }
 
 /* Frees the slot and allocates it again. */
-static quern_entity live_again(quern__entities *entities, uint32_t slot)
+static quern_entity reallocate_slot(quern__entities *entities, uint32_t slot)
 {
     quern__entities_free_or_retire(entities, slot);
     return take(entities);
 }
 
-Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
+Test(entity, slot_uses_each_generation_once)
 {
     for (uint32_t n = 1; n < 4; n++) {
         quern__entities entities;
@@ -312,14 +312,14 @@ Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
         quern__entities_init(&entities, first_handle_high);
         quern_entity first = take(&entities);
         cr_assert_eq(first.bits >> 32, first_handle_high);
-        quern_entity second = live_again(&entities, 0);
+        quern_entity second = reallocate_slot(&entities, 0);
         cr_assert_eq(second.bits >> 32, first_handle_high + 1);
 
         quern__entities_record(&entities, 0)->handle_high |= QUERN__MAX_GENERATION;
-        quern_entity over = live_again(&entities, 0);
+        quern_entity over = reallocate_slot(&entities, 0);
         cr_assert_eq(over.bits, quern__entity_make(255, 1, 0).bits, "the tag is not touched");
         quern__entities_record(&entities, 0)->handle_high = first_handle_high - 2;
-        quern_entity last = live_again(&entities, 0);
+        quern_entity last = reallocate_slot(&entities, 0);
         cr_assert_eq(last.bits >> 32, first_handle_high - 1);
         cr_assert_eq(quern__generation_use_count(first_handle_high, quern_entity_generation(last)),
                      0xFFFFFFu);
@@ -346,7 +346,7 @@ Test(entity, first_generations_of_worlds_with_one_tag_are_all_different)
 
 enum { WORLD_COUNT = 1000, REUSE_COUNT = 3 };
 
-Test(entity, handles_of_worlds_that_are_gone_are_good_in_none_of_a_thousand_later_ones)
+Test(entity, handles_of_destroyed_worlds_stay_invalid)
 {
     static quern_entity kept[WORLD_COUNT * REUSE_COUNT];
     uint32_t kept_count = 0;
@@ -367,7 +367,7 @@ Test(entity, handles_of_worlds_that_are_gone_are_good_in_none_of_a_thousand_late
     }
 }
 
-Test(entity, a_life_is_told_of_own_handles_alone)
+Test(entity, use_count_is_known_for_own_handles_only)
 {
     quern_world *one = setup_world();
     quern_entity entity = setup_entity(one);
@@ -381,7 +381,7 @@ Test(entity, a_life_is_told_of_own_handles_alone)
     quern_world_destroy(one);
 }
 
-Test(entity, seeds_are_those_of_index_and_life)
+Test(entity, seed_follows_from_index_and_use_count)
 {
     quern_world *one = setup_world(), *other = setup_world();
     const quern_entity first = setup_entity(one), second = setup_entity(one), twin = setup_entity(other);
@@ -401,7 +401,7 @@ Test(entity, seeds_are_those_of_index_and_life)
     quern_world_destroy(other);
 }
 
-Test(entity, no_slots_are_given_beyond_the_limit)
+Test(entity, slot_limit_is_respected)
 {
     quern__entities entities;
     quern__entities_init(&entities, quern__first_handle_high(1, 0));
@@ -437,7 +437,7 @@ static void assert_names_command(const char *command)
     cr_assert_not_null(strstr(quern_error_message(), command), "%s", quern_error_message());
 }
 
-Test(entity, no_call_that_gives_a_value_at_once_takes_a_provisional_handle_in_it)
+Test(entity, immediate_calls_refuse_provisional_handles_in_values)
 {
     const quern_component component = register_pointing();
     const pointing good = {.number = 7};
@@ -459,7 +459,7 @@ Test(entity, no_call_that_gives_a_value_at_once_takes_a_provisional_handle_in_it
     must(quern_entity_set(world, with, component, &(pointing){.targets = {without, with}}));
 }
 
-Test(entity, no_create_takes_a_provisional_handle_in_a_value)
+Test(entity, creates_refuse_provisional_handles_in_values)
 {
     const quern_component components[] = {position, register_pointing()};
     const pointing good = {.number = 7}, many[] = {good, good, wrong};
@@ -478,7 +478,7 @@ Test(entity, no_create_takes_a_provisional_handle_in_a_value)
     must(quern_entity_create_many(world, components, columns, 2, 2, NULL));
 }
 
-Test(entity, no_call_for_many_takes_a_provisional_handle_in_a_value)
+Test(entity, bulk_calls_refuse_provisional_handles_in_values)
 {
     const quern_component component = register_pointing();
     const pointing good = {.number = 7}, two[] = {good, wrong};

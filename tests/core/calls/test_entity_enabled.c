@@ -28,7 +28,7 @@ static void close_world(void)
     quern_world_destroy(world);
 }
 
-TestSuite(active, .init = open_world, .fini = close_world);
+TestSuite(entity_enabled, .init = open_world, .fini = close_world);
 
 static quern_entity root(void)
 {
@@ -55,7 +55,7 @@ static void set(quern_entity entity, bool active)
     assert_valid(world);
 }
 
-Test(active, one_entity_is_switched_off_and_on)
+Test(entity_enabled, one_entity_is_disabled_and_enabled)
 {
     const quern_entity entity = root(), other = root();
     *(uint64_t *)quern_entity_get(world, entity, number) = 5;
@@ -70,7 +70,7 @@ Test(active, one_entity_is_switched_off_and_on)
     cr_assert_eq(*(uint64_t *)quern_entity_get(world, entity, number), 5u);
 }
 
-Test(active, a_tree_is_switched_as_a_whole)
+Test(entity_enabled, tree_changes_as_a_whole)
 {
     const quern_entity a = root(), b = child(a), c = child(b), d = child(a), other = root();
     set(a, false);
@@ -81,7 +81,7 @@ Test(active, a_tree_is_switched_as_a_whole)
     cr_assert(is_on(a) && !is_on(b) && !is_on(c) && is_on(d));
 }
 
-Test(active, what_was_off_before_stays_off)
+Test(entity_enabled, entity_disabled_before_its_parent_stays_disabled)
 {
     const quern_entity a = root(), b = child(a), c = child(b), d = child(a);
     set(b, false);
@@ -92,7 +92,7 @@ Test(active, what_was_off_before_stays_off)
     cr_assert(is_on(b) && is_on(c));
 }
 
-Test(active, what_is_switched_on_under_a_parent_that_is_off_waits_for_it)
+Test(entity_enabled, enabled_entity_waits_for_disabled_parent)
 {
     const quern_entity a = root(), b = child(a), c = child(b);
     set(b, false);
@@ -103,7 +103,7 @@ Test(active, what_is_switched_on_under_a_parent_that_is_off_waits_for_it)
     cr_assert(is_on(a) && is_on(b) && is_on(c));
 }
 
-Test(active, what_is_switched_off_under_a_parent_that_is_off_stays_off)
+Test(entity_enabled, entity_disabled_under_disabled_parent_stays_disabled)
 {
     const quern_entity a = root(), b = child(a), c = child(b);
     set(a, false);
@@ -112,7 +112,7 @@ Test(active, what_is_switched_off_under_a_parent_that_is_off_stays_off)
     cr_assert(is_on(a) && !is_on(b) && !is_on(c));
 }
 
-Test(active, related_entity_keeps_its_state_until_a_tree_with_it_is_switched)
+Test(entity_enabled, related_entity_keeps_its_state_until_its_tree_changes)
 {
     const quern_entity a = root(), late = root();
     set(a, false);
@@ -125,7 +125,7 @@ Test(active, related_entity_keeps_its_state_until_a_tree_with_it_is_switched)
     cr_assert(is_on(late) && is_on(below));
 }
 
-Test(active, switching_on_under_disabled_parent_switches_enabled_descendants_off)
+Test(entity_enabled, enabling_under_disabled_parent_disables_descendants)
 {
     const quern_entity a = root(), late = root(), below = child(late), lowest = child(below);
     set(below, false);
@@ -138,7 +138,7 @@ Test(active, switching_on_under_disabled_parent_switches_enabled_descendants_off
     cr_assert(is_on(late) && is_on(beside) && !is_on(below) && !is_on(lowest));
 }
 
-Test(active, switching_a_tree_reaches_below_entities_that_are_off_by_themselves)
+Test(entity_enabled, change_reaches_below_entities_disabled_themselves)
 {
     const quern_entity a = root(), b = child(a), after = child(a);
     set(b, false);
@@ -150,7 +150,7 @@ Test(active, switching_a_tree_reaches_below_entities_that_are_off_by_themselves)
     cr_assert(is_on(b) && is_on(late));
 }
 
-Test(active, the_tag_may_be_put_in_and_taken_out_by_hand)
+Test(entity_enabled, tag_may_be_added_and_removed_directly)
 {
     const quern_component disabled = quern_world_disabled_tag(world);
     const quern_entity a = root(), b = child(a), c = child(a);
@@ -166,7 +166,7 @@ Test(active, the_tag_may_be_put_in_and_taken_out_by_hand)
     cr_assert(!is_on(b) && !is_on(c));
 }
 
-Test(active, a_chain_of_ten_thousand_is_switched)
+Test(entity_enabled, chain_of_ten_thousand_changes)
 {
     enum { DEPTH = 10000 };
     quern_entity *chain = calloc(DEPTH, sizeof *chain);
@@ -183,7 +183,7 @@ Test(active, a_chain_of_ten_thousand_is_switched)
     free(chain);
 }
 
-Test(active, wrong_calls_are_refused)
+Test(entity_enabled, wrong_calls_are_refused)
 {
     const quern_entity entity = root(), dead = root();
     must(quern_entity_destroy(world, dead));
@@ -201,7 +201,7 @@ Test(active, wrong_calls_are_refused)
     quern_world_destroy(other);
 }
 
-Test(active, the_second_tag_is_not_to_be_found)
+Test(entity_enabled, hidden_tag_is_not_found_by_name)
 {
     const quern_component disabled = quern_world_disabled_tag(world);
     const quern_component hidden = {disabled.bits + 1};
@@ -319,7 +319,7 @@ static void run_program(uint64_t seed)
     }
 }
 
-Test(active, random_programs_agree_with_the_rules)
+Test(entity_enabled, random_programs_agree_with_the_rules)
 {
     for (uint64_t seed = 1; seed < 4; seed++) {
         if (seed > 1) close_world();
@@ -330,7 +330,7 @@ Test(active, random_programs_agree_with_the_rules)
 
 /* --------------------------------------------------------------------------------------- out of memory */
 
-Test(active, without_memory_nothing_is_switched)
+Test(entity_enabled, missing_memory_changes_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};

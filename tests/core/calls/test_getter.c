@@ -79,7 +79,7 @@ TestSuite(getter, .init = open_world, .fini = close_world);
 
 /* ------------------------------------------------------------------------------------------ one by one */
 
-Test(getter, gets_the_value_that_the_world_gets)
+Test(getter, returns_the_value_of_entity_get)
 {
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         const uint64_t *value = quern_getter_get(getter, entities[i]);
@@ -92,7 +92,7 @@ Test(getter, gets_the_value_that_the_world_gets)
     }
 }
 
-Test(getter, what_is_not_there_is_null_and_no_failure)
+Test(getter, missing_value_is_null_without_error)
 {
     const quern_entity dead = entities[0];
     cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
@@ -110,7 +110,7 @@ Test(getter, what_is_not_there_is_null_and_no_failure)
     cr_assert_str_eq(quern_error_message(), "");
 }
 
-Test(getter, a_freed_slot_has_no_value_under_the_handle_to_come)
+Test(getter, next_handle_of_a_free_slot_has_no_value)
 {
     cr_assert_eq(quern_entity_destroy(world, entities[0]), QUERN_OK);
     const quern_entity next = {entities[0].bits + (1ull << 32)};
@@ -140,7 +140,7 @@ static void assert_many(const quern_entity *list, uint32_t count)
     cr_assert_eq(to_write[count], &world, "written beyond the end");
 }
 
-Test(getter, many_are_the_values_one_by_one_however_many_there_are)
+Test(getter, many_agrees_with_single_gets)
 {
     random_source random = {.state = 7};
     static quern_entity list[ENTITY_COUNT];
@@ -157,7 +157,7 @@ Test(getter, many_are_the_values_one_by_one_however_many_there_are)
 
 /* ----------------------------------------------------------------------------------------- archetypes */
 
-Test(getter, archetypes_that_come_are_known_at_once)
+Test(getter, new_archetypes_are_known)
 {
     quern_component more[40];
     for (uint32_t i = 0; i < 40; i++) {
@@ -172,7 +172,7 @@ Test(getter, archetypes_that_come_are_known_at_once)
 }
 
 /* The numbers of removed archetypes are reused by others, which have the component in another column or not at all. */
-Test(getter, archetypes_that_go_leave_nothing_behind)
+Test(getter, removed_archetypes_are_forgotten)
 {
     const quern_component narrow[] = {number, setup_component(world, "byte", 1, 1)};
     const quern_component wide[] = {setup_component(world, "first", 400, 8), number};
@@ -198,7 +198,7 @@ Test(getter, archetypes_that_go_leave_nothing_behind)
     }
 }
 
-Test(getter, several_getters_come_and_go_in_any_order)
+Test(getter, getters_are_destroyed_in_any_order)
 {
     quern_getter *second = make_getter(other), *third = make_getter(number);
     quern_getter_destroy(second);
@@ -226,7 +226,7 @@ static uint64_t look(quern_query *query)
     return count;
 }
 
-Test(getter, to_write_is_a_change_and_to_read_is_none)
+Test(getter, only_get_for_writing_is_a_change)
 {
     const quern_term term = quern_term_changed(quern_term_read(number));
     quern_query *query = setup_query(world, &term, 1);
@@ -307,7 +307,7 @@ static void get_from_kernel(quern_context *context, const quern_view *view)
     cr_assert_not_null(strstr(reports.last, "quern_getter_destroy"), "%s", reports.last);
 }
 
-Test(getter, none_is_used_while_the_world_is_locked)
+Test(getter, gets_fail_while_the_world_is_locked)
 {
     const quern_term term = quern_term_read(number);
     quern_query *query = setup_query(world, &term, 1);
@@ -335,7 +335,7 @@ static void *get_again_and_again(void *argument)
     return NULL;
 }
 
-Test(getter, many_threads_get_at_once)
+Test(getter, threads_get_concurrently)
 {
     pthread_t threads[THREAD_COUNT];
     uint64_t sums[THREAD_COUNT] = {0};

@@ -20,7 +20,7 @@ static void run_programs(uint32_t program_count, uint32_t step_count)
     }
 }
 
-Test(random, one_world_is_what_the_model_says)
+Test(random, world_agrees_with_the_model)
 {
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++) {
         program_init(&runs[0], seed, NULL, 0);
@@ -29,7 +29,7 @@ Test(random, one_world_is_what_the_model_says)
     }
 }
 
-Test(random, several_worlds_at_once_are_what_their_models_say)
+Test(random, several_worlds_agree_with_their_models)
 {
     for (uint32_t i = 0; i < 16; i++)
         program_init(&runs[i], 100 + i, NULL, 0);
@@ -48,14 +48,14 @@ static uint64_t final_hash(uint64_t seed, failing_allocator *allocator, uint32_t
     return hash;
 }
 
-Test(random, a_program_repeats_itself_bit_for_bit)
+Test(random, program_is_repeatable_bit_for_bit)
 {
     for (uint64_t seed = 200; seed < 204; seed++)
         cr_assert_eq(final_hash(seed, NULL, 0), final_hash(seed, NULL, 0), "seed %llu",
                      (unsigned long long)seed);
 }
 
-Test(random, memory_that_runs_out_again_and_again_changes_nothing)
+Test(random, failing_programs_agree_with_the_model)
 {
     for (uint64_t seed = 300; seed < 304; seed++) {
         failing_allocator *allocator = failing_allocator_create();

@@ -58,7 +58,7 @@ static void close_world(void)
 TestSuite(ref, .init = open_world, .fini = close_world);
 
 /* Checks that all refs return what the world returns, for reading and for writing. */
-static void assert_all_right(void)
+static void assert_refs_agree(void)
 {
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         const void *expected =
@@ -69,7 +69,7 @@ static void assert_all_right(void)
 }
 
 /* Returns the number of refs with a valid cached address. */
-static uint32_t good_count(void)
+static uint32_t count_valid_refs(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ENTITY_COUNT; i++)
@@ -79,64 +79,64 @@ static uint32_t good_count(void)
 
 /* ---------------------------------------------------------------------------------- what is remembered */
 
-Test(ref, the_first_get_finds_the_value_and_others_remember_it)
+Test(ref, first_get_caches_the_address)
 {
-    cr_assert_eq(good_count(), 0u);
-    assert_all_right();
-    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
-    assert_all_right();
+    cr_assert_eq(count_valid_refs(), 0u);
+    assert_refs_agree();
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
+    assert_refs_agree();
     cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[7]), 7u);
 }
 
-Test(ref, arrivals_disturb_nobody)
+Test(ref, arrivals_invalidate_nothing)
 {
-    assert_all_right();
+    assert_refs_agree();
     quern_entity created[ENTITY_COUNT];
     must(quern_entity_create_many(world, &number, NULL, 1, ENTITY_COUNT, created));
-    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
-    assert_all_right();
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
+    assert_refs_agree();
 }
 
-Test(ref, changes_of_values_and_of_other_archetypes_disturb_nobody)
+Test(ref, changes_of_values_and_other_archetypes_invalidate_nothing)
 {
     const uint64_t value = 5;
     const quern_entity elsewhere = setup_entity_with(world, &other, 1);
-    assert_all_right();
+    assert_refs_agree();
     must(quern_entity_set(world, entities[3], number, &value));
     must(quern_entity_destroy(world, elsewhere));
     must(quern_world_trim(world));
-    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
     cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[3]), 5u);
 }
 
 /* The chunk with the gap, and the last chunk, from which the gap is filled. */
 Test(ref, a_departing_row_invalidates_refs_into_its_chunk_and_the_last_only)
 {
-    assert_all_right();
+    assert_refs_agree();
     must(quern_entity_destroy(world, entities[0]));
-    const uint32_t good = good_count();
+    const uint32_t good = count_valid_refs();
     cr_assert_lt(good, (uint32_t)ENTITY_COUNT);
     cr_assert_gt(good, 0u);
     cr_assert_not(quern__ref_is_good(getter, &refs[0]));
     cr_assert_not(quern__ref_is_good(getter, &refs[ENTITY_COUNT - 1]));
-    assert_all_right();
-    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT - 1, "all but the dead one");
+    assert_refs_agree();
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT - 1, "all but the dead one");
 }
 
 Test(ref, follows_its_entity_from_archetype_to_archetype)
 {
-    assert_all_right();
+    assert_refs_agree();
     const void *before = quern_ref_get(getter, &refs[10]);
     must(quern_entity_add(world, entities[10], other, NULL));
     const uint64_t *after = quern_ref_get(getter, &refs[10]);
     cr_assert_neq((const void *)after, before);
     cr_assert_eq(*after, 10u);
-    assert_all_right();
+    assert_refs_agree();
     must(quern_entity_remove(world, entities[10], other));
-    assert_all_right();
+    assert_refs_agree();
 }
 
-Test(ref, is_null_without_the_component_and_right_again_with_it)
+Test(ref, is_null_without_the_component_and_valid_with_it)
 {
     quern_error_clear();
     must(quern_entity_remove(world, entities[4], number));
@@ -155,9 +155,9 @@ Test(ref, is_null_without_the_component_and_right_again_with_it)
 /* ------------------------------------------------------------------------------------------ chunks reused */
 
 /* Releases all chunks and allocates them again, with the same numbers, for the same archetype or another one. */
-static void assert_reuse_is_noticed(const quern_component *set, uint32_t count, bool trims)
+static void assert_reuse_invalidates_refs(const quern_component *set, uint32_t count, bool trims)
 {
-    assert_all_right();
+    assert_refs_agree();
     must(quern_entity_destroy_many(world, entities, ENTITY_COUNT));
     if (trims) {
         must(quern_world_remove_empty_archetypes(world, NULL));
@@ -165,40 +165,40 @@ static void assert_reuse_is_noticed(const quern_component *set, uint32_t count, 
     }
     for (uint32_t i = 0; i < 2 * ENTITY_COUNT; i++)
         setup_entity_with(world, set, count);
-    cr_assert_eq(good_count(), 0u);
-    assert_all_right();
+    cr_assert_eq(count_valid_refs(), 0u);
+    assert_refs_agree();
 }
 
-Test(ref, the_chunk_of_one_that_is_gone_serves_others)
+Test(ref, chunk_of_dead_entity_may_be_reused)
 {
-    assert_reuse_is_noticed(&number, 1, false);
+    assert_reuse_invalidates_refs(&number, 1, false);
 }
 
-Test(ref, the_chunk_of_one_that_is_gone_comes_to_another_archetype)
+Test(ref, chunk_may_be_reused_by_another_archetype)
 {
-    assert_reuse_is_noticed((quern_component[]){other, number}, 2, true);
+    assert_reuse_invalidates_refs((quern_component[]){other, number}, 2, true);
 }
 
-Test(ref, the_chunk_of_one_that_is_gone_comes_to_an_archetype_that_nobody_watches)
+Test(ref, chunk_may_be_reused_by_an_archetype_without_refs)
 {
-    assert_reuse_is_noticed(&other, 1, true);
+    assert_reuse_invalidates_refs(&other, 1, true);
 }
 
 /* More slabs are allocated while refs exist, so that the table of move counts grows. */
-Test(ref, the_world_may_grow)
+Test(ref, refs_stay_valid_when_the_world_grows)
 {
     const quern_component large = setup_component(world, "large", 8000, 8);
-    assert_all_right();
+    assert_refs_agree();
     for (uint32_t i = 0; i < 1000; i++)
         must(quern_entity_add(world, entities[i], large, NULL));
-    assert_all_right();
-    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    assert_refs_agree();
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
     assert_valid(world);
 }
 
 /* ---------------------------------------------------------------------------------------------- getters */
 
-Test(ref, each_getter_finds_anew_what_another_has_found)
+Test(ref, refs_are_not_shared_between_getters)
 {
     quern_getter *same = make_getter(number), *others = make_getter(other);
     must(quern_entity_add(world, entities[9], other, NULL));
@@ -211,16 +211,16 @@ Test(ref, each_getter_finds_anew_what_another_has_found)
     quern_getter_destroy(same);
 }
 
-Test(ref, of_a_getter_that_is_gone_is_found_anew)
+Test(ref, ref_of_a_destroyed_getter_is_found_again)
 {
-    assert_all_right();
+    assert_refs_agree();
     quern_getter_destroy(getter);
     for (uint32_t i = 0; i < ENTITY_COUNT; i += 2)
         must(quern_entity_add(world, entities[i], other,
                               NULL)); /* no getter with refs exists, so moves are not counted */
     getter = make_getter(number);
-    cr_assert_eq(good_count(), 0u);
-    assert_all_right();
+    cr_assert_eq(count_valid_refs(), 0u);
+    assert_refs_agree();
 }
 
 Test(ref, moves_are_counted_only_for_components_with_refs)
@@ -243,7 +243,7 @@ Test(ref, moves_are_counted_only_for_components_with_refs)
     getter = make_getter(number);
 }
 
-Test(ref, a_getter_made_without_refs_says_so)
+Test(ref, getter_without_refs_is_refused)
 {
     quern_getter *plain = NULL;
     must(quern_getter_create(world, &(quern_getter_def){.component = number}, &plain));
@@ -267,14 +267,14 @@ static void get_from_kernel(quern_context *context, const quern_view *view)
     cr_assert_null(quern_ref_get_write(getter, &refs[1]));
 }
 
-Test(ref, none_is_good_while_the_world_is_locked)
+Test(ref, refs_fail_while_the_world_is_locked)
 {
     const quern_term term = quern_term_read(number);
     quern_query *query = setup_query(world, &term, 1);
-    assert_all_right();
+    assert_refs_agree();
     must(quern_query_parallel_for(query, NULL, get_from_kernel, NULL));
-    assert_all_right();
-    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    assert_refs_agree();
+    cr_assert_eq(count_valid_refs(), (uint32_t)ENTITY_COUNT);
     quern_query_destroy(query);
 }
 
@@ -289,10 +289,10 @@ static uint64_t look(quern_query *query)
     return count;
 }
 
-Test(ref, to_write_is_a_change_each_time_and_to_read_is_none)
+Test(ref, each_get_for_writing_is_a_change)
 {
     const quern_term term = quern_term_changed(quern_term_read(number));
-    assert_all_right();
+    assert_refs_agree();
     quern_query *query = setup_query(world, &term, 1);
     look(query);
     quern_ref_get(getter, &refs[1]);
@@ -319,7 +319,7 @@ static void *get_through_refs(void *argument)
     return NULL;
 }
 
-Test(ref, many_threads_use_refs_of_their_own_at_once)
+Test(ref, threads_use_own_refs_concurrently)
 {
     pthread_t threads[THREAD_COUNT];
     uint64_t sums[THREAD_COUNT] = {0};
@@ -343,7 +343,7 @@ typedef struct churn {
     quern_getter *getters[2];
     quern_ref refs[2][POOL_COUNT];
     quern_query *query;
-    uint64_t good_count, checked_count;
+    uint64_t count_valid_refs, checked_count;
 } churn;
 
 static churn it;
@@ -484,7 +484,7 @@ static void check_ref(uint32_t k, uint32_t i)
     const bool is_alive = quern_entity_is_alive(world, ref->entity);
     const void *expected = is_alive ? quern_entity_get(world, ref->entity, it.types[k]) : NULL;
     it.checked_count++;
-    it.good_count += quern__ref_is_good(it.getters[k], ref);
+    it.count_valid_refs += quern__ref_is_good(it.getters[k], ref);
     cr_assert_eq(quern_ref_get(it.getters[k], ref), expected);
     cr_assert_eq(quern_getter_get(it.getters[k], ref->entity), expected);
 }
@@ -523,12 +523,12 @@ static void run_churn(uint64_t seed)
         quern_getter_destroy(it.getters[k]);
 }
 
-Test(ref, random_programs_give_what_the_world_gives, .timeout = 300)
+Test(ref, random_programs_agree_with_entity_get, .timeout = 300)
 {
     for (uint64_t seed = 1; seed <= 4; seed++) {
         run_churn(seed);
-        cr_assert_gt(it.good_count, it.checked_count / 100, "seed %u: refs hardly remember",
+        cr_assert_gt(it.count_valid_refs, it.checked_count / 100, "seed %u: refs hardly remember",
                      (unsigned)seed);
-        cr_assert_lt(it.good_count, it.checked_count, "seed %u", (unsigned)seed);
+        cr_assert_lt(it.count_valid_refs, it.checked_count, "seed %u", (unsigned)seed);
     }
 }

@@ -61,7 +61,7 @@ static uint32_t number_of(const forest *f, quern_entity entity)
                                         : *(const uint32_t *)quern_entity_get(f->world, entity, f->number);
 }
 
-static void assert_alike(void)
+static void assert_worlds_agree(void)
 {
     for (uint32_t i = 0; i < NODES; i++) {
         const quern_entity a = many.nodes[i], b = single.nodes[i];
@@ -78,7 +78,7 @@ static void assert_alike(void)
 
 /* The list is long enough for prefetching and for moves of consecutive rows. A third of the moves relate whole
  * trees, or parts of trees that an earlier move has related. */
-Test(relate_many, is_as_one_after_the_other)
+Test(relate_many, agrees_with_single_calls)
 {
     uint32_t count = 0, seed = 7;
     while (count < MOVES) {
@@ -92,11 +92,11 @@ Test(relate_many, is_as_one_after_the_other)
         targets[count++] = many.nodes[target];
     }
     must(quern_entity_relate_many(many.world, sources, many.parent, targets, count));
-    assert_alike();
+    assert_worlds_agree();
     close_worlds();
 }
 
-Test(relate_many, of_nothing_changes_nothing)
+Test(relate_many, count_zero_changes_nothing)
 {
     const uint64_t hash = quern_world_hash(many.world);
     must(quern_entity_relate_many(many.world, NULL, many.parent, NULL, 0));
@@ -110,7 +110,7 @@ Test(relate_many, of_nothing_changes_nothing)
 }
 
 /* The last pair is wrong, in each possible way. */
-Test(relate_many, is_refused_as_a_whole)
+Test(relate_many, wrong_pair_changes_nothing)
 {
     const quern_entity gone = setup_entity(many.world);
     must(quern_entity_destroy(many.world, gone));
@@ -137,12 +137,12 @@ Test(relate_many, is_refused_as_a_whole)
                        quern_entity_relate_many(many.world, sources, many.parent, targets, 11));
         cr_assert_not_null(strstr(quern_error_message(), "pair 10"), "%s", quern_error_message());
     }
-    assert_alike();
+    assert_worlds_agree();
     close_worlds();
 }
 
 /* Names follow their entities to other parents, and back if a later name is taken. */
-Test(relate_many, keeps_names_when_one_is_taken)
+Test(relate_many, taken_name_restores_all_names)
 {
     const quern_entity a = many.nodes[1], b = many.nodes[2], other = many.nodes[TREE_NODES];
     must(quern_entity_set_name(many.world, a, "arm"));
@@ -183,7 +183,7 @@ Test(relate_many, passes_change_filters)
     close_worlds();
 }
 
-Test(relate_many, wrong_arguments)
+Test(relate_many, wrong_arguments_are_refused)
 {
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
                    quern_entity_relate_many(NULL, sources, many.parent, targets, 1));

@@ -83,7 +83,7 @@ Test(relation_calls, a_list_of_components_may_name_several_targets)
     close_world();
 }
 
-Test(relation_calls, what_was_noted_of_levels_does_not_outlive_archetypes)
+Test(relation_calls, cached_levels_do_not_outlive_archetypes)
 {
     const quern_entity a = make(1, quern_entity_null()), b = make(2, a);
     cr_assert_eq(quern_entity_destroy(world, a), QUERN_OK);
@@ -121,7 +121,7 @@ Test(relation_calls, removing_the_component_from_all_matches_unrelates_them)
     close_world();
 }
 
-Test(relation_calls, stats_and_trim_know_of_links)
+Test(relation_calls, stats_and_trim_include_links)
 {
     const quern_world_stats before = stats_of_world(world);
     cr_assert_eq(before.relation_count, 2u);
@@ -139,7 +139,7 @@ Test(relation_calls, stats_and_trim_know_of_links)
 }
 
 /* Compares two worlds with equal rows and different orders of siblings. */
-Test(relation_calls, the_hash_sees_targets_and_the_order_of_siblings)
+Test(relation_calls, hash_depends_on_targets_and_sibling_order)
 {
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root), b = make(2, root);
     const uint64_t hash = quern_world_hash(world);
@@ -161,7 +161,7 @@ static void assert_damage_seen(uint32_t *at, uint32_t value)
     assert_valid(world);
 }
 
-Test(relation_calls, validation_sees_each_kind_of_damage)
+Test(relation_calls, validation_finds_each_kind_of_damage)
 {
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root), b = make(2, root),
                        other = make(3, quern_entity_null());
@@ -206,7 +206,7 @@ Test(relation_calls, validation_sees_each_kind_of_damage)
         }                                                                                  \
     } while (0)
 
-Test(relation_calls, failing_for_memory_changes_nothing)
+Test(relation_calls, missing_memory_changes_nothing)
 {
     const quern_entity root = make(0, quern_entity_null()), above = make(1, quern_entity_null()),
                        a = setup_entity_with(world, &number, 1), b = setup_entity_with(world, &number, 1),
@@ -235,7 +235,7 @@ Test(relation_calls, failing_for_memory_changes_nothing)
 
 /* ----------------------------------------------------------------------------------------- bad use */
 
-Test(relation_calls, registering_tells_what_is_wrong)
+Test(relation_calls, wrong_registration_is_reported)
 {
     quern_relation got = {0};
     const quern_relation_def nameless = {0}, taken = {.name = "number"},
@@ -255,7 +255,7 @@ Test(relation_calls, registering_tells_what_is_wrong)
     close_world();
 }
 
-Test(relation_calls, so_many_components_leave_no_room_for_levels)
+Test(relation_calls, component_limit_includes_levels)
 {
     char name[16] = "c0000";
     while (stats_of_world(world).component_count < QUERN_MAX_COMPONENTS - 10) {
@@ -272,7 +272,7 @@ Test(relation_calls, so_many_components_leave_no_room_for_levels)
     close_world();
 }
 
-Test(relation_calls, relating_tells_what_is_wrong)
+Test(relation_calls, wrong_relate_is_reported)
 {
     const quern_entity a = make(1, quern_entity_null()), b = make(2, quern_entity_null()),
                        dead = make(3, quern_entity_null());
@@ -306,7 +306,7 @@ Test(relation_calls, relating_tells_what_is_wrong)
     close_world();
 }
 
-Test(relation_calls, placing_tells_what_is_wrong)
+Test(relation_calls, wrong_move_before_is_reported)
 {
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root), b = make(2, root),
                        stranger = make(3, a);
@@ -324,7 +324,7 @@ Test(relation_calls, placing_tells_what_is_wrong)
     close_world();
 }
 
-Test(relation_calls, what_the_world_keeps_itself_cannot_be_changed_by_other_calls)
+Test(relation_calls, managed_components_are_refused_by_other_calls)
 {
     const quern_entity root = make(0, quern_entity_null()), a = make(1, root);
     const quern__relation *relation = quern__relation_of(&world->storage, parent);

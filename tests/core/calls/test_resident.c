@@ -79,7 +79,7 @@ static uint64_t resident_bytes(void)
 
 /* After a large array was freed, the C library allocates even large blocks in its heap. The heap shrinks only at
  * its end, so that any later block there prevents it from shrinking. */
-Test(resident, memory_falls_to_what_is_held_whenever_the_world_is_trimmed)
+Test(resident, trim_returns_memory_to_the_system)
 {
     enum { ROUND_COUNT = 4, SLACK_BYTES = 8 << 20 };
     char *volatile array = malloc((size_t)24 << 20);
@@ -136,7 +136,7 @@ static bool is_advised_huge(const void *memory)
 }
 
 /* Creates entities. Returns for the first two pages of records whether huge pages were requested. */
-static void create_and_look(quern_world *world, uint32_t count, bool *out_is_huge)
+static void create_and_check_pages(quern_world *world, uint32_t count, bool *out_is_huge)
 {
     const quern__entities *slots = &world->storage.entities;
     cr_assert_eq(quern_entity_create_many(world, NULL, NULL, 0, count, entities), QUERN_OK);
@@ -144,16 +144,16 @@ static void create_and_look(quern_world *world, uint32_t count, bool *out_is_hug
         out_is_huge[page] = page < slots->pages.count && is_advised_huge(slots->pages.items[page]);
 }
 
-Test(resident, records_that_come_back_lie_in_such_pages_as_before)
+Test(resident, reallocated_records_have_pages_of_the_same_size)
 {
     static const uint32_t counts[] = {100, COUNT, QUERN__PAGE_RECORDS + 100};
     for (uint32_t i = 0; i < QUERN__COUNT_OF(counts); i++) {
         quern_world *world = setup_world();
         bool before[2], after[2];
-        create_and_look(world, counts[i], before);
+        create_and_check_pages(world, counts[i], before);
         cr_assert_eq(quern_entity_destroy_many(world, entities, counts[i]), QUERN_OK);
         trim(world);
-        create_and_look(world, counts[i], after);
+        create_and_check_pages(world, counts[i], after);
         for (uint32_t page = 0; page < 2; page++)
             cr_assert_eq(after[page], before[page], "%u entities, page %u", counts[i], page);
         quern_world_destroy(world);
@@ -183,7 +183,7 @@ Test(resident, a_system_without_memory_is_out_of_memory_like_any_allocator)
 
 #endif
 
-Test(resident, pages_are_aligned_whatever_lies_beside_them)
+Test(resident, pages_are_aligned_at_any_address)
 {
     enum { PIECES = 40 };
     static const size_t alignments[] = {QUERN__PAGES_ALIGNMENT_BYTES, 4 * QUERN__PAGES_ALIGNMENT_BYTES};
@@ -214,7 +214,7 @@ Test(resident, pages_are_aligned_whatever_lies_beside_them)
 
 /* ------------------------------------------------------------------------------------------- handles */
 
-Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
+Test(resident, handles_before_a_trim_stay_invalid)
 {
     quern_world *world = setup_world();
     const quern_component wide = wide_of(world);
@@ -241,7 +241,7 @@ Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
 
 /* It must not be visible when a page of records is allocated again. Worlds with equal calls must be equal, even if
  * one of them lacked memory for a time or reserved more than it used. */
-Test(resident, records_that_come_back_early_do_not_show)
+Test(resident, early_reallocation_of_records_is_not_visible)
 {
     failing_allocator *memory = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
@@ -275,7 +275,7 @@ Test(resident, records_that_come_back_early_do_not_show)
     failing_allocator_close(memory);
 }
 
-Test(resident, only_pages_of_records_without_a_living_entity_go)
+Test(resident, only_pages_without_living_entities_are_released)
 {
     quern_world *world = setup_world();
     const quern_component wide = wide_of(world);

@@ -93,7 +93,7 @@ static uint32_t edge_count(const quern__archetype *archetype)
 /* ------------------------------------------------------------------------------------------- edges */
 
 /* Adds each kind to an entity of its own and removes it, in several rounds. */
-Test(edges, more_than_there_are_places_lead_where_they_must)
+Test(edges, more_edges_than_cache_entries_lead_to_the_right_archetypes)
 {
     quern_entity entities[KIND_COUNT];
     for (uint32_t kind = 0; kind < KIND_COUNT; kind++)
@@ -115,7 +115,7 @@ Test(edges, more_than_there_are_places_lead_where_they_must)
 }
 
 /* Two edges leave one archetype: one adds a component, the other removes another component. */
-Test(edges, there_and_back_again_are_remembered_together)
+Test(edges, add_and_remove_edges_are_cached_together)
 {
     quern_entity entity = setup_entity(world);
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
@@ -133,7 +133,7 @@ Test(edges, there_and_back_again_are_remembered_together)
     close_single();
 }
 
-Test(edges, adding_what_is_there_and_removing_what_is_not_are_refused_as_before)
+Test(edges, cached_edges_do_not_hide_errors)
 {
     quern_entity entity = setup_entity(world);
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
@@ -151,7 +151,7 @@ Test(edges, adding_what_is_there_and_removing_what_is_not_are_refused_as_before)
     close_single();
 }
 
-Test(edges, with_hooks_are_taken_with_their_hooks_every_time)
+Test(edges, hooks_are_called_every_time)
 {
     quern_entity entity = setup_entity(world);
     tracked value;
@@ -191,7 +191,7 @@ Test(edges, a_missing_value_is_zero_bytes_every_time)
 
 /* Uses every edge, removes the target archetypes, and creates others, which reuse their numbers and probably their
  * memory. */
-Test(edges, lead_to_no_archetype_that_was_taken_out)
+Test(edges, edges_to_removed_archetypes_are_forgotten)
 {
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
         quern_entity entity = setup_entity(world);
@@ -218,7 +218,7 @@ Test(edges, lead_to_no_archetype_that_was_taken_out)
     close_single();
 }
 
-Test(edges, that_stay_when_others_go_still_lead_there)
+Test(edges, other_edges_stay_valid)
 {
     quern_entity stays = setup_entity_with(world, &kinds[0], 1), entity = setup_entity(world);
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
@@ -234,7 +234,7 @@ Test(edges, that_stay_when_others_go_still_lead_there)
 }
 
 /* The edge is cached, but each new chunk that it needs is refused. */
-Test(edges, without_memory_for_a_row_nothing_moves)
+Test(edges, missing_memory_moves_nothing)
 {
     static quern_entity entities[MANY];
     for (uint32_t i = 0; i < MANY; i++)
@@ -277,7 +277,7 @@ Test(set_missing, adds_what_is_missing_and_replaces_what_is_not)
     close_single();
 }
 
-Test(set_missing, takes_tags_with_a_value_and_without)
+Test(set_missing, adds_tags_with_and_without_value)
 {
     for (uint32_t round = 0; round < ROUND_COUNT; round++) {
         quern_entity entity = setup_entity_with(world, &kinds[0], 1);
@@ -289,7 +289,7 @@ Test(set_missing, takes_tags_with_a_value_and_without)
     close_single();
 }
 
-Test(set_missing, shows_the_rows_to_change_filters)
+Test(set_missing, passes_change_filters)
 {
     quern_query_def def = {.terms = {quern_term_changed(quern_term_read(kinds[2]))}};
     quern_query *query;
@@ -310,7 +310,7 @@ Test(set_missing, shows_the_rows_to_change_filters)
     close_single();
 }
 
-Test(set_missing, refuses_what_it_refuses_by_an_edge_that_is_known)
+Test(set_missing, cached_edges_do_not_hide_errors)
 {
     quern_entity entities[ROUND_COUNT], dead = setup_entity(world);
     must(quern_entity_destroy(world, dead));
@@ -356,7 +356,7 @@ static uint32_t list_shuffled(uint32_t *numbers)
 }
 
 /* The list must leave the same rows and the same free slots, in the same order, as single calls. */
-Test(destroy_list, leaves_what_single_calls_leave)
+Test(destroy_list, agrees_with_single_calls)
 {
     static quern_entity entities[MANY], twins[MANY], list[2 * MANY];
     static uint32_t numbers[2 * MANY];
@@ -383,7 +383,7 @@ Test(destroy_list, leaves_what_single_calls_leave)
     close_single();
 }
 
-Test(destroy_list, with_a_bad_handle_anywhere_destroys_nobody)
+Test(destroy_list, wrong_handle_destroys_nothing)
 {
     static quern_entity entities[MANY];
     create_listed(world, entities);

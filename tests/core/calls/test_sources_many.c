@@ -32,7 +32,7 @@ static void open_world(void)
 
 TestSuite(sources_many, .init = open_world);
 
-Test(sources_many, gives_the_lists_one_after_the_other)
+Test(sources_many, lists_sources_target_by_target)
 {
     quern_entity all[ROOM], one[8];
     uint32_t counts[TARGETS];
@@ -50,7 +50,7 @@ Test(sources_many, gives_the_lists_one_after_the_other)
     quern_world_destroy(world);
 }
 
-Test(sources_many, writes_no_more_than_there_is_room_for)
+Test(sources_many, writes_at_most_the_capacity)
 {
     for (uint32_t room = 0; room < 150; room++) {
         quern_entity all[ROOM], some[ROOM];
@@ -70,7 +70,7 @@ Test(sources_many, writes_no_more_than_there_is_room_for)
     quern_world_destroy(world);
 }
 
-Test(sources_many, who_is_not_alive_has_none)
+Test(sources_many, dead_target_has_no_sources)
 {
     const quern_entity gone = targets[6];
     cr_assert_eq(quern_entity_destroy(world, gone), QUERN_OK);
@@ -127,9 +127,9 @@ static void close_values(void)
     quern_world_destroy(world);
 }
 
-TestSuite(children_values, .init = open_values, .fini = close_values);
+TestSuite(sources_values, .init = open_values, .fini = close_values);
 
-Test(children_values, are_what_getters_give)
+Test(sources_values, agree_with_getters)
 {
     for (uint32_t column_count = 1; column_count <= COMPONENTS; column_count++) {
         quern_entity all[ROOM], plain[ROOM];
@@ -151,7 +151,7 @@ Test(children_values, are_what_getters_give)
     }
 }
 
-Test(children_values, are_as_many_as_there_is_room_for)
+Test(sources_values, writes_at_most_the_capacity)
 {
     for (uint32_t room = 0; room < 20; room++) {
         quern_entity all[20] = {0};
@@ -170,7 +170,7 @@ Test(children_values, are_as_many_as_there_is_room_for)
 }
 
 /* Only values of the column that is requested for writing count as changed. */
-Test(children_values, that_are_written_pass_change_filters)
+Test(sources_values, columns_for_writing_pass_change_filters)
 {
     quern_query *changed[2];
     for (uint32_t i = 0; i < 2; i++) {
@@ -193,7 +193,7 @@ Test(children_values, that_are_written_pass_change_filters)
     }
 }
 
-Test(children_values, wrong_arguments)
+Test(sources_values, wrong_arguments)
 {
     quern_entity all[8];
     void *values[8];

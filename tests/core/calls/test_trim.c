@@ -12,7 +12,7 @@ TestSuite(archetype_stats, .init = open_bare);
 
 /* -------------------------------------------------------------------------------------------- trim */
 
-Test(trim, gives_back_what_nobody_uses)
+Test(trim, releases_unused_memory)
 {
     uint64_t at_first = failing_allocator_outstanding_bytes(allocator);
     create_crowd();
@@ -28,7 +28,7 @@ Test(trim, gives_back_what_nobody_uses)
     close_bare();
 }
 
-Test(trim, leaves_the_rows_where_they_are)
+Test(trim, keeps_rows_in_place)
 {
     create_crowd();
     for (uint32_t i = 0; i < CROWD; i += 2)
@@ -44,7 +44,7 @@ Test(trim, leaves_the_rows_where_they_are)
 }
 
 /* Small archetypes each retain a chunk for the next row. */
-Test(trim, takes_the_spare_chunks_of_small_archetypes)
+Test(trim, releases_spare_chunks_of_small_archetypes)
 {
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < TAG_COUNT * (TAG_COUNT - 1); i++) {
@@ -68,7 +68,7 @@ Test(trim, of_an_empty_world_does_nothing)
     close_bare();
 }
 
-Test(trim, does_not_end_what_goes_on)
+Test(trim, keeps_iterators_valid)
 {
     create_crowd();
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
@@ -85,7 +85,7 @@ Test(trim, does_not_end_what_goes_on)
     close_bare();
 }
 
-Test(trim, is_refused_without_a_world_or_in_a_frame)
+Test(trim, fails_without_a_world_or_in_a_frame)
 {
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_trim(NULL));
     world->locked = true;
@@ -96,12 +96,12 @@ Test(trim, is_refused_without_a_world_or_in_a_frame)
 
 /* ------------------------------------------------------------------------------------------- stats */
 
-Test(archetype_stats, tell_what_an_archetype_is_and_holds)
+Test(archetype_stats, describe_an_archetype)
 {
     quern_component components[] = {point, number, tags[3]};
     must_stay_valid(quern_entity_create_many(world, components, NULL, 3, MANY, NULL));
     setup_entity(world);
-    cr_assert(is_of(0, NULL, 0));
+    cr_assert(has_exactly(0, NULL, 0));
     cr_assert_eq(stats_of(0).entity_count, 1u);
     cr_assert_eq(stats_of(0).row_bytes, 8u);
     quern_archetype_stats found = stats_of(index_of(components, 3));
@@ -130,7 +130,7 @@ Test(archetype_stats, of_an_archetype_without_rows_are_zero)
     close_bare();
 }
 
-Test(archetype_stats, add_up_to_those_of_the_world)
+Test(archetype_stats, sum_to_those_of_the_world)
 {
     uint64_t entity_count = 0, chunk_count = 0, used_bytes = 0;
     create_crowd();
@@ -148,7 +148,7 @@ Test(archetype_stats, add_up_to_those_of_the_world)
     close_bare();
 }
 
-Test(archetype_stats, components_are_written_as_far_as_there_is_room)
+Test(archetype_stats, writes_at_most_the_capacity_of_components)
 {
     create_with(tags[0], tags[1], 1);
     uint32_t index = index_of((quern_component[]){number, tags[0], tags[1]}, 3);

@@ -343,8 +343,8 @@ static void restore_column(const restore *it, const quern__column_restore *item)
     const char *memory = quern__page_memory(&it->history->store, page);
     quern__chunk *chunk = archetype->slots[item->slot].chunk;
     if (is_rows)
-        quern__rows_put_back(it->storage, archetype, quern__location_make(chunk, 0),
-                             (const quern_entity *)(const void *)memory, rows);
+        quern__rows_restore(it->storage, archetype, quern__location_make(chunk, 0),
+                            (const quern_entity *)(const void *)memory, rows);
     else
         quern__type_copy(archetype->columns[column].type,
                          quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);

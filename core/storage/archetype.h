@@ -93,7 +93,7 @@ typedef struct quern__archetype {
     bool may_retain_chunk; /* may retain one chunk while it has no rows: listed in storage->spares */
     bool is_removed;       /* about to be removed: see core/calls/reclaim.c */
     bool tracks_changes;   /* has versions, move counts, row bits or listeners, which verbs must update */
-    bool has_handles;      /* some component whose values users set has entity fields */
+    bool has_handles;      /* has a component with entity fields that users set */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */
     quern__move_counts *move_counts;   /* of the storage; NULL if no component has refs */
@@ -212,7 +212,7 @@ static inline uint32_t quern__archetype_version_index(const quern__archetype *ar
     return index;
 }
 
-/* Whether the entity in a row has the component, and the component is enabled. */
+/* Returns whether the entity in a row has the component, and the component is enabled. */
 static inline bool quern__row_is_enabled(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {
@@ -276,11 +276,11 @@ static inline quern_result quern__archetype_reserve(quern__archetype *archetype,
     return QUERN_OK;
 }
 
-/* Gives back chunks without rows, except those needed for reserved rows and a few that are retained for later rows. */
+/* Releases chunks without rows, except those needed for reserved rows and a few that are retained for later rows. */
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator);
 
-/* Gives back all chunks without rows. */
+/* Releases all chunks without rows. */
 void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__slabs *slabs,
                                            const quern_allocator *allocator);
 

@@ -196,27 +196,27 @@ void quern__rows_arrive(const quern__storage *storage, const quern__archetype *a
 }
 
 void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__archetype *archetype,
-                                   uintptr_t first, const quern__handle_pattern *turns, uint32_t count)
+                                   uintptr_t first, const quern__handle_pattern *pattern, uint32_t count)
 {
     quern_entity *target = handles_at(archetype, first);
-    const quern_entity *handles = turns->handles;
-    for (uint32_t i = 0, at = turns->phase; i < count; i++) {
-        target[i] = handles[turns->picks[at]];
+    const quern_entity *handles = pattern->handles;
+    for (uint32_t i = 0, at = pattern->phase; i < count; i++) {
+        target[i] = handles[pattern->picks[at]];
         point_record(storage, target[i], archetype, first + i);
-        if (++at < turns->width) continue;
+        if (++at < pattern->width) continue;
         at = 0;
-        handles += turns->stride;
+        handles += pattern->stride;
     }
     quern__on_arrive(archetype, first, count);
 }
 
 void quern__rows_arrive_scattered(const quern__storage *storage, const quern__archetype *archetype,
-                                  const uintptr_t *places, const quern_entity *handles, uint32_t count)
+                                  const uintptr_t *rows, const quern_entity *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        *handles_at(archetype, places[i]) = handles[i];
-        point_record(storage, handles[i], archetype, places[i]);
-        quern__on_arrive(archetype, places[i], 1);
+        *handles_at(archetype, rows[i]) = handles[i];
+        point_record(storage, handles[i], archetype, rows[i]);
+        quern__on_arrive(archetype, rows[i], 1);
     }
 }
 
@@ -231,8 +231,8 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
     quern__on_arrive(archetype, first, count);
 }
 
-void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
-                          const quern_entity *handles, uint32_t count)
+void quern__rows_restore(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                         const quern_entity *handles, uint32_t count)
 {
     assert(quern__is_row_range(archetype, first, count));
     place_entities(storage, archetype, first, handles, count);

@@ -64,7 +64,7 @@
 
 /* --------------------------------------------------------------------------------------- listeners */
 
-/* Whether the range lies in one chunk of the archetype and within its row count. The rows may be raw. */
+/* Returns whether the range lies in one chunk of the archetype and within its row count. The rows may be raw. */
 static inline bool quern__is_row_range(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     const quern__chunk *chunk = quern__chunk_of(first);
@@ -234,22 +234,21 @@ void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
-/* Repeating assignment of handles to consecutive rows, in turns of `width` rows: the i-th row of a turn receives the
- * picks[i]-th handle of that turn. */
+/* A repeating assignment of handles to consecutive rows. One repetition covers `width` rows and `stride` handles: its
+ * i-th row receives its picks[i]-th handle. */
 typedef struct quern__handle_pattern {
-    const quern_entity
-        *handles; /* handles of the first row's turn; those of the next turn begin `stride` later */
-    uint32_t stride;
-    const uint32_t *picks; /* `width` indices into the handles of a turn */
-    uint32_t width;
-    uint32_t phase; /* position of the first row within its turn */
+    const quern_entity *handles; /* handles of the repetition that contains the first row */
+    uint32_t stride;             /* handles per repetition */
+    const uint32_t *picks;       /* `width` indices into the handles of a repetition */
+    uint32_t width;              /* rows per repetition */
+    uint32_t phase;              /* index of the first row within its repetition */
 } quern__handle_pattern;
 
 /* Performs quern__rows_arrive with handles assigned by a pattern. */
 void quern__rows_arrive_by_pattern(const quern__storage *storage, const quern__archetype *archetype,
-                                   uintptr_t first, const quern__handle_pattern *turns, uint32_t count);
+                                   uintptr_t first, const quern__handle_pattern *pattern, uint32_t count);
 
-/* Performs quern__rows_arrive for one turn: the i-th row receives handles[picks[i]]. */
+/* Performs quern__rows_arrive for a single repetition: the i-th row receives handles[picks[i]]. */
 static inline void quern__rows_arrive_picked(const quern__storage *storage,
                                              const quern__archetype *archetype, uintptr_t first,
                                              const quern_entity *handles, const uint32_t *picks,
@@ -271,10 +270,10 @@ static inline void quern__rows_arrive_picked(const quern__storage *storage,
 /* Performs quern__rows_arrive for rows that need not be consecutive: the i-th entity is placed at the i-th
  * location. */
 void quern__rows_arrive_scattered(const quern__storage *storage, const quern__archetype *archetype,
-                                  const uintptr_t *places, const quern_entity *handles, uint32_t count);
+                                  const uintptr_t *rows, const quern_entity *handles, uint32_t count);
 
-/* Takes `count` handles, of reserved slots, places them in the rows and performs quern__rows_arrive. Requires
- * exclusive access to the storage by one thread. */
+/* Allocates `count` reserved slots and performs quern__rows_arrive with their handles. Requires exclusive access to
+ * the storage by one thread. */
 void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                             uint32_t count);
 
@@ -292,6 +291,7 @@ void quern__rows_leave_scattered(const quern__archetype *archetype, const uintpt
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
                       uintptr_t from, uint32_t count);
 
+/* Reports that the component's values in these rows were written. */
 static inline void quern__rows_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                                        uint32_t component_index)
 {
@@ -347,13 +347,13 @@ static inline void quern__row_enable(const quern__archetype *archetype, uintptr_
 uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetype, uint32_t wanted,
                              uint32_t *out_count);
 
-/* Whether `count` more rows fit in the last chunk, the precondition of quern__rows_append_fitting. That function
- * performs quern__rows_append for exactly `count` rows. */
+/* Returns whether `count` more rows fit in the last chunk. */
 static inline bool quern__rows_fit_chunk(const quern__archetype *archetype, uint32_t count)
 {
     return (uint64_t)archetype->last_slot->row_count + count <= archetype->row_capacity;
 }
 
+/* Performs quern__rows_append for exactly `count` rows. Precondition: quern__rows_fit_chunk. */
 static inline uintptr_t quern__rows_append_fitting(quern__storage *storage, quern__archetype *archetype,
                                                    uint32_t count)
 {
@@ -369,27 +369,28 @@ static inline uintptr_t quern__rows_append_fitting(quern__storage *storage, quer
 /* Appends `count` reserved raw rows, in as many chunks as necessary. */
 void quern__rows_append_many(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
+/* Moves rows to raw rows of the same archetype. */
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
 
 /* Fills rows with entities that a history restores. The rows are raw or belonged to entities that no longer exist.
  * The slots of the handles are alive, and the locations in their records are meaningless. Invalidates refs into the
  * chunk; no other listener is notified. */
-void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
-                          const quern_entity *handles, uint32_t count);
+void quern__rows_restore(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                         const quern_entity *handles, uint32_t count);
 
-/* Removes the last `count` rows, which are raw. Gives back unneeded chunks and unused reservations. */
+/* Removes the last `count` rows, which are raw. Releases unneeded chunks and cancels unused reservations. */
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
 /* Allocates `count` reserved slots for new entities. */
 void quern__slots_allocate(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
-/* Restores all slots of a world that has none: see quern__entities_restore. The handles of slots that are neither
- * free nor retired then count as taken. */
+/* Restores all slots of a world that has none: see quern__entities_restore. Slots that are neither free nor retired
+ * count as allocated. The caller must then place their entities in rows. */
 void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
                           const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
 
-/* Frees the slots of entities whose rows were removed, in the given order. The slot freed last is reused first. */
+/* Frees the slots of removed entities in the given order. The slot freed last is reused first. */
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
 
 /* Invalidates locations and lists of chunks that were recorded earlier. Every verb that requires exclusive access
@@ -418,7 +419,7 @@ void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype)
 
 /* --------------------------------------------------------------------------------------- one row */
 
-/* Places an entity whose slot was just allocated in a reserved row. Returns the row's location. */
+/* Places an entity with a newly allocated slot in a reserved row. Returns the row's location. */
 uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archetype, quern_entity entity);
 
 /* Creates an entity in a reserved row of the archetype. The caller must still write its values. */
@@ -465,7 +466,7 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
     return true;
 }
 
-/* Writes the handle of an entity whose slot was just allocated to a raw row, and the row's location to its record. */
+/* Writes the handle of a new entity to a raw row, and the row's location to the entity's record. */
 static inline void quern__row_put_entity(quern__storage *storage, const quern__archetype *archetype,
                                          quern_entity entity, quern__row row)
 {
@@ -487,11 +488,11 @@ static inline quern_entity quern__row_arrive_new(quern__storage *storage, const 
     return entity;
 }
 
-/* Gives back chunks without rows, except those that may be retained. Returns QUERN_OK, so that callers can make it
+/* Releases chunks without rows, except those that may be retained. Returns QUERN_OK, so that callers can make it
  * their last call. */
 quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archetype);
 
-/* Removes the last chunk, which has no rows any more, from those with rows. The chunk is given back, or retained
+/* Removes the last chunk, which has no rows any more, from those with rows. The chunk is released, or retained
  * for later rows. */
 static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern__archetype *archetype)
 {

@@ -44,12 +44,12 @@ typedef struct quern__slab {
     bool is_huge; /* advised to be a huge page */
 } quern__slab;
 
-/* Slabs of a world. A slab whose chunks are all free is given back to the allocator. One such slab is retained, so
- * that a world whose size fluctuates around a slab boundary does not allocate it repeatedly. */
+/* Slabs of a world. A slab without used chunks is released. One such slab is retained, because the size of a world
+ * may fluctuate around a slab boundary. */
 typedef struct quern__slabs {
     QUERN__ARRAY(quern__slab) list;
     uint32_t first_index;           /* no slab below it has a free chunk */
-    uint32_t empty_count;           /* slabs whose chunks are all free: 0 or 1 between calls */
+    uint32_t empty_count;           /* slabs without used chunks: 0 or 1 between calls */
     uint32_t free_count;            /* free chunks in all slabs */
     uint32_t slab_count;            /* entries in use */
     quern__move_counts move_counts; /* move counts of all chunks */
@@ -65,7 +65,7 @@ quern__chunk *quern__chunk_allocate_adjacent(quern__slabs *slabs, const quern_al
 
 void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk);
 
-/* Gives back all slabs whose chunks are all free. */
+/* Releases all slabs without used chunks. */
 void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator);
 
 /* Returns the chunk that contains an address. */

@@ -5,7 +5,7 @@
 
 /* The flags of component types. The tables QUERN__ROW_FLAGS and QUERN__COLUMN_FLAGS are the only place that lists
  * them: registration, archetypes, reflection, hashes, archives, replays and the kit's JSON iterate over their
- * entries. docs/internals.md goes through the steps of a new flag. */
+ * entries. docs/internals.md lists the steps to add a flag. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ typedef struct quern__column_flag {
     bool is_layout; /* registering the component again with another value fails with LAYOUT_MISMATCH */
     /* only row flags: */
     uint8_t archive_bit; /* bit in quern__type_section.flags; equal in all versions of the archive format */
-    const char *list_name; /* JSON key, in an entity, of the list of components whose row bit is set */
+    const char *list_name; /* JSON key, in an entity, of the list of components with a set row bit */
 } quern__column_flag;
 
 /* Each entry of the tables has the end of the bit's name (QUERN__FLAG_...), the name of a bool member of

@@ -96,7 +96,7 @@ void quern__entities_release(quern__entities *entities, const quern_allocator *a
 quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
                                      uint32_t count);
 
-/* Releases pages whose slots were never used, such as pages that an unused reservation added. */
+/* Releases the last pages if none of their slots was ever used, such as pages that an unused reservation added. */
 void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator);
 
 /* Releases every page without slots that are alive, retired, or free for their last generation. Visits all slots. The

@@ -23,14 +23,14 @@ static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count
     if (row_count % 64 != 0) mask->words[mask->word_count - 1] >>= 64 - row_count % 64;
 }
 
-/* Removes the rows whose bits in a bit column are clear. */
+/* Keeps only the rows with set bits in a bit column. */
 static inline void quern__row_mask_keep(quern__row_mask *mask, const uint64_t *words)
 {
     for (uint32_t i = 0; i < mask->word_count; i++)
         mask->words[i] &= words[i];
 }
 
-/* Removes the rows whose bits in a bit column are set. */
+/* Removes the rows with set bits in a bit column. */
 static inline void quern__row_mask_drop(quern__row_mask *mask, const uint64_t *words)
 {
     for (uint32_t i = 0; i < mask->word_count; i++)

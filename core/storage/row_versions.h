@@ -39,7 +39,7 @@ typedef struct quern__row_versions {
 
 #define QUERN__NO_LANE UINT32_MAX
 
-/* Creates at least one lane for an archetype whose chunks have version_count versions each. The versions of all rows
+/* Creates at least one lane for an archetype with version_count versions per chunk. The versions of all rows
  * are `now`. Returns NULL if out of memory. */
 quern__row_versions *quern__row_versions_create(const quern_allocator *allocator,
                                                 const quern__row_lane *lanes, uint32_t lane_count,

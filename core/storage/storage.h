@@ -79,7 +79,7 @@ typedef struct quern__storage {
 #define QUERN__NO_COMPONENT UINT32_MAX
 
 /* Archetype counts at which a world becomes crowded, with a log message, and stops being crowded. The distance
- * between the limits prevents repeated messages from a world whose archetype count fluctuates. */
+ * between the limits prevents repeated messages while the archetype count fluctuates. */
 enum {
     QUERN__CROWDED_ARCHETYPES = QUERN_MAX_ARCHETYPES / 4 * 3,
     QUERN__UNCROWDED_ARCHETYPES = QUERN_MAX_ARCHETYPES / 2
@@ -97,7 +97,7 @@ static inline void quern__storage_listen(quern__storage *storage, quern__archety
     storage->first_archetype_listener = listener;
 }
 
-/* Destroys all values and releases all memory. May be called for a storage whose init failed. Precondition: no
+/* Destroys all values and releases all memory. May be called after a failed init. Precondition: no
  * archetype has listeners any more. */
 void quern__storage_release(quern__storage *storage);
 

@@ -250,7 +250,7 @@ Test(ref, getter_without_refs_is_refused)
     quern_error_clear();
     cr_assert_null(quern_ref_get(plain, &refs[1]));
     cr_assert_not_null(
-        strstr(quern_error_message(), "quern_ref_get: the getter of 'number' was made without"), "%s",
+        strstr(quern_error_message(), "quern_ref_get: the getter of 'number' was created without"), "%s",
         quern_error_message());
     cr_assert_not_null(quern_ref_get(getter, &refs[1]));
     cr_assert_null(quern_ref_get_write(plain, &refs[1]));

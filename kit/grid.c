@@ -21,30 +21,34 @@ static quern_result fail_null(const char *function, const char *argument)
 
 /* ------------------------------------------------------------------------------------------- checking */
 
-static bool is_between(float x, float least, float most)
+static bool is_in_range(float x, float least, float most)
 {
     return x >= least && x <= most;
 }
 
 static quern_result check_numbers(const quern_grid_def *def)
 {
-    if (def->cell_size != 0 && !is_between(def->cell_size, 1e-15f, 1e15f))
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "quern_grid_create: the cell size is %g, and must be 1e-15 to 1e15, or 0",
-                               (double)def->cell_size);
+    if (def->cell_size != 0 && !is_in_range(def->cell_size, 1e-15f, 1e15f))
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_grid_create: the cell size is %g: set 1e-15 to 1e15, or 0 for an automatic size",
+            (double)def->cell_size);
     for (uint32_t axis = 0; axis < 3; axis++)
-        if (!is_between(def->min[axis], -FLT_MAX, FLT_MAX) ||
-            !is_between(def->max[axis], def->min[axis], FLT_MAX))
-            return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                                   "quern_grid_create: along %c the box is from %g to %g", "xyz"[axis],
-                                   (double)def -> min[axis], (double)def -> max[axis]);
+        if (!is_in_range(def->min[axis], -FLT_MAX, FLT_MAX) ||
+            !is_in_range(def->max[axis], def->min[axis], FLT_MAX))
+            return quern_error_set(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "quern_grid_create: along %c the box is from %g to %g: set finite numbers, min <= max",
+                "xyz"[axis], (double)def -> min[axis], (double)def -> max[axis]);
     if (def->max_cell_count > 1u << 26)
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "quern_grid_create: max_cell_count is %u, and must be at most %u",
-                               def->max_cell_count, 1u << 26);
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_grid_create: max_cell_count is %u: set at most %u, or 0 for the default",
+            def->max_cell_count, 1u << 26);
     if ((def->allocator.allocate == NULL) != (def->allocator.release == NULL))
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "quern_grid_create: the allocator has only one of its two functions");
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_grid_create: the allocator has only one of allocate and release: set both, or neither");
     return QUERN_OK;
 }
 
@@ -60,17 +64,19 @@ static quern_result check_layout(const quern_grid *grid)
 {
     for (uint32_t axis = 0; axis < grid->dimension_count; axis++)
         if (grid->def.offsets_bytes[axis] + sizeof(float) > grid->position_bytes)
-            return quern_error_set(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "quern_grid_create: %c at byte %u is not within component '%s' of %u bytes", "xyz"[axis],
-                grid -> def.offsets_bytes[axis], quern_component_name(grid->owner, grid->def.position),
-                grid->position_bytes);
+            return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                                   "quern_grid_create: %c at byte %u is not within component '%s' of %u "
+                                   "bytes: correct offsets_bytes",
+                                   "xyz"[axis], grid -> def.offsets_bytes[axis],
+                                   quern_component_name(grid->owner, grid->def.position),
+                                   grid->position_bytes);
     if (!quern_component_is_null(grid->def.payload) &&
         (grid->payload_bytes == 0 || grid->payload_bytes > QUERN_GRID_MAX_PAYLOAD_BYTES))
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "quern_grid_create: payload '%s' has %u bytes, and must have 1 to %d",
-                               quern_component_name(grid->owner, grid->def.payload), grid->payload_bytes,
-                               QUERN_GRID_MAX_PAYLOAD_BYTES);
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_grid_create: payload '%s' has %u bytes: choose a component of 1 to %d bytes",
+            quern_component_name(grid->owner, grid->def.payload), grid->payload_bytes,
+            QUERN_GRID_MAX_PAYLOAD_BYTES);
     return QUERN_OK;
 }
 
@@ -127,14 +133,15 @@ static quern_result make_resource(quern_grid *grid, const char *name)
     if (result != QUERN_OK) return result;
     quern_grid **value = size_bytes == sizeof grid ? quern_resource_get(grid->owner, found) : NULL;
     if (value == NULL || *value != NULL)
-        return quern_error_set(QUERN_ERROR_DUPLICATE_NAME,
-                               "quern_grid_create: the world has a resource '%s' already", name);
+        return quern_error_set(
+            QUERN_ERROR_DUPLICATE_NAME,
+            "quern_grid_create: the world has a resource '%s' already: give the grid another name", name);
     *value = grid;
     grid->resource = found;
     return QUERN_OK;
 }
 
-static quern_result fill_in(quern_grid *grid, const char *name)
+static quern_result init(quern_grid *grid, const char *name)
 {
     quern_result result = look_up_sizes(grid);
     if (result != QUERN_OK) return result;
@@ -156,7 +163,7 @@ quern_result quern_grid_create(quern_world *world, const quern_grid_def *def, qu
         def->allocator.allocate != NULL ? def->allocator : quern_allocator_default();
     quern_grid *grid = allocator.allocate(allocator.user_data, sizeof *grid, _Alignof(max_align_t));
     if (grid == NULL)
-        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for what it returns", function);
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a grid", function);
     memset(grid, 0, sizeof *grid);
     grid->def = *def;
     grid->def.name = NULL;
@@ -164,10 +171,10 @@ quern_result quern_grid_create(quern_world *world, const quern_grid_def *def, qu
     grid->owner = world;
     grid->dimension_count = def->planar ? 2 : 3;
     atomic_init(&grid->has_changed, true);
-    (void)snprintf(grid->watch_name, sizeof grid->watch_name, "watch %s", name);
-    (void)snprintf(grid->build_name, sizeof grid->build_name, "build %s", name);
+    (void)snprintf(grid->watcher_name, sizeof grid->watcher_name, "watch %s", name);
+    (void)snprintf(grid->builder_name, sizeof grid->builder_name, "build %s", name);
     fill_offsets(&grid->def);
-    result = fill_in(grid, name);
+    result = init(grid, name);
     if (result != QUERN_OK) {
         quern_grid_destroy(grid);
         return result;
@@ -202,20 +209,20 @@ const quern_grid *quern_context_grid(quern_context *context, quern_resource reso
 
 /* ------------------------------------------------------------------------------------------- building */
 
-static void begin_rows(quern_grid *grid)
+static void clear_rows(quern_grid *grid)
 {
     grid->row_count = 0;
     grid->rows_count = 0;
     grid->rows_failed = false;
 }
 
-static bool are_same(const quern__grid_rows *a, const quern__grid_rows *b)
+static bool are_equal(const quern__grid_rows *a, const quern__grid_rows *b)
 {
     return a->positions == b->positions && a->entities == b->entities && a->count == b->count &&
            a->marks == b->marks;
 }
 
-static void note_rows(quern_grid *grid, const quern_view *view, uint32_t old_count)
+static void add_rows(quern_grid *grid, const quern_view *view, uint32_t old_count)
 {
     quern__grid_rows rows = {.positions = quern_view_read(view, 0),
                              .entities = view->entities,
@@ -229,7 +236,7 @@ static void note_rows(quern_grid *grid, const quern_view *view, uint32_t old_cou
         return;
     }
     quern__grid_rows *place = &grid->rows[grid->rows_count++];
-    grid->rows_differ |= grid->rows_count > old_count || !are_same(place, &rows);
+    grid->rows_differ |= grid->rows_count > old_count || !are_equal(place, &rows);
     *place = rows;
     grid->row_count += view->count;
 }
@@ -240,12 +247,14 @@ quern_result quern_grid_build(quern_grid *grid, quern_jobs *jobs)
     if (grid == NULL) return fail_null(function, "grid");
     quern_query_iterator it = quern_query_iterate(grid->query);
     if (it.result != QUERN_OK) return it.result;
-    begin_rows(grid);
+    clear_rows(grid);
     while (quern_query_next(&it))
-        note_rows(grid, &it.view, 0);
+        add_rows(grid, &it.view, 0);
     const quern_result result = quern__grid_sort(grid, jobs);
-    return result == QUERN_OK ? QUERN_OK
-                              : quern_error_set(result, "%s: no memory for the entities", function);
+    return result == QUERN_OK
+               ? QUERN_OK
+               : quern_error_set(result, "%s: no memory to sort the entities; the grid is empty now",
+                                 function);
 }
 
 void quern_grid_mark(quern_grid *grid)
@@ -255,7 +264,7 @@ void quern_grid_mark(quern_grid *grid)
 
 /* ------------------------------------------------------------------------------------------- systems */
 
-static void watch(quern_context *context, const quern_view *view)
+static void mark_changed(quern_context *context, const quern_view *view)
 {
     (void)view;
     quern_grid_mark(quern_context_user_data(context));
@@ -266,13 +275,13 @@ static void begin_build(quern_context *context)
     quern_grid *grid = quern_context_user_data(context);
     grid->old_rows_count = grid->rows_count;
     grid->rows_differ = false;
-    begin_rows(grid);
+    clear_rows(grid);
 }
 
-static void note_view(quern_context *context, const quern_view *view)
+static void add_view_rows(quern_context *context, const quern_view *view)
 {
     quern_grid *grid = quern_context_user_data(context);
-    note_rows(grid, view, grid->old_rows_count);
+    add_rows(grid, view, grid->old_rows_count);
 }
 
 static void end_build(quern_context *context)
@@ -291,13 +300,14 @@ quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, 
     static const char function[] = "quern_grid_add_systems";
     if (grid == NULL) return fail_null(function, "grid");
     if (schedule == NULL) return fail_null(function, "schedule");
-    quern_system_def watcher = {.name = grid->watch_name, .phase = phase, .run = watch, .user_data = grid};
-    quern_system_def builder = {.name = grid->build_name,
+    quern_system_def watcher = {
+        .name = grid->watcher_name, .phase = phase, .run = mark_changed, .user_data = grid};
+    quern_system_def builder = {.name = grid->builder_name,
                                 .phase = phase,
                                 .begin = begin_build,
-                                .run = note_view,
+                                .run = add_view_rows,
                                 .end = end_build,
-                                .after = {grid->watch_name},
+                                .after = {grid->watcher_name},
                                 .resources = {{grid->resource, QUERN_ACCESS_WRITE}},
                                 .user_data = grid};
     memcpy(watcher.terms, grid->terms, sizeof watcher.terms);
@@ -306,8 +316,8 @@ quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, 
     if (grid->payload_term != 0)
         watcher.terms[grid->payload_term] = quern_term_changed(watcher.terms[grid->payload_term]);
     /* If an earlier call added the watcher and failed on the builder, this call adds the builder alone. */
-    const bool has_watcher = quern_schedule_find_system(schedule, grid->watch_name).bits != 0;
-    const bool has_builder = quern_schedule_find_system(schedule, grid->build_name).bits != 0;
+    const bool has_watcher = quern_schedule_find_system(schedule, grid->watcher_name).bits != 0;
+    const bool has_builder = quern_schedule_find_system(schedule, grid->builder_name).bits != 0;
     quern_result result = QUERN_OK;
     if (!has_watcher || has_builder) result = quern_schedule_add_system(schedule, &watcher, NULL);
     return result == QUERN_OK ? quern_schedule_add_system(schedule, &builder, NULL) : result;

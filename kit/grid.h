@@ -160,7 +160,7 @@ QUERN_API quern_grid_iterator quern_grid_radius(const quern_grid *grid, const fl
 QUERN_API quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, const float *max);
 
 /* Advances to the next range of cells along x. Returns false after the last. */
-static inline bool quern__grid_next_run(quern_grid_iterator *iterator)
+static inline bool quern__grid_next_range(quern_grid_iterator *iterator)
 {
     const uint32_t *starts;
     if (iterator->y == iterator->end_y) {
@@ -200,7 +200,7 @@ static inline bool quern_grid_next(quern_grid_iterator *iterator)
             iterator->square = square;
             return true;
         }
-    while (quern__grid_next_run(iterator));
+    while (quern__grid_next_range(iterator));
     return false;
 }
 

@@ -26,7 +26,7 @@ struct quern_grid {
     quern_allocator allocator;
     quern_world *owner;
     quern_resource resource;
-    char watch_name[QUERN_MAX_NAME_BYTES + 1], build_name[QUERN_MAX_NAME_BYTES + 1];
+    char watcher_name[QUERN_MAX_NAME_BYTES + 1], builder_name[QUERN_MAX_NAME_BYTES + 1];
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t first_mark_term, mark_count;
     uint32_t payload_term;
@@ -70,8 +70,8 @@ quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs);
 /* Finds the cells along one axis that can contain an item whose coordinate differs from `center` by at most the
  * radius, as computed in float. The index of a cell grows with the coordinate, also after rounding, so a coordinate
  * between two others is in a cell between theirs. The margin is far larger than any rounding error. */
-static inline void quern__grid_reach(const quern_grid_cells *cells, uint32_t axis, float center,
-                                     float radius, uint32_t *first, uint32_t *end)
+static inline void quern__grid_cells_within(const quern_grid_cells *cells, uint32_t axis, float center,
+                                            float radius, uint32_t *first, uint32_t *end)
 {
     const float least_radius = 1e-15f, most_radius = 1e15f, margin = 1.0f / (1 << 20);
     if (radius > most_radius) { /* its square may be infinite */

@@ -67,35 +67,34 @@ static void for_parts(quern_jobs *jobs, sorting *all, quern_range_function *func
 typedef struct slice {
     const quern__grid_rows *rows;
     uint32_t begin, end; /* indices in the view */
-    uint32_t number;     /* index of the first row among the rows of all views */
+    uint32_t first_row;  /* index of the first row among the rows of all views */
 } slice;
 
-/* Advances to the next slice of the rows before `end`. Before the first call, `number` is the first row and `rows` is
+/* Advances to the next slice of the rows before `end`. Before the first call, `first_row` is set and `rows` is
  * NULL. Returns false after the last slice. */
 static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
 {
-    if (it->number >= end) return false;
+    if (it->first_row >= end) return false;
     if (it->rows != NULL) {
-        it->number += it->end - it->begin;
+        it->first_row += it->end - it->begin;
         it->rows++;
         it->begin = 0;
     } else {
-        uint32_t
-            low = 0,
-            high = grid->rows_count; /* binary search for the last view that starts at or before `number` */
+        /* Binary search for the last view that starts at or before `first_row`. */
+        uint32_t low = 0, high = grid->rows_count;
         while (high - low > 1) {
             const uint32_t middle = low + (high - low) / 2;
-            if (grid->rows[middle].first <= it->number)
+            if (grid->rows[middle].first <= it->first_row)
                 low = middle;
             else
                 high = middle;
         }
         it->rows = grid->rows + low;
-        it->begin = it->number - it->rows->first;
+        it->begin = it->first_row - it->rows->first;
     }
-    if (it->number >= end) return false;
-    it->end =
-        it->rows->count - it->begin < end - it->number ? it->rows->count : it->begin + (end - it->number);
+    if (it->first_row >= end) return false;
+    it->end = it->rows->count - it->begin < end - it->first_row ? it->rows->count
+                                                                : it->begin + (end - it->first_row);
     return true;
 }
 
@@ -132,7 +131,7 @@ static inline void load_position(const layout *from, const char *position, float
 }
 
 /* Infinite numbers and NaN make the sum NaN. */
-static inline bool is_somewhere(const float at[3])
+static inline bool is_finite_position(const float at[3])
 {
     return (at[0] - at[0]) + (at[1] - at[1]) + (at[2] - at[2]) == 0;
 }
@@ -145,7 +144,7 @@ static box empty_box(void)
     return (box){{far, far, far}, {-far, -far, -far}};
 }
 
-static void widen(box *whole, const float min[3], const float max[3])
+static void extend(box *whole, const float min[3], const float max[3])
 {
     for (uint32_t axis = 0; axis < 3; axis++) {
         if (min[axis] < whole->min[axis]) whole->min[axis] = min[axis];
@@ -161,20 +160,20 @@ static void find_boxes(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     const layout from = layout_of(grid);
     for (uint32_t part = begin; part < end; part++) {
         box found = empty_box();
-        slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
+        slice it = {.first_row = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last))
             for (uint32_t i = it.begin; i < it.end; i++) {
                 float at[3];
                 const char *position = it.rows->positions + (size_t)i * grid->position_bytes;
                 load_position(&from, position, at);
-                if (is_somewhere(at)) widen(&found, at, at);
+                if (is_finite_position(at)) extend(&found, at, at);
             }
         all->boxes[part] = found;
     }
 }
 
-static bool is_given(const quern_grid_def *def)
+static bool has_fixed_box(const quern_grid_def *def)
 {
     for (uint32_t axis = 0; axis < 3; axis++)
         if (def->min[axis] != 0 || def->max[axis] != 0) return true;
@@ -185,12 +184,12 @@ static box find_bounds(sorting *all, quern_jobs *jobs)
 {
     const quern_grid_def *def = &all->grid->def;
     box bounds = empty_box();
-    if (is_given(def)) {
-        widen(&bounds, def->min, def->max);
+    if (has_fixed_box(def)) {
+        extend(&bounds, def->min, def->max);
     } else {
         for_parts(jobs, all, find_boxes);
         for (uint32_t part = 0; part < all->part_count; part++)
-            widen(&bounds, all->boxes[part].min, all->boxes[part].max);
+            extend(&bounds, all->boxes[part].min, all->boxes[part].max);
     }
     for (uint32_t axis = 0; axis < 3; axis++) /* without finite positions, and along z in two dimensions */
         if (!(bounds.min[axis] <= bounds.max[axis]) || axis >= all->grid->dimension_count)
@@ -205,13 +204,13 @@ static double cells_along(const box *bounds, uint32_t axis, double size)
     return floor(((double)bounds->max[axis] - bounds->min[axis]) / size) + 1;
 }
 
-static bool fits(const box *bounds, double size, double most)
+static bool fits(const box *bounds, double size, double max_count)
 {
     double cells = 1;
     for (uint32_t axis = 0; axis < 3; axis++) {
         const double along = cells_along(bounds, axis, size);
         cells *= along;
-        if (along > MOST_AXIS_CELLS || cells > most) return false;
+        if (along > MOST_AXIS_CELLS || cells > max_count) return false;
     }
     return true;
 }
@@ -232,15 +231,15 @@ static double suggest_size(const box *bounds, uint32_t row_count)
 static quern_grid_cells make_cells(const quern_grid *grid, const box *bounds)
 {
     const uint64_t by_rows = (uint64_t)grid->row_count * CELLS_PER_ROW;
-    uint64_t most = by_rows > LEAST_CELLS ? by_rows : LEAST_CELLS;
-    if (grid->def.max_cell_count != 0) most = grid->def.max_cell_count;
-    if (most > MOST_CELLS) most = MOST_CELLS;
-    const float wished = grid->def.cell_size;
-    double size = wished > 0 ? (double)wished : suggest_size(bounds, grid->row_count);
+    uint64_t max_count = by_rows > LEAST_CELLS ? by_rows : LEAST_CELLS;
+    if (grid->def.max_cell_count != 0) max_count = grid->def.max_cell_count;
+    if (max_count > MOST_CELLS) max_count = MOST_CELLS;
+    const float wanted_size = grid->def.cell_size;
+    double size = wanted_size > 0 ? (double)wanted_size : suggest_size(bounds, grid->row_count);
     if (size < (double)smallest_cell) size = (double)smallest_cell;
-    while (!fits(bounds, size, (double)most) && size < (double)largest_cell)
+    while (!fits(bounds, size, (double)max_count) && size < (double)largest_cell)
         size *= 2;
-    const bool is_divided = fits(bounds, size, (double)most);
+    const bool is_divided = fits(bounds, size, (double)max_count);
     quern_grid_cells cells = {.size = (float)size, .inverse = 1.0f / (float)size, .cell_count = 1};
     for (uint32_t axis = 0; axis < 3; axis++) {
         cells.min[axis] = bounds->min[axis];
@@ -253,21 +252,21 @@ static quern_grid_cells make_cells(const quern_grid *grid, const box *bounds)
 
 /* ---------------------------------------------------------------------------------------------- memory */
 
-static void *take(const quern_grid *grid, size_t bytes)
+static void *allocate_bytes(const quern_grid *grid, size_t bytes)
 {
     return grid->allocator.allocate(grid->allocator.user_data, bytes, 64);
 }
 
-static void give(const quern_grid *grid, void *memory, size_t bytes)
+static void release_bytes(const quern_grid *grid, void *memory, size_t bytes)
 {
     if (memory != NULL) grid->allocator.release(grid->allocator.user_data, memory, bytes, 64);
 }
 
 static void release_items(quern_grid *grid)
 {
-    give(grid, grid->items, grid->item_capacity * sizeof *grid->items);
-    give(grid, grid->cell_of, grid->item_capacity * sizeof *grid->cell_of);
-    give(grid, grid->payloads, (size_t)grid->item_capacity * grid->payload_bytes);
+    release_bytes(grid, grid->items, grid->item_capacity * sizeof *grid->items);
+    release_bytes(grid, grid->cell_of, grid->item_capacity * sizeof *grid->cell_of);
+    release_bytes(grid, grid->payloads, (size_t)grid->item_capacity * grid->payload_bytes);
     grid->items = NULL;
     grid->cell_of = NULL;
     grid->payloads = NULL;
@@ -280,9 +279,10 @@ static bool reserve_items(quern_grid *grid, uint32_t count)
     const uint32_t wanted = count > UINT32_MAX - count / 4 ? count : count + count / 4;
     release_items(grid);
     grid->item_capacity = wanted;
-    grid->items = take(grid, wanted * sizeof *grid->items);
-    grid->cell_of = take(grid, wanted * sizeof *grid->cell_of);
-    if (grid->payload_bytes > 0) grid->payloads = take(grid, (size_t)wanted * grid->payload_bytes);
+    grid->items = allocate_bytes(grid, wanted * sizeof *grid->items);
+    grid->cell_of = allocate_bytes(grid, wanted * sizeof *grid->cell_of);
+    if (grid->payload_bytes > 0)
+        grid->payloads = allocate_bytes(grid, (size_t)wanted * grid->payload_bytes);
     if (grid->items != NULL && grid->cell_of != NULL &&
         (grid->payload_bytes == 0 || grid->payloads != NULL))
         return true;
@@ -293,8 +293,8 @@ static bool reserve_items(quern_grid *grid, uint32_t count)
 static bool reserve_counters(quern_grid *grid, uint32_t **counters, size_t *capacity, size_t wanted)
 {
     if (wanted <= *capacity) return true;
-    give(grid, *counters, *capacity * sizeof **counters);
-    *counters = take(grid, wanted * sizeof **counters);
+    release_bytes(grid, *counters, *capacity * sizeof **counters);
+    *counters = allocate_bytes(grid, wanted * sizeof **counters);
     *capacity = *counters != NULL ? wanted : 0;
     return *counters != NULL;
 }
@@ -302,19 +302,19 @@ static bool reserve_counters(quern_grid *grid, uint32_t **counters, size_t *capa
 void quern__grid_release(quern_grid *grid)
 {
     release_items(grid);
-    give(grid, grid->starts, grid->starts_capacity * sizeof *grid->starts);
-    give(grid, grid->cursors, grid->cursors_capacity * sizeof *grid->cursors);
-    give(grid, grid->rows, grid->rows_capacity * sizeof *grid->rows);
+    release_bytes(grid, grid->starts, grid->starts_capacity * sizeof *grid->starts);
+    release_bytes(grid, grid->cursors, grid->cursors_capacity * sizeof *grid->cursors);
+    release_bytes(grid, grid->rows, grid->rows_capacity * sizeof *grid->rows);
 }
 
 bool quern__grid_reserve_rows(quern_grid *grid)
 {
     if (grid->rows_count < grid->rows_capacity) return true;
     const uint32_t wanted = grid->rows_capacity == 0 ? 64 : grid->rows_capacity * 2;
-    quern__grid_rows *rows = take(grid, wanted * sizeof *rows);
+    quern__grid_rows *rows = allocate_bytes(grid, wanted * sizeof *rows);
     if (rows == NULL) return false;
     if (grid->rows != NULL) memcpy(rows, grid->rows, grid->rows_count * sizeof *rows);
-    give(grid, grid->rows, grid->rows_capacity * sizeof *rows);
+    release_bytes(grid, grid->rows, grid->rows_capacity * sizeof *rows);
     grid->rows = rows;
     grid->rows_capacity = wanted;
     return true;
@@ -337,37 +337,37 @@ static inline int32_t number_along(float x, float min, float inverse, float last
 }
 
 /* Writes the cells of some rows. For speed, inlined with constant from->is_planar and from->position_bytes. */
-QUERN_GRID_INLINE void locate(const layout *from, const quern_grid_cells *grid, const char *position,
-                              uint32_t count, int32_t *restrict cell_of)
+QUERN_GRID_INLINE void find_cells(const layout *from, const quern_grid_cells *grid, const char *position,
+                                  uint32_t count, int32_t *restrict cell_of)
 {
     const float inverse = grid->inverse;
     const float min_x = grid->min[0], min_y = grid->min[1], min_z = grid->min[2];
     const float last_x = grid->last[0], last_y = grid->last[1], last_z = grid->last[2];
     const int32_t columns = (int32_t)grid->counts[0], rows = (int32_t)grid->counts[1];
-    const int32_t nowhere = (int32_t)grid->cell_count;
+    const int32_t no_cell = (int32_t)grid->cell_count;
     for (uint32_t i = 0; i < count; i++) {
         float at[3];
         load_position(from, position + i * from->position_bytes, at);
         int32_t cell = number_along(at[1], min_y, inverse, last_y);
         if (!from->is_planar) cell += number_along(at[2], min_z, inverse, last_z) * rows;
         cell = cell * columns + number_along(at[0], min_x, inverse, last_x);
-        cell_of[i] = is_somewhere(at) ? cell : nowhere;
+        cell_of[i] = is_finite_position(at) ? cell : no_cell;
     }
 }
 
-/* Calls locate with constants for the most common layouts. */
-static void locate_rows(const layout *from, const quern_grid_cells *grid, const char *position,
-                        uint32_t count, int32_t *cell_of)
+/* Calls find_cells with constants for the most common layouts. */
+static void find_cells_of_rows(const layout *from, const quern_grid_cells *grid, const char *position,
+                               uint32_t count, int32_t *cell_of)
 {
     const layout packed2 = {.position_bytes = 8, .y = 4, .is_planar = true};
     const layout packed3 = {.position_bytes = 12, .y = 4, .z = 8};
     const bool is_packed = from->x == 0 && from->y == 4 && (from->is_planar || from->z == 8);
     if (from->is_planar && is_packed && from->position_bytes == 8)
-        locate(&packed2, grid, position, count, cell_of);
+        find_cells(&packed2, grid, position, count, cell_of);
     else if (!from->is_planar && is_packed && from->position_bytes == 12)
-        locate(&packed3, grid, position, count, cell_of);
+        find_cells(&packed3, grid, position, count, cell_of);
     else
-        locate(from, grid, position, count, cell_of);
+        find_cells(from, grid, position, count, cell_of);
 }
 
 static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -380,12 +380,13 @@ static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     for (uint32_t part = begin; part < end; part++) {
         uint32_t *counters = grid->cursors + (size_t)part * counter_count(grid);
         memset(counters, 0, counter_count(grid) * sizeof *counters);
-        slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
+        slice it = {.first_row = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
             const uint32_t count = it.end - it.begin;
-            int32_t *cell_of = grid->cell_of + it.number;
-            locate_rows(&from, &cells, it.rows->positions + it.begin * from.position_bytes, count, cell_of);
+            int32_t *cell_of = grid->cell_of + it.first_row;
+            find_cells_of_rows(&from, &cells, it.rows->positions + it.begin * from.position_bytes, count,
+                               cell_of);
             for (uint32_t i = 0; i < count; i++)
                 counters[cell_of[i]]++;
         }
@@ -418,20 +419,20 @@ static void sum_cells(void *user_data, uint32_t begin, uint32_t end, uint32_t wo
     const uint32_t count = counter_count(all->grid);
     for (uint32_t range = begin; range < end; range++) {
         const uint32_t last = part_begin(count, range + 1, all->part_count);
-        uint32_t place = all->range_sums[range];
+        uint32_t index = all->range_sums[range];
         for (uint32_t cell = part_begin(count, range, all->part_count); cell < last; cell++) {
-            all->grid->starts[cell] = place;
+            all->grid->starts[cell] = index;
             uint32_t *cursor = all->grid->cursors + cell;
             for (uint32_t part = 0; part < all->part_count; part++, cursor += count) {
                 const uint32_t rows = *cursor;
-                *cursor = place;
-                place += rows;
+                *cursor = index;
+                index += rows;
             }
         }
     }
 }
 
-static void sum_up(sorting *all, quern_jobs *jobs)
+static void sum_counts(sorting *all, quern_jobs *jobs)
 {
     if (all->part_count > 1) for_parts(jobs, all, sum_ranges);
     uint32_t sum = 0;
@@ -447,18 +448,18 @@ static void sum_up(sorting *all, quern_jobs *jobs)
 QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, size_t payload_bytes,
                                    uint32_t *cursors, const quern_grid *grid)
 {
-    const int32_t *cells = grid->cell_of + it->number;
+    const int32_t *cells = grid->cell_of + it->first_row;
     const char *position = it->rows->positions + it->begin * from->position_bytes;
     const quern_entity *entities = it->rows->entities;
     const uint32_t marks = it->rows->marks;
     for (uint32_t i = it->begin; i < it->end; i++, position += from->position_bytes) {
-        const uint32_t place = cursors[*cells++]++;
-        quern_grid_item *item = &grid->items[place];
+        const uint32_t index = cursors[*cells++]++;
+        quern_grid_item *item = &grid->items[index];
         item->entity = entities[i];
         load_position(from, position, item->position);
         item->marks = marks;
         if (payload_bytes > 0)
-            memcpy(grid->payloads + place * payload_bytes, it->rows->payloads + i * payload_bytes,
+            memcpy(grid->payloads + index * payload_bytes, it->rows->payloads + i * payload_bytes,
                    payload_bytes);
     }
 }
@@ -496,7 +497,7 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     layout from = layout_of(grid);
     for (uint32_t part = begin; part < end; part++) {
         uint32_t *cursors = grid->cursors + (size_t)part * counter_count(grid);
-        slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
+        slice it = {.first_row = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
             if (grid->dimension_count == 2) {
@@ -515,17 +516,17 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
 /* Chooses the number of parts so that all counters together are not many more than the rows. */
 static uint32_t choose_part_count(const quern_grid *grid, quern_jobs *jobs)
 {
-    uint32_t most = jobs != NULL ? quern_jobs_worker_count(jobs) : 1;
-    if (most > MOST_PARTS) most = MOST_PARTS;
+    uint32_t max_count = jobs != NULL ? quern_jobs_worker_count(jobs) : 1;
+    if (max_count > MOST_PARTS) max_count = MOST_PARTS;
     const uint32_t by_rows = grid->row_count / ROWS_PER_PART;
     const uint64_t by_counters =
         2 + (uint64_t)grid->row_count * COUNTERS_PER_ROW / ((uint64_t)grid->cells.cell_count + 1);
-    if (most > by_rows) most = by_rows;
-    if (most > by_counters) most = (uint32_t)by_counters;
-    return most > 0 ? most : 1;
+    if (max_count > by_rows) max_count = by_rows;
+    if (max_count > by_counters) max_count = (uint32_t)by_counters;
+    return max_count > 0 ? max_count : 1;
 }
 
-static void empty(quern_grid *grid)
+static void make_empty(quern_grid *grid)
 {
     grid->item_count = 0;
     grid->row_count = 0;
@@ -545,7 +546,7 @@ static quern_result sort(quern_grid *grid, quern_jobs *jobs)
         !reserve_counters(grid, &grid->cursors, &grid->cursors_capacity, counters * all.part_count))
         return QUERN_ERROR_OUT_OF_MEMORY;
     for_parts(jobs, &all, count_rows);
-    sum_up(&all, jobs);
+    sum_counts(&all, jobs);
     for_parts(jobs, &all, place_rows);
     grid->item_count = grid->starts[grid->cells.cell_count];
     grid->cells.items = grid->items;
@@ -557,7 +558,7 @@ static quern_result sort(quern_grid *grid, quern_jobs *jobs)
 quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs)
 {
     grid->last_result = grid->rows_failed ? QUERN_ERROR_OUT_OF_MEMORY : sort(grid, jobs);
-    if (grid->last_result != QUERN_OK) empty(grid);
+    if (grid->last_result != QUERN_OK) make_empty(grid);
     grid->restore_count = quern_world_restore_count(grid->owner);
     grid->build_count += grid->last_result == QUERN_OK;
     return grid->last_result;

@@ -28,13 +28,14 @@ typedef struct quern__json_field {
     quern_type_info type;
 } quern__json_field;
 
-static inline void quern__json_field_init(quern__json_field *one, const quern_type_info *type, uint32_t i)
+static inline void quern__json_field_init(quern__json_field *single, const quern_type_info *type,
+                                          uint32_t i)
 {
-    one->field = type->fields[i];
-    one->field.is_read_only = false;
-    one->type = *type;
-    one->type.fields = &one->field;
-    one->type.field_count = 1;
+    single->field = type->fields[i];
+    single->field.is_read_only = false;
+    single->type = *type;
+    single->type.fields = &single->field;
+    single->type.field_count = 1;
 }
 
 static inline bool quern__json_has_hooks(const quern_type_info *type)
@@ -45,10 +46,14 @@ static inline bool quern__json_has_hooks(const quern_type_info *type)
 
 static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
 {
-    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                            "'%s' has hooks and no described fields: its bytes mean nothing elsewhere",
-                            type->name);
+    return quern__json_fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "'%s' has hooks and no described fields: describe its fields, since its bytes may hold pointers",
+        type->name);
 }
+
+/* Puts `prefix` and a colon before the message of an error. Returns `result`. */
+quern_result quern__json_prefix_error(quern_result result, const char *prefix);
 
 /* Finds the next flag whose state entities list in JSON, starting at flag number *index, and advances *index past
  * it. Returns false if there is none. */
@@ -139,9 +144,9 @@ bool quern__json_as_count(const quern__json_item *item, uint64_t limit, uint64_t
 
 /* Maps the ids in the JSON to entities. */
 typedef struct quern__json_handles {
-    const uint64_t *ids;      /* ascending; NULL: handles are read as text */
-    const uint32_t *indices;  /* indices[i]: index of the entity with ids[i] */
-    const quern_entity *made; /* created entities by index; NULL: not created yet */
+    const uint64_t *ids;         /* ascending; NULL: handles are read as text */
+    const uint32_t *indices;     /* indices[i]: index of the entity with ids[i] */
+    const quern_entity *created; /* created entities by index; NULL: not created yet */
     uint32_t count;
 } quern__json_handles;
 
@@ -150,8 +155,8 @@ typedef struct quern__json_reader {
     quern_allocator allocator;
     const quern_json_options *options;
     quern__json_handles handles;
-    bool is_quiet; /* whether what is left out has been reported already: set for the second pass */
-    char *scratch; /* space for one component or resource value */
+    bool is_second_pass; /* whether what is left out has been reported already: set for the second pass */
+    char *scratch;       /* space for one component or resource value */
     size_t scratch_bytes;
 } quern__json_reader;
 

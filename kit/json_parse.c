@@ -19,31 +19,32 @@
 
 enum { LEAST_ITEMS = 64, FEW_MEMBERS = 8 };
 
-typedef struct parser {
+typedef struct json_parser {
     quern__json_document *document;
     char *text; /* the document's copy of the text, zero-terminated */
     size_t at, bytes;
     uint32_t
         open; /* index of the innermost open container, whose `span` holds the index of the enclosing one */
     const char *key; /* key of the next value, or NULL */
-} parser;
+} json_parser;
 
 /* --------------------------------------------------------------------------------------------- errors */
 
-static quern_result fail_at(const parser *from, size_t at, const char *expected)
+static quern_result fail_at(const json_parser *parser, size_t at, const char *expected)
 {
     uint32_t line = 1;
     size_t start = 0;
     for (size_t i = 0; i < at; i++)
-        if (from->document->source[i] == '\n') line++, start = i + 1;
+        if (parser->document->source[i] == '\n') line++, start = i + 1;
     return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                            "the text is no JSON, at byte %zu of %zu (line %u, byte %zu of it): %s", at,
-                            from->bytes, line, at - start, expected);
+                            "the text is not valid JSON at byte %zu of %zu (line %u, byte %zu of it): %s",
+                            at, parser->bytes, line, at - start, expected);
 }
 
-static quern_result fail_memory(const parser *from)
+static quern_result fail_memory(const json_parser *parser)
 {
-    return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to parse JSON of %zu bytes", from->bytes);
+    return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to parse JSON of %zu bytes",
+                            parser->bytes);
 }
 
 /* -------------------------------------------------------------------------------------------- strings */
@@ -80,57 +81,58 @@ static size_t put_utf8(char *to, uint32_t code)
     return bytes;
 }
 
-/* Decodes a \u escape and, if it is a high surrogate, the low surrogate after it. from->at: the 'u'. */
-static quern_result decode_code(parser *from, char **to)
+/* Decodes a \u escape and, if it is a high surrogate, the low surrogate after it. parser->at: the 'u'. */
+static quern_result decode_code(json_parser *parser, char **to)
 {
-    const char *at = from->text + from->at;
+    const char *at = parser->text + parser->at;
     const int32_t unit = code_unit(at + 1);
     uint32_t code = (uint32_t)unit;
-    if (unit < 0) return fail_at(from, from->at, "four hexadecimal digits were expected after \\u");
-    if (unit == 0) return fail_at(from, from->at, "strings with the character U+0000 cannot be read");
+    if (unit < 0) return fail_at(parser, parser->at, "four hexadecimal digits were expected after \\u");
+    if (unit == 0) return fail_at(parser, parser->at, "strings with the character U+0000 cannot be read");
     if (unit >= 0xD800 && unit < 0xE000) {
         const int32_t second = at[5] == '\\' && at[6] == 'u' ? code_unit(at + 7) : -1;
         if (unit >= 0xDC00 || second < 0xDC00 || second >= 0xE000)
-            return fail_at(from, from->at, "half of a surrogate pair is no character");
+            return fail_at(parser, parser->at, "an unpaired surrogate is not a character");
         code = 0x10000 + ((code - 0xD800) << 10) + ((uint32_t)second - 0xDC00);
-        from->at += 6;
+        parser->at += 6;
     }
-    from->at += 5;
+    parser->at += 5;
     *to += put_utf8(*to, code);
     return QUERN_OK;
 }
 
-static quern_result decode_escape(parser *from, char **to)
+static quern_result decode_escape(json_parser *parser, char **to)
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
-    const char name = from->text[++from->at];
-    if (name == 'u') return decode_code(from, to);
+    const char name = parser->text[++parser->at];
+    if (name == 'u') return decode_code(parser, to);
     const char *found = name != '\0' ? strchr(names, name) : NULL;
-    if (found == NULL) return fail_at(from, from->at, "there is no such escape in JSON");
+    if (found == NULL) return fail_at(parser, parser->at, "JSON has no such escape");
     *(*to)++ = values[found - names];
-    from->at++;
+    parser->at++;
     return QUERN_OK;
 }
 
-/* Parses a string. from->at: its opening quote. *out: the zero-terminated decoded text. */
-static quern_result parse_string(parser *from, const char **out, uint32_t *out_bytes)
+/* Parses a string. parser->at: its opening quote. *out: the zero-terminated decoded text. */
+static quern_result parse_string(json_parser *parser, const char **out, uint32_t *out_bytes)
 {
-    char *const first = from->text + from->at + 1, *to = first;
-    for (from->at++; from->text[from->at] != '"';) {
-        const char byte = from->text[from->at];
+    char *const first = parser->text + parser->at + 1, *to = first;
+    for (parser->at++; parser->text[parser->at] != '"';) {
+        const char byte = parser->text[parser->at];
         if (byte == '\\') {
-            const quern_result result = decode_escape(from, &to);
+            const quern_result result = decode_escape(parser, &to);
             if (result != QUERN_OK) return result;
             continue;
         }
         if ((unsigned char)byte < ' ')
-            return fail_at(from, from->at,
-                           from->at < from->bytes ? "control characters in strings are written as escapes"
-                                                  : "a string does not end");
+            return fail_at(parser, parser->at,
+                           parser->at < parser->bytes
+                               ? "control characters in strings must be written as escapes"
+                               : "a string does not end");
         *to++ = byte;
-        from->at++;
+        parser->at++;
     }
-    from->at++;
+    parser->at++;
     *to = '\0';
     *out = first;
     *out_bytes = (uint32_t)(to - first);
@@ -165,16 +167,16 @@ static size_t number_end(const char *text, size_t at)
 
 /* --------------------------------------------------------------------------------------------- values */
 
-static void skip_space(parser *from)
+static void skip_space(json_parser *parser)
 {
-    while (from->text[from->at] != '\0' && strchr(" \n\r\t", from->text[from->at]) != NULL)
-        from->at++;
+    while (parser->text[parser->at] != '\0' && strchr(" \n\r\t", parser->text[parser->at]) != NULL)
+        parser->at++;
 }
 
 /* Appends an item with the key that was parsed last. Returns NULL if there is no memory. */
-static quern__json_item *append(parser *from, quern__json_kind kind)
+static quern__json_item *append(json_parser *parser, quern__json_kind kind)
 {
-    quern__json_document *document = from->document;
+    quern__json_document *document = parser->document;
     if (document->count == document->capacity) {
         const quern_allocator *allocator = &document->allocator;
         const uint32_t capacity = document->capacity > 0 ? 2 * document->capacity : LEAST_ITEMS;
@@ -188,58 +190,58 @@ static quern__json_item *append(parser *from, quern__json_kind kind)
         document->items = items;
         document->capacity = capacity;
     }
-    if (from->open != NO_PARENT) document->items[from->open].count++;
+    if (parser->open != NO_PARENT) document->items[parser->open].count++;
     quern__json_item *item = &document->items[document->count++];
-    *item = (quern__json_item){.key = from->key, .kind = kind, .span = 1};
-    from->key = NULL;
+    *item = (quern__json_item){.key = parser->key, .kind = kind, .span = 1};
+    parser->key = NULL;
     return item;
 }
 
 /* Parses null, true, false or a number. */
-static quern_result parse_word(parser *from)
+static quern_result parse_word(json_parser *parser)
 {
     static const struct {
         const char *word;
         quern__json_kind kind;
     } words[] = {{"null", QUERN__JSON_NULL}, {"true", QUERN__JSON_TRUE}, {"false", QUERN__JSON_FALSE}};
-    const char *text = from->text + from->at;
+    const char *text = parser->text + parser->at;
     quern__json_kind kind = QUERN__JSON_NUMBER;
-    size_t bytes = number_end(from->text, from->at) - from->at;
+    size_t bytes = number_end(parser->text, parser->at) - parser->at;
     for (uint32_t i = 0; i < sizeof words / sizeof *words && bytes == 0; i++)
         if (strncmp(text, words[i].word, strlen(words[i].word)) == 0) {
             kind = words[i].kind;
             bytes = strlen(words[i].word);
         }
-    if (bytes == 0) return fail_at(from, from->at, "a value was expected");
-    quern__json_item *item = append(from, kind);
-    if (item == NULL) return fail_memory(from);
+    if (bytes == 0) return fail_at(parser, parser->at, "a value was expected");
+    quern__json_item *item = append(parser, kind);
+    if (item == NULL) return fail_memory(parser);
     item->text = text;
     item->bytes = (uint32_t)bytes;
-    from->at += bytes;
+    parser->at += bytes;
     return QUERN_OK;
 }
 
 /* Parses a scalar value, or opens a container. */
-static quern_result parse_value(parser *from)
+static quern_result parse_value(json_parser *parser)
 {
-    const char byte = from->text[from->at];
+    const char byte = parser->text[parser->at];
     if (byte == '"') {
         const char *text = NULL;
         uint32_t bytes = 0;
-        const quern_result result = parse_string(from, &text, &bytes);
+        const quern_result result = parse_string(parser, &text, &bytes);
         if (result != QUERN_OK) return result;
-        quern__json_item *item = append(from, QUERN__JSON_STRING);
-        if (item == NULL) return fail_memory(from);
+        quern__json_item *item = append(parser, QUERN__JSON_STRING);
+        if (item == NULL) return fail_memory(parser);
         item->text = text;
         item->bytes = bytes;
         return QUERN_OK;
     }
-    if (byte != '{' && byte != '[') return parse_word(from);
-    quern__json_item *item = append(from, byte == '{' ? QUERN__JSON_OBJECT : QUERN__JSON_ARRAY);
-    if (item == NULL) return fail_memory(from);
-    item->span = from->open;
-    from->open = from->document->count - 1;
-    from->at++;
+    if (byte != '{' && byte != '[') return parse_word(parser);
+    quern__json_item *item = append(parser, byte == '{' ? QUERN__JSON_OBJECT : QUERN__JSON_ARRAY);
+    if (item == NULL) return fail_memory(parser);
+    item->span = parser->open;
+    parser->open = parser->document->count - 1;
+    parser->at++;
     return QUERN_OK;
 }
 
@@ -251,35 +253,35 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-static quern_result fail_twice(const parser *from, const char *one, const char *other)
+static quern_result fail_repeated_key(const json_parser *parser, const char *key, const char *other_key)
 {
-    char said[128];
-    const char *later = one > other ? one : other;
-    (void)snprintf(said, sizeof said, "the object has the key '%.63s' already", later);
-    return fail_at(from, (size_t)(later - from->text), said);
+    char message[128];
+    const char *later = key > other_key ? key : other_key;
+    (void)snprintf(message, sizeof message, "the object has the key '%.63s' already", later);
+    return fail_at(parser, (size_t)(later - parser->text), message);
 }
 
-static quern_result check_few_keys(const parser *from, const quern__json_item *object)
+static quern_result check_few_keys(const json_parser *parser, const quern__json_item *object)
 {
     const char *keys[FEW_MEMBERS];
     uint32_t count = 0;
     const quern__json_item *item = quern__json_first(object);
     for (; item != NULL; item = quern__json_next(object, item)) {
         for (uint32_t i = 0; i < count; i++)
-            if (strcmp(keys[i], item->key) == 0) return fail_twice(from, keys[i], item->key);
+            if (strcmp(keys[i], item->key) == 0) return fail_repeated_key(parser, keys[i], item->key);
         keys[count++] = item->key;
     }
     return QUERN_OK;
 }
 
 /* Fails if a key occurs twice. The object's span must be set. */
-static quern_result check_keys(const parser *from, const quern__json_item *object)
+static quern_result check_keys(const json_parser *parser, const quern__json_item *object)
 {
-    if (object->count <= FEW_MEMBERS) return check_few_keys(from, object);
-    const quern_allocator *allocator = &from->document->allocator;
+    if (object->count <= FEW_MEMBERS) return check_few_keys(parser, object);
+    const quern_allocator *allocator = &parser->document->allocator;
     const size_t bytes = object->count * sizeof(const char *);
     const char **keys = allocator->allocate(allocator->user_data, bytes, _Alignof(max_align_t));
-    if (keys == NULL) return fail_memory(from);
+    if (keys == NULL) return fail_memory(parser);
     uint32_t count = 0;
     quern_result result = QUERN_OK;
     const quern__json_item *item = quern__json_first(object);
@@ -287,64 +289,64 @@ static quern_result check_keys(const parser *from, const quern__json_item *objec
         keys[count++] = item->key;
     qsort(keys, count, sizeof *keys, compare_keys);
     for (uint32_t i = 1; i < count && result == QUERN_OK; i++)
-        if (strcmp(keys[i - 1], keys[i]) == 0) result = fail_twice(from, keys[i - 1], keys[i]);
+        if (strcmp(keys[i - 1], keys[i]) == 0) result = fail_repeated_key(parser, keys[i - 1], keys[i]);
     allocator->release(allocator->user_data, keys, bytes, _Alignof(max_align_t));
     return result;
 }
 
-static quern_result close_container(parser *from)
+static quern_result close_container(json_parser *parser)
 {
-    quern__json_item *item = &from->document->items[from->open];
+    quern__json_item *item = &parser->document->items[parser->open];
     const uint32_t outer = item->span;
-    item->span = from->document->count - from->open;
-    from->open = outer;
-    from->at++;
-    return item->kind == QUERN__JSON_OBJECT ? check_keys(from, item) : QUERN_OK;
+    item->span = parser->document->count - parser->open;
+    parser->open = outer;
+    parser->at++;
+    return item->kind == QUERN__JSON_OBJECT ? check_keys(parser, item) : QUERN_OK;
 }
 
-static quern_result parse_key(parser *from)
+static quern_result parse_key(json_parser *parser)
 {
     uint32_t bytes;
-    if (from->text[from->at] != '"') return fail_at(from, from->at, "a key in quotes was expected");
-    const quern_result result = parse_string(from, &from->key, &bytes);
+    if (parser->text[parser->at] != '"') return fail_at(parser, parser->at, "a key in quotes was expected");
+    const quern_result result = parse_string(parser, &parser->key, &bytes);
     if (result != QUERN_OK) return result;
-    skip_space(from);
-    if (from->text[from->at] != ':') return fail_at(from, from->at, "':' was expected after a key");
-    from->at++;
-    skip_space(from);
+    skip_space(parser);
+    if (parser->text[parser->at] != ':') return fail_at(parser, parser->at, "':' was expected after a key");
+    parser->at++;
+    skip_space(parser);
     return QUERN_OK;
 }
 
 /* Parses the next element or member of the open container, or its end. */
-static quern_result parse_part(parser *from)
+static quern_result parse_item(json_parser *parser)
 {
-    const quern__json_item *container = &from->document->items[from->open];
+    const quern__json_item *container = &parser->document->items[parser->open];
     const bool is_object = container->kind == QUERN__JSON_OBJECT;
-    if (from->text[from->at] == (is_object ? '}' : ']')) return close_container(from);
+    if (parser->text[parser->at] == (is_object ? '}' : ']')) return close_container(parser);
     if (container->count > 0) {
-        if (from->text[from->at] != ',')
-            return fail_at(from, from->at,
+        if (parser->text[parser->at] != ',')
+            return fail_at(parser, parser->at,
                            is_object ? "',' or '}' was expected" : "',' or ']' was expected");
-        from->at++;
-        skip_space(from);
+        parser->at++;
+        skip_space(parser);
     }
-    const quern_result result = is_object ? parse_key(from) : QUERN_OK;
-    return result == QUERN_OK ? parse_value(from) : result;
+    const quern_result result = is_object ? parse_key(parser) : QUERN_OK;
+    return result == QUERN_OK ? parse_value(parser) : result;
 }
 
-static quern_result parse_document(parser *from)
+static quern_result parse_document(json_parser *parser)
 {
     static const char byte_order_mark[] = "\xEF\xBB\xBF";
-    if (from->bytes >= 3 && memcmp(from->text, byte_order_mark, 3) == 0) from->at = 3;
-    skip_space(from);
-    quern_result result = parse_value(from);
-    while (result == QUERN_OK && from->open != NO_PARENT) {
-        skip_space(from);
-        result = parse_part(from);
+    if (parser->bytes >= 3 && memcmp(parser->text, byte_order_mark, 3) == 0) parser->at = 3;
+    skip_space(parser);
+    quern_result result = parse_value(parser);
+    while (result == QUERN_OK && parser->open != NO_PARENT) {
+        skip_space(parser);
+        result = parse_item(parser);
     }
-    skip_space(from);
-    if (result == QUERN_OK && from->at != from->bytes)
-        return fail_at(from, from->at, "the end of the text was expected");
+    skip_space(parser);
+    if (result == QUERN_OK && parser->at != parser->bytes)
+        return fail_at(parser, parser->at, "the end of the text was expected");
     return result;
 }
 
@@ -366,18 +368,18 @@ quern_result quern__json_parse(const quern_allocator *allocator, const char *tex
                                quern__json_document *out_document)
 {
     *out_document = (quern__json_document){.allocator = *allocator, .source = text};
-    parser from = {.document = out_document, .bytes = bytes, .open = NO_PARENT};
+    json_parser parser = {.document = out_document, .bytes = bytes, .open = NO_PARENT};
     if (text == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "'text' is NULL");
     if (bytes >= UINT32_MAX)
-        return quern__json_fail(QUERN_ERROR_LIMIT, "JSON of %zu bytes is more than 4 GiB", bytes);
+        return quern__json_fail(QUERN_ERROR_LIMIT, "JSON of %zu bytes exceeds 4 GiB: split it", bytes);
     out_document->text_bytes = bytes + 1;
     out_document->text =
         allocator->allocate(allocator->user_data, out_document->text_bytes, _Alignof(max_align_t));
-    if (out_document->text == NULL) return fail_memory(&from);
+    if (out_document->text == NULL) return fail_memory(&parser);
     memcpy(out_document->text, text, bytes);
     out_document->text[bytes] = '\0';
-    from.text = out_document->text;
-    const quern_result result = parse_document(&from);
+    parser.text = out_document->text;
+    const quern_result result = parse_document(&parser);
     if (result != QUERN_OK) quern__json_document_close(out_document);
     return result;
 }

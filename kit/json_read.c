@@ -11,10 +11,11 @@
 #include <quern/enabled.h>
 #include <quern/name.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_TARGET UINT32_MAX
+#define NO_ENTITY UINT32_MAX
 
 typedef struct id_index {
     uint64_t id;
@@ -22,12 +23,12 @@ typedef struct id_index {
 } id_index;
 
 /* A name and the entity's parent, for the check that siblings have different names. */
-typedef struct named {
+typedef struct entity_name {
     const char *name;
     uint32_t parent; /* index of an entity, or NO_TARGET */
-} named;
+} entity_name;
 
-typedef struct loader {
+typedef struct world_loader {
     quern__json_reader reader;
     quern_commands *commands; /* NULL during the first pass, which only checks */
     uint32_t count;           /* number of entities */
@@ -36,12 +37,12 @@ typedef struct loader {
     id_index *sorted;
     uint64_t *ids;
     uint32_t *indices;
-    quern_entity *made;
+    quern_entity *created;
     uint32_t *targets; /* index of each entity's target in the relation that is checked */
-    named *names;
+    entity_name *names;
     char *block; /* the memory of all these arrays */
     size_t block_bytes;
-} loader;
+} world_loader;
 
 /* -------------------------------------------------------------------------------------- components */
 
@@ -58,30 +59,30 @@ static void destroy(const quern_type_info *type, char *value)
     if (type->hooks.destroy != NULL) type->hooks.destroy(value, 1, type->hooks.user_data);
 }
 
-static quern_result record(const loader *from, quern_entity entity, quern_component component,
+static quern_result record(const world_loader *loader, quern_entity entity, quern_component component,
                            const quern_type_info *type)
 {
-    if (type->size_bytes == 0) return quern_commands_add(from->commands, entity, component, NULL);
-    return quern_commands_set(from->commands, entity, component, from->reader.scratch);
+    if (type->size_bytes == 0) return quern_commands_add(loader->commands, entity, component, NULL);
+    return quern_commands_set(loader->commands, entity, component, loader->reader.scratch);
 }
 
 /* Reads a new value. Recording moves the value into the commands if its type cannot be copied. */
-static quern_result load_new(loader *from, quern_entity entity, quern_component component,
+static quern_result load_new(world_loader *loader, quern_entity entity, quern_component component,
                              const quern_type_info *type, const quern__json_item *item)
 {
-    char *value = from->reader.scratch;
+    char *value = loader->reader.scratch;
     if (type->size_bytes > 0) construct(type, value);
-    quern_result result = quern__json_read_fields(&from->reader, type, item, value);
-    const bool is_recorded = result == QUERN_OK && from->commands != NULL;
-    if (is_recorded) result = record(from, entity, component, type);
+    quern_result result = quern__json_read_fields(&loader->reader, type, item, value);
+    const bool is_recorded = result == QUERN_OK && loader->commands != NULL;
+    if (is_recorded) result = record(loader, entity, component, type);
     const bool is_handed_over = is_recorded && result == QUERN_OK && type->hooks.copy == NULL;
     if (type->size_bytes > 0 && !is_handed_over) destroy(type, value);
     return result;
 }
 
 /* Changes the given fields of a value that the entity has already. */
-static quern_result load_known(loader *from, quern_entity entity, quern_component component,
-                               const quern_type_info *type, const quern__json_item *item)
+static quern_result load_existing(world_loader *loader, quern_entity entity, quern_component component,
+                                  const quern_type_info *type, const quern__json_item *item)
 {
     if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -89,54 +90,58 @@ static quern_result load_known(loader *from, quern_entity entity, quern_componen
                                 "quern_entity_set_text",
                                 type->name);
     if (type->size_bytes > 0)
-        memcpy(from->reader.scratch, quern_entity_get(from->reader.world, entity, component),
+        memcpy(loader->reader.scratch, quern_entity_get(loader->reader.world, entity, component),
                type->size_bytes);
-    const quern_result result = quern__json_read_fields(&from->reader, type, item, from->reader.scratch);
-    return result == QUERN_OK && from->commands != NULL ? record(from, entity, component, type) : result;
+    const quern_result result =
+        quern__json_read_fields(&loader->reader, type, item, loader->reader.scratch);
+    return result == QUERN_OK && loader->commands != NULL ? record(loader, entity, component, type)
+                                                          : result;
 }
 
 /* entity: null if it does not exist yet. */
-static quern_result load_component(loader *from, quern_entity entity, const quern__json_item *item)
+static quern_result load_component(world_loader *loader, quern_entity entity, const quern__json_item *item)
 {
-    quern_world *world = from->reader.world;
+    quern_world *world = loader->reader.world;
     quern_type_info type;
     const quern_component component = quern_component_find(world, item->key);
     if (quern_component_is_null(component))
-        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_COMPONENT, "component", item->key,
+        return quern__json_unknown(&loader->reader, QUERN_ERROR_UNKNOWN_COMPONENT, "component", item->key,
                                    NULL);
     quern_result result = quern_component_get_info(world, component, &type);
     if (result != QUERN_OK) return result;
     if (type.is_managed)
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "'%s' is a component that the world keeps itself: relations are read from "
-                                "'children'",
-                                type.name);
-    result = quern__json_reader_reserve(&from->reader, type.size_bytes);
+        return quern__json_fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' is maintained by the world: list the relation in 'children' instead",
+            type.name);
+    result = quern__json_reader_reserve(&loader->reader, type.size_bytes);
     if (result != QUERN_OK) return result;
-    const bool is_known = from->made == NULL && quern_entity_has(world, entity, component);
-    return is_known ? load_known(from, entity, component, &type, item)
-                    : load_new(from, entity, component, &type, item);
+    const bool has_component = loader->created == NULL && quern_entity_has(world, entity, component);
+    return has_component ? load_existing(loader, entity, component, &type, item)
+                         : load_new(loader, entity, component, &type, item);
 }
 
 /* Applies one element of a flag's list: puts the component that it names into the flag's state. */
-static quern_result load_listed(loader *from, quern_entity entity, const quern_flag_info *flag,
+static quern_result load_listed(world_loader *loader, quern_entity entity, const quern_flag_info *flag,
                                 const quern__json_item *components, const quern__json_item *item)
 {
     const char *name = item->kind == QUERN__JSON_STRING ? item->text : "";
-    const quern_component component = quern_component_find(from->reader.world, name);
+    const quern_component component = quern_component_find(loader->reader.world, name);
     quern_type_info type;
     if (quern__json_member(components, name) == NULL)
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "'%s' names '%.63s', which is no component of it", flag->list_name, name);
+        return quern__json_fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' names '%.63s', which is not in 'components': add it there, or remove it from the list",
+            flag->list_name, name);
     if (quern_component_is_null(component)) return QUERN_OK; /* the component was left out */
-    const quern_result result = quern_component_get_info(from->reader.world, component, &type);
+    const quern_result result = quern_component_get_info(loader->reader.world, component, &type);
     if (result != QUERN_OK) return result;
     if (!quern_type_has_flag(&type, flag))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' %s", name, flag->without);
-    return from->commands != NULL ? flag->list(from->commands, entity, component) : QUERN_OK;
+    return loader->commands != NULL ? flag->list(loader->commands, entity, component) : QUERN_OK;
 }
 
-static quern_result load_lists(loader *from, quern_entity entity, const quern__json_item *object,
+static quern_result load_lists(world_loader *loader, quern_entity entity, const quern__json_item *object,
                                const quern__json_item *components)
 {
     quern_flag_info flag;
@@ -144,7 +149,7 @@ static quern_result load_lists(loader *from, quern_entity entity, const quern__j
         const quern__json_item *list = quern__json_member(object, flag.list_name), *item;
         if (list == NULL) continue;
         for (item = quern__json_first(list); item != NULL; item = quern__json_next(list, item)) {
-            const quern_result result = load_listed(from, entity, &flag, components, item);
+            const quern_result result = load_listed(loader, entity, &flag, components, item);
             if (result != QUERN_OK) return result;
         }
     }
@@ -172,14 +177,14 @@ static bool is_entity_member(const char *key)
 }
 
 /* Fails for, or reports as left out, each member of an object that `is_member` does not know. */
-static quern_result check_members(const loader *from, const quern__json_item *object, const char *what,
-                                  bool (*is_member)(const char *key))
+static quern_result check_members(const world_loader *loader, const quern__json_item *object,
+                                  const char *what, bool (*is_member)(const char *key))
 {
     const quern__json_item *item = quern__json_first(object);
     for (; item != NULL; item = quern__json_next(object, item)) {
         if (is_member(item->key)) continue;
         const quern_result result =
-            quern__json_unknown(&from->reader, QUERN_ERROR_INVALID_ARGUMENT, what, item->key, NULL);
+            quern__json_unknown(&loader->reader, QUERN_ERROR_INVALID_ARGUMENT, what, item->key, NULL);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -191,45 +196,45 @@ static quern_result check_lists(const quern__json_item *object)
     for (uint32_t i = 0; quern__json_next_list(&i, &flag);) {
         const quern__json_item *list = quern__json_member(object, flag.list_name);
         if (list != NULL && list->kind != QUERN__JSON_ARRAY)
-            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "an entity may have an array '%s'",
+            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                    "'%s' of an entity must be an array of component names",
                                     flag.list_name);
     }
     return QUERN_OK;
 }
 
-static quern_result load_entity(loader *from, quern_entity entity, const quern__json_item *object)
+static quern_result load_entity(world_loader *loader, quern_entity entity, const quern__json_item *object)
 {
     const quern__json_item *components = quern__json_member(object, "components"), *item;
     if (!quern__json_is(components, QUERN__JSON_OBJECT))
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "an entity has an object 'components'");
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "an entity must have an object 'components'");
     quern_result result = check_lists(object);
-    if (result == QUERN_OK) result = check_members(from, object, "member of an entity", is_entity_member);
+    if (result == QUERN_OK) result = check_members(loader, object, "member of an entity", is_entity_member);
     if (result != QUERN_OK) return result;
     for (item = quern__json_first(components); item != NULL; item = quern__json_next(components, item)) {
-        result = load_component(from, entity, item);
+        result = load_component(loader, entity, item);
         if (result != QUERN_OK) return result;
     }
-    return load_lists(from, entity, object, components);
+    return load_lists(loader, entity, object, components);
 }
 
-/* Prefixes the error message with the entity's id. Returns `result`. */
-static quern_result in_entity(quern_result result, const quern__json_item *object)
+/* Names the entity in the message of an error. Returns `result`. */
+static quern_result add_entity_to_error(quern_result result, const quern__json_item *object)
 {
-    const quern__json_item *id = quern__json_member(object, "id");
-    uint64_t number;
-    char said[400];
+    char prefix[64] = "entity without a valid id";
+    uint64_t id;
     if (result == QUERN_OK) return QUERN_OK;
-    const long long known = quern__json_as_count(id, QUERN__JSON_MAX_ID, &number) ? (long long)number : -1;
-    strncpy(said, quern_error_message(), sizeof said - 1);
-    said[sizeof said - 1] = '\0';
-    return quern__json_fail(result, "entity with id %lld: %s", known, said);
+    if (quern__json_as_count(quern__json_member(object, "id"), QUERN__JSON_MAX_ID, &id))
+        snprintf(prefix, sizeof prefix, "entity with id %llu", (unsigned long long)id);
+    return quern__json_prefix_error(result, prefix);
 }
 
-static quern_result load_entities(loader *from)
+static quern_result load_entities(world_loader *loader)
 {
-    for (uint32_t i = 0; i < from->count; i++) {
-        const quern_entity entity = from->commands != NULL ? from->made[i] : quern_entity_null();
-        const quern_result result = in_entity(load_entity(from, entity, from->items[i]), from->items[i]);
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const quern_entity entity = loader->commands != NULL ? loader->created[i] : quern_entity_null();
+        const quern_result result =
+            add_entity_to_error(load_entity(loader, entity, loader->items[i]), loader->items[i]);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -238,34 +243,36 @@ static quern_result load_entities(loader *from)
 /* --------------------------------------------------------------------------------------- resources */
 
 /* Reads a resource. is_put: the checks are done, and the value is stored in the world. */
-static quern_result load_resource(loader *from, const quern__json_item *item, bool is_put)
+static quern_result load_resource(world_loader *loader, const quern__json_item *item, bool stores_value)
 {
-    quern_world *world = from->reader.world;
+    quern_world *world = loader->reader.world;
     const quern_resource resource = quern_resource_find(world, item->key);
     quern_type_info type;
     if (resource.bits == 0)
-        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_RESOURCE, "resource", item->key,
+        return quern__json_unknown(&loader->reader, QUERN_ERROR_UNKNOWN_RESOURCE, "resource", item->key,
                                    NULL);
     void *value = quern_resource_get(world, resource);
     quern_result result = quern_resource_get_info(world, resource, &type);
     if (result == QUERN_OK && type.field_count == 0)
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has no described fields",
-                                type.name);
-    if (result == QUERN_OK) result = quern__json_reader_reserve(&from->reader, type.size_bytes);
+        return quern__json_fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "resource '%s' has no described fields: describe them, or remove it from 'resources'",
+            type.name);
+    if (result == QUERN_OK) result = quern__json_reader_reserve(&loader->reader, type.size_bytes);
     if (result != QUERN_OK) return result;
-    memcpy(from->reader.scratch, value, type.size_bytes);
-    result = quern__json_read_fields(&from->reader, &type, item, from->reader.scratch);
-    if (result == QUERN_OK && is_put) memcpy(value, from->reader.scratch, type.size_bytes);
+    memcpy(loader->reader.scratch, value, type.size_bytes);
+    result = quern__json_read_fields(&loader->reader, &type, item, loader->reader.scratch);
+    if (result == QUERN_OK && stores_value) memcpy(value, loader->reader.scratch, type.size_bytes);
     return result;
 }
 
-static quern_result load_resources(loader *from, const quern__json_item *root, bool is_put)
+static quern_result load_resources(world_loader *loader, const quern__json_item *root, bool stores_value)
 {
     const quern__json_item *resources = quern__json_member(root, "resources"), *item;
     if (resources != NULL && resources->kind != QUERN__JSON_OBJECT)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'resources' must be an object");
     for (item = quern__json_first(resources); item != NULL; item = quern__json_next(resources, item)) {
-        const quern_result result = load_resource(from, item, is_put);
+        const quern_result result = load_resource(loader, item, stores_value);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -278,33 +285,35 @@ static const quern__json_item *children_of(const quern__json_item *object, const
     return quern__json_member(quern__json_member(object, "children"), relation);
 }
 
-static quern_result check_child(loader *from, uint32_t target, const quern__json_item *item,
+static quern_result check_child(world_loader *loader, uint32_t target, const quern__json_item *item,
                                 const char *relation)
 {
     uint32_t child;
-    if (!quern__json_find_id(&from->reader.handles, item, &child))
+    if (!quern__json_find_id(&loader->reader.handles, item, &child))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "children by '%s' are ids of entities that are in the JSON", relation);
-    if (child == target || from->targets[child] != NO_TARGET)
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "entity with id %.*s is named as a child by '%s' twice, or of itself",
-                                (int)item->bytes, item->text, relation);
-    from->targets[child] = target;
+                                "children by '%s' must be ids of entities in the JSON", relation);
+    if (child == target || loader->targets[child] != NO_ENTITY)
+        return quern__json_fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "entity with id %.*s is listed as a child by '%s' twice, or as its own child", (int)item->bytes,
+            item->text, relation);
+    loader->targets[child] = target;
     return QUERN_OK;
 }
 
-static quern_result collect_targets(loader *from, const char *relation)
+static quern_result collect_targets(world_loader *loader, const char *relation)
 {
-    for (uint32_t i = 0; i < from->count; i++)
-        from->targets[i] = NO_TARGET;
-    for (uint32_t i = 0; i < from->count; i++) {
-        const quern__json_item *children = children_of(from->items[i], relation), *child;
+    for (uint32_t i = 0; i < loader->count; i++)
+        loader->targets[i] = NO_ENTITY;
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const quern__json_item *children = children_of(loader->items[i], relation), *child;
         if (children != NULL && children->kind != QUERN__JSON_ARRAY)
             return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                     "children by '%s' must be an array of ids", relation);
         for (child = quern__json_first(children); child != NULL;
              child = quern__json_next(children, child)) {
-            const quern_result result = in_entity(check_child(from, i, child, relation), from->items[i]);
+            const quern_result result =
+                add_entity_to_error(check_child(loader, i, child, relation), loader->items[i]);
             if (result != QUERN_OK) return result;
         }
     }
@@ -313,27 +322,29 @@ static quern_result collect_targets(loader *from, const char *relation)
 
 /* Follows the targets of each entity upwards until they end or reach an entity that was visited before. Entities
  * visited for entity i are marked with i, so reaching the mark i again is a cycle. */
-static quern_result check_cycles(loader *from, const char *relation)
+static quern_result check_cycles(world_loader *loader, const char *relation)
 {
-    uint32_t *walks = from->indices + from->count;
-    for (uint32_t i = 0; i < from->count; i++)
-        walks[i] = NO_TARGET;
-    for (uint32_t i = 0; i < from->count; i++) {
+    uint32_t *visited_by = loader->indices + loader->count;
+    for (uint32_t i = 0; i < loader->count; i++)
+        visited_by[i] = NO_ENTITY;
+    for (uint32_t i = 0; i < loader->count; i++) {
         uint32_t at = i;
-        while (at != NO_TARGET && walks[at] == NO_TARGET) {
-            walks[at] = i;
-            at = from->targets[at];
+        while (at != NO_ENTITY && visited_by[at] == NO_ENTITY) {
+            visited_by[at] = i;
+            at = loader->targets[at];
         }
-        if (at != NO_TARGET && walks[at] == i)
-            return quern__json_fail(QUERN_ERROR_CYCLE, "entity with id %llu is its own ancestor by '%s'",
-                                    (unsigned long long)from->sorted[at].id, relation);
+        if (at != NO_ENTITY && visited_by[at] == i)
+            return quern__json_fail(
+                QUERN_ERROR_CYCLE,
+                "entity with id %llu is its own ancestor by '%s': remove a child from the cycle",
+                (unsigned long long)loader->sorted[at].id, relation);
     }
     return QUERN_OK;
 }
 
 static int compare_names(const void *a, const void *b)
 {
-    const named *x = a, *y = b;
+    const entity_name *x = a, *y = b;
     if (x->parent != y->parent) return x->parent < y->parent ? -1 : 1;
     return strcmp(x->name, y->name);
 }
@@ -345,40 +356,44 @@ static const char *name_of(const quern__json_item *object)
 }
 
 /* Fails if two siblings have the same name. Precondition: `targets` are those of the parent hierarchy. */
-static quern_result check_names(loader *from)
+static quern_result check_names(world_loader *loader)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < from->count; i++) {
-        const quern__json_item *name = quern__json_member(from->items[i], "name");
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const quern__json_item *name = quern__json_member(loader->items[i], "name");
         if (name == NULL) continue;
         if (name->kind != QUERN__JSON_STRING)
-            return in_entity(quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'name' must be a string"),
-                             from->items[i]);
-        from->names[count++] = (named){name->text, from->targets[i]};
+            return add_entity_to_error(
+                quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'name' must be a string"),
+                loader->items[i]);
+        loader->names[count++] = (entity_name){name->text, loader->targets[i]};
     }
-    if (count > 0) qsort(from->names, count, sizeof *from->names, compare_names);
+    if (count > 0) qsort(loader->names, count, sizeof *loader->names, compare_names);
     for (uint32_t i = 0; i < count; i++) {
-        if (i > 0 && compare_names(&from->names[i - 1], &from->names[i]) == 0)
+        if (i > 0 && compare_names(&loader->names[i - 1], &loader->names[i]) == 0)
             return quern__json_fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
-                                    "two siblings in the JSON are named '%.63s'", from->names[i].name);
-        if (from->names[i].parent == NO_TARGET &&
-            !quern_entity_is_null(quern_entity_find(from->reader.world, from->names[i].name)))
+                                    "two siblings in the JSON are named '%.63s': rename one",
+                                    loader->names[i].name);
+        if (loader->names[i].parent == NO_ENTITY &&
+            !quern_entity_is_null(quern_entity_find(loader->reader.world, loader->names[i].name)))
             return quern__json_fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
-                                    "a root of the world is named '%.63s' already", from->names[i].name);
+                                    "a root of the world is named '%.63s' already: rename one of the two",
+                                    loader->names[i].name);
     }
     return QUERN_OK;
 }
 
-static quern_result check_relation_names(loader *from)
+static quern_result check_relation_names(world_loader *loader)
 {
-    for (uint32_t i = 0; i < from->count; i++) {
-        const quern__json_item *children = quern__json_member(from->items[i], "children"), *item;
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const quern__json_item *children = quern__json_member(loader->items[i], "children"), *item;
         if (children != NULL && children->kind != QUERN__JSON_OBJECT)
-            return in_entity(quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'children' must be an object"),
-                             from->items[i]);
+            return add_entity_to_error(
+                quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'children' must be an object"),
+                loader->items[i]);
         for (item = quern__json_first(children); item != NULL; item = quern__json_next(children, item)) {
-            if (!quern_relation_is_null(quern_relation_find(from->reader.world, item->key))) continue;
-            const quern_result result = quern__json_unknown(&from->reader, QUERN_ERROR_INVALID_ARGUMENT,
+            if (!quern_relation_is_null(quern_relation_find(loader->reader.world, item->key))) continue;
+            const quern_result result = quern__json_unknown(&loader->reader, QUERN_ERROR_INVALID_ARGUMENT,
                                                             "relation", item->key, NULL);
             if (result != QUERN_OK) return result;
         }
@@ -386,55 +401,55 @@ static quern_result check_relation_names(loader *from)
     return QUERN_OK;
 }
 
-static quern_result check_relations(loader *from)
+static quern_result check_relations(world_loader *loader)
 {
-    quern_world *world = from->reader.world;
-    quern_result result = check_relation_names(from);
+    quern_world *world = loader->reader.world;
+    quern_result result = check_relation_names(loader);
     for (uint32_t i = 0; i < quern_relation_count(world) && result == QUERN_OK; i++) {
         quern_relation_def def;
         result = quern_relation_get_def(world, quern_relation_at(world, i), &def);
-        if (result == QUERN_OK) result = collect_targets(from, def.name);
-        if (result == QUERN_OK && def.levels) result = check_cycles(from, def.name);
+        if (result == QUERN_OK) result = collect_targets(loader, def.name);
+        if (result == QUERN_OK && def.levels) result = check_cycles(loader, def.name);
     }
-    if (result == QUERN_OK) result = collect_targets(from, "parent");
-    return result == QUERN_OK ? check_names(from) : result;
+    if (result == QUERN_OK) result = collect_targets(loader, "parent");
+    return result == QUERN_OK ? check_names(loader) : result;
 }
 
 /* Relates children in the order in which the relation lists new ones: ordered relations append, others prepend. */
-static quern_result record_children(loader *from, uint32_t target, quern_relation relation, bool is_ordered,
-                                    const quern__json_item *children)
+static quern_result record_children(world_loader *loader, uint32_t target, quern_relation relation,
+                                    bool is_ordered, const quern__json_item *children)
 {
     for (uint32_t i = 0; i < children->count; i++) {
         /* All elements are numbers without contents, so they are adjacent. */
         const quern__json_item *item = children + 1 + (is_ordered ? i : children->count - 1 - i);
         uint32_t child = 0;
-        (void)quern__json_find_id(&from->reader.handles, item, &child);
-        const quern_result result =
-            quern_commands_relate(from->commands, from->made[child], relation, from->made[target]);
+        (void)quern__json_find_id(&loader->reader.handles, item, &child);
+        const quern_result result = quern_commands_relate(loader->commands, loader->created[child],
+                                                          relation, loader->created[target]);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
 }
 
 /* Records the relations, and then the names, since names must be unique among the siblings that result. */
-static quern_result record_links(loader *from)
+static quern_result record_links(world_loader *loader)
 {
-    quern_world *world = from->reader.world;
+    quern_world *world = loader->reader.world;
     for (uint32_t k = 0; k < quern_relation_count(world); k++) {
         quern_relation_def def;
         const quern_relation relation = quern_relation_at(world, k);
         quern_result result = quern_relation_get_def(world, relation, &def);
-        for (uint32_t i = 0; i < from->count && result == QUERN_OK; i++) {
-            const quern__json_item *children = children_of(from->items[i], def.name);
-            if (children != NULL) result = record_children(from, i, relation, def.ordered, children);
+        for (uint32_t i = 0; i < loader->count && result == QUERN_OK; i++) {
+            const quern__json_item *children = children_of(loader->items[i], def.name);
+            if (children != NULL) result = record_children(loader, i, relation, def.ordered, children);
         }
         if (result != QUERN_OK) return result;
     }
-    for (uint32_t i = 0; i < from->count; i++) {
-        const char *name = name_of(from->items[i]);
+    for (uint32_t i = 0; i < loader->count; i++) {
+        const char *name = name_of(loader->items[i]);
         const quern_result result =
-            name != NULL ? quern_commands_set_name(from->commands, from->made[i], name) : QUERN_OK;
-        if (result != QUERN_OK) return in_entity(result, from->items[i]);
+            name != NULL ? quern_commands_set_name(loader->commands, loader->created[i], name) : QUERN_OK;
+        if (result != QUERN_OK) return add_entity_to_error(result, loader->items[i]);
     }
     return QUERN_OK;
 }
@@ -447,66 +462,67 @@ static int compare_ids(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static quern_result list_ids(loader *from)
+static quern_result list_ids(world_loader *loader)
 {
     const quern__json_item *item;
     uint32_t i = 0;
-    for (item = quern__json_first(from->entities); item != NULL;
-         item = quern__json_next(from->entities, item)) {
+    for (item = quern__json_first(loader->entities); item != NULL;
+         item = quern__json_next(loader->entities, item)) {
         const quern__json_item *id = quern__json_member(item, "id");
         uint64_t number;
         if (!quern__json_as_count(id, QUERN__JSON_MAX_ID, &number))
             return quern__json_fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "entity %u of the list has no 'id' that is a whole number from 0 to 2^53 - 1", i);
-        from->sorted[i] = (id_index){number, i};
-        from->items[i++] = item;
+                "entity %u of 'entities' has no 'id' that is a whole number from 0 to 2^53 - 1", i);
+        loader->sorted[i] = (id_index){number, i};
+        loader->items[i++] = item;
     }
-    if (i > 0) qsort(from->sorted, i, sizeof *from->sorted, compare_ids);
-    for (i = 0; i < from->count; i++) {
-        from->ids[i] = from->sorted[i].id;
-        from->indices[i] = from->sorted[i].index;
-        if (i > 0 && from->ids[i] == from->ids[i - 1])
-            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "two entities have the id %llu",
-                                    (unsigned long long)from->ids[i]);
+    if (i > 0) qsort(loader->sorted, i, sizeof *loader->sorted, compare_ids);
+    for (i = 0; i < loader->count; i++) {
+        loader->ids[i] = loader->sorted[i].id;
+        loader->indices[i] = loader->sorted[i].index;
+        if (i > 0 && loader->ids[i] == loader->ids[i - 1])
+            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                    "two entities have the id %llu: ids must differ",
+                                    (unsigned long long)loader->ids[i]);
     }
-    for (i = 0; i < from->count; i++) /* from here on sorted[i].id is the id of entity i, for messages */
-        from->sorted[from->indices[i]].id = from->ids[i];
-    from->reader.handles = (quern__json_handles){from->ids, from->indices, NULL, from->count};
+    for (i = 0; i < loader->count; i++) /* from here on sorted[i].id is the id of entity i, for messages */
+        loader->sorted[loader->indices[i]].id = loader->ids[i];
+    loader->reader.handles = (quern__json_handles){loader->ids, loader->indices, NULL, loader->count};
     return QUERN_OK;
 }
 
 /* Allocates the arrays in one block, count + 1 elements each, those with the strictest alignment first. */
-static quern_result reserve_lists(loader *from)
+static quern_result reserve_lists(world_loader *loader)
 {
-    const size_t count = from->count + (size_t)1;
-    const size_t bytes = sizeof(named) + sizeof(id_index) + sizeof(quern_entity) + sizeof(uint64_t) +
+    const size_t count = loader->count + (size_t)1;
+    const size_t bytes = sizeof(entity_name) + sizeof(id_index) + sizeof(quern_entity) + sizeof(uint64_t) +
                          sizeof(const quern__json_item *) + 3 * sizeof(uint32_t);
-    const quern_allocator *allocator = &from->reader.allocator;
-    from->block_bytes = count * bytes;
-    from->block = allocator->allocate(allocator->user_data, from->block_bytes, _Alignof(max_align_t));
-    if (from->block == NULL)
+    const quern_allocator *allocator = &loader->reader.allocator;
+    loader->block_bytes = count * bytes;
+    loader->block = allocator->allocate(allocator->user_data, loader->block_bytes, _Alignof(max_align_t));
+    if (loader->block == NULL)
         return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for lists of %u entities",
-                                from->count);
-    from->names = (named *)(void *)from->block;
-    from->sorted = (id_index *)(from->names + count);
-    from->made = (quern_entity *)(from->sorted + count);
-    from->ids = (uint64_t *)(from->made + count);
-    from->items = (const quern__json_item **)(from->ids + count);
-    from->targets = (uint32_t *)(from->items + count);
-    from->indices = from->targets + count; /* two arrays of count + 1 elements: see check_cycles */
+                                loader->count);
+    loader->names = (entity_name *)(void *)loader->block;
+    loader->sorted = (id_index *)(loader->names + count);
+    loader->created = (quern_entity *)(loader->sorted + count);
+    loader->ids = (uint64_t *)(loader->created + count);
+    loader->items = (const quern__json_item **)(loader->ids + count);
+    loader->targets = (uint32_t *)(loader->items + count);
+    loader->indices = loader->targets + count; /* two arrays of count + 1 elements: see check_cycles */
     return QUERN_OK;
 }
 
 /* Registers the parent relation and the disabled tag if the JSON uses them. */
-static quern_result register_own(loader *from)
+static quern_result register_used_builtins(world_loader *loader)
 {
-    quern_world *world = from->reader.world;
+    quern_world *world = loader->reader.world;
     bool needs_disabled = false, needs_parent = false;
-    for (uint32_t i = 0; i < from->count; i++) {
-        needs_parent |= children_of(from->items[i], "parent") != NULL;
+    for (uint32_t i = 0; i < loader->count; i++) {
+        needs_parent |= children_of(loader->items[i], "parent") != NULL;
         needs_disabled |=
-            quern__json_member(quern__json_member(from->items[i], "components"), "disabled") != NULL;
+            quern__json_member(quern__json_member(loader->items[i], "components"), "disabled") != NULL;
     }
     const bool has_parent = !needs_parent ||
                             !quern_component_is_null(quern_component_find(world, "parent")) ||
@@ -517,39 +533,40 @@ static quern_result register_own(loader *from)
     return has_parent && has_disabled ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
 }
 
-static quern_result check_world(loader *from, const quern__json_item *root)
+static quern_result check_world(world_loader *loader, const quern__json_item *root)
 {
     const quern__json_item *version = quern__json_member(root, "quern");
-    from->entities = quern__json_member(root, "entities");
+    loader->entities = quern__json_member(root, "entities");
     uint64_t number;
-    if (!quern__json_is(version, QUERN__JSON_NUMBER) || !quern__json_is(from->entities, QUERN__JSON_ARRAY))
+    if (!quern__json_is(version, QUERN__JSON_NUMBER) ||
+        !quern__json_is(loader->entities, QUERN__JSON_ARRAY))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "a world is an object with a number 'quern' and an array 'entities'");
+                                "a world must be an object with a number 'quern' and an array 'entities'");
     if (!quern__json_as_count(version, UINT32_MAX, &number) || number != QUERN__JSON_VERSION)
         return quern__json_fail(
             QUERN_ERROR_INVALID_ARGUMENT, "the JSON has version %.*s; this library reads %d",
             (int)(version->bytes < 32 ? version->bytes : 32), version->text, QUERN__JSON_VERSION);
-    from->count = from->entities->count;
-    quern_result result = check_members(from, root, "member", is_root_member);
-    if (result == QUERN_OK) result = reserve_lists(from);
-    if (result == QUERN_OK) result = list_ids(from);
-    if (result == QUERN_OK) result = register_own(from);
-    if (result == QUERN_OK) result = load_entities(from);
-    if (result == QUERN_OK) result = load_resources(from, root, false);
-    return result == QUERN_OK ? check_relations(from) : result;
+    loader->count = loader->entities->count;
+    quern_result result = check_members(loader, root, "member", is_root_member);
+    if (result == QUERN_OK) result = reserve_lists(loader);
+    if (result == QUERN_OK) result = list_ids(loader);
+    if (result == QUERN_OK) result = register_used_builtins(loader);
+    if (result == QUERN_OK) result = load_entities(loader);
+    if (result == QUERN_OK) result = load_resources(loader, root, false);
+    return result == QUERN_OK ? check_relations(loader) : result;
 }
 
 /* Destroys the created entities in reverse order, which returns their slots to the free list in the old order. */
-static void undo(loader *from)
+static void undo(world_loader *loader)
 {
-    char said[512];
-    strncpy(said, quern_error_message(), sizeof said - 1);
-    said[sizeof said - 1] = '\0';
-    (void)quern_world_discard_commands(from->reader.world);
-    for (uint32_t i = from->count; i-- > 0;)
-        if (quern_entity_is_alive(from->reader.world, from->made[i]))
-            (void)quern_entity_destroy(from->reader.world, from->made[i]);
-    (void)quern_error_set(QUERN_OK, "%s", said);
+    char message[512];
+    strncpy(message, quern_error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    (void)quern_world_discard_commands(loader->reader.world);
+    for (uint32_t i = loader->count; i-- > 0;)
+        if (quern_entity_is_alive(loader->reader.world, loader->created[i]))
+            (void)quern_entity_destroy(loader->reader.world, loader->created[i]);
+    (void)quern_error_set(QUERN_OK, "%s", message);
 }
 
 /* Applies the recorded commands and fails if any was dropped. No other commands wait. */
@@ -560,75 +577,76 @@ static quern_result flush(quern_world *world)
     if (result == QUERN_OK) result = quern_world_get_flush_stats(world, &stats);
     if (result != QUERN_OK || stats.dropped_count == 0) return result;
     return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                            "%llu changes that the JSON asks for cannot be made",
+                            "the world dropped %llu commands made from the JSON; nothing was changed",
                             (unsigned long long)stats.dropped_count);
 }
 
-static quern_result make_world(loader *from, const quern__json_item *root)
+static quern_result make_world(world_loader *loader, const quern__json_item *root)
 {
-    quern_world *world = from->reader.world;
-    quern_result result = from->count > 0
-                              ? quern_entity_create_many(world, NULL, NULL, 0, from->count, from->made)
-                              : QUERN_OK;
+    quern_world *world = loader->reader.world;
+    quern_result result =
+        loader->count > 0 ? quern_entity_create_many(world, NULL, NULL, 0, loader->count, loader->created)
+                          : QUERN_OK;
     if (result != QUERN_OK) return result;
-    from->reader.handles.made = from->made;
-    from->reader.is_quiet = true;
-    from->commands = quern_world_commands(world);
-    result = from->commands != NULL ? load_entities(from) : QUERN_ERROR_OUT_OF_MEMORY;
-    if (result == QUERN_OK) result = record_links(from);
+    loader->reader.handles.created = loader->created;
+    loader->reader.is_second_pass = true;
+    loader->commands = quern_world_commands(world);
+    result = loader->commands != NULL ? load_entities(loader) : QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_OK) result = record_links(loader);
     if (result == QUERN_OK) result = flush(world);
     if (result != QUERN_OK) {
-        undo(from);
+        undo(loader);
         return result;
     }
-    from->commands = NULL;
-    return load_resources(from, root, true);
+    loader->commands = NULL;
+    return load_resources(loader, root, true);
 }
 
-static quern_result read_world(loader *from, const char *text, size_t bytes)
+static quern_result read_world(world_loader *loader, const char *text, size_t bytes)
 {
     quern__json_document document = {.count = 0};
-    const quern_json_options *options = from->reader.options;
-    quern_result result = quern_world_flush(from->reader.world);
-    if (result == QUERN_OK) result = quern__json_parse(&from->reader.allocator, text, bytes, &document);
-    if (result == QUERN_OK) result = check_world(from, document.items);
-    if (result == QUERN_OK) result = make_world(from, document.items);
-    for (uint32_t i = 0; i < from->count && result == QUERN_OK && options->loaded != NULL; i++)
-        options->loaded(options->user_data, from->sorted[i].id, from->made[i]);
+    const quern_json_options *options = loader->reader.options;
+    quern_result result = quern_world_flush(loader->reader.world);
+    if (result == QUERN_OK) result = quern__json_parse(&loader->reader.allocator, text, bytes, &document);
+    if (result == QUERN_OK) result = check_world(loader, document.items);
+    if (result == QUERN_OK) result = make_world(loader, document.items);
+    for (uint32_t i = 0; i < loader->count && result == QUERN_OK && options->loaded != NULL; i++)
+        options->loaded(options->user_data, loader->sorted[i].id, loader->created[i]);
     quern__json_document_close(&document);
-    if (from->block != NULL)
-        from->reader.allocator.release(from->reader.allocator.user_data, from->block, from->block_bytes,
-                                       _Alignof(max_align_t));
+    if (loader->block != NULL)
+        loader->reader.allocator.release(loader->reader.allocator.user_data, loader->block,
+                                         loader->block_bytes, _Alignof(max_align_t));
     return result;
 }
 
 quern_result quern_json_read_world(quern_world *world, const char *text, size_t bytes,
                                    const quern_json_options *options)
 {
-    loader from = {.count = 0};
-    quern_result result = quern__json_reader_open(&from.reader, world, options, "quern_json_read_world");
+    static const char function[] = "quern_json_read_world";
+    world_loader loader = {.count = 0};
+    quern_result result = quern__json_reader_open(&loader.reader, world, options, function);
     if (result != QUERN_OK) return result;
-    result = read_world(&from, text, bytes);
-    quern__json_reader_close(&from.reader);
+    result = quern__json_prefix_error(read_world(&loader, text, bytes), function);
+    quern__json_reader_close(&loader.reader);
     return result;
 }
 
 /* ---------------------------------------------------------------------------------------- an entity */
 
-static quern_result read_entity(loader *from, quern_entity entity, const char *text, size_t bytes)
+static quern_result read_entity(world_loader *loader, quern_entity entity, const char *text, size_t bytes)
 {
     quern__json_document document = {.count = 0};
-    quern_world *world = from->reader.world;
+    quern_world *world = loader->reader.world;
     quern_result result = quern_world_flush(world);
-    if (result == QUERN_OK) result = quern__json_parse(&from->reader.allocator, text, bytes, &document);
-    if (result == QUERN_OK) result = load_entity(from, entity, document.items);
+    if (result == QUERN_OK) result = quern__json_parse(&loader->reader.allocator, text, bytes, &document);
+    if (result == QUERN_OK) result = load_entity(loader, entity, document.items);
     if (result == QUERN_OK) {
-        from->reader.is_quiet = true;
-        from->commands = quern_world_commands(world);
-        result =
-            from->commands != NULL ? load_entity(from, entity, document.items) : QUERN_ERROR_OUT_OF_MEMORY;
+        loader->reader.is_second_pass = true;
+        loader->commands = quern_world_commands(world);
+        result = loader->commands != NULL ? load_entity(loader, entity, document.items)
+                                          : QUERN_ERROR_OUT_OF_MEMORY;
         if (result == QUERN_OK) result = flush(world);
-        if (result != QUERN_OK) undo(from);
+        if (result != QUERN_OK) undo(loader);
     }
     quern__json_document_close(&document);
     return result;
@@ -638,13 +656,13 @@ quern_result quern_json_read_entity(quern_world *world, quern_entity entity, con
                                     const quern_json_options *options)
 {
     static const char function[] = "quern_json_read_entity";
-    loader from = {.count = 0};
-    quern_result result = quern__json_reader_open(&from.reader, world, options, function);
+    world_loader loader = {.count = 0};
+    quern_result result = quern__json_reader_open(&loader.reader, world, options, function);
     if (result != QUERN_OK) return result;
     if (!quern_entity_is_alive(world, entity))
-        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u does not live in this world",
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
                                 function, quern_entity_index(entity), quern_entity_generation(entity));
-    result = read_entity(&from, entity, text, bytes);
-    quern__json_reader_close(&from.reader);
+    result = quern__json_prefix_error(read_entity(&loader, entity, text, bytes), function);
+    quern__json_reader_close(&loader.reader);
     return result;
 }

@@ -7,24 +7,35 @@
 
 enum { JSON_SCRATCH_ALIGNMENT_BYTES = 64 };
 
+quern_result quern__json_prefix_error(quern_result result, const char *prefix)
+{
+    char message[512];
+    if (result == QUERN_OK) return QUERN_OK;
+    strncpy(message, quern_error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    return quern__json_fail(result, "%s: %s", prefix, message);
+}
+
 /* ------------------------------------------------------------------------------------------ reader */
 
 quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
                                      const quern_json_options *options, const char *function)
 {
-    static const quern_json_options none;
-    *reader =
-        (quern__json_reader){.world = (quern_world *)world, .options = options != NULL ? options : &none};
+    static const quern_json_options defaults;
+    *reader = (quern__json_reader){.world = (quern_world *)world,
+                                   .options = options != NULL ? options : &defaults};
     if (world == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: 'world' is NULL", function);
-    const quern_allocator *given = &reader->options->allocator;
-    if ((given->allocate == NULL) != (given->release == NULL))
-        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "%s: the allocator has only one of its two functions", function);
+    const quern_allocator *given_allocator = &reader->options->allocator;
+    if ((given_allocator->allocate == NULL) != (given_allocator->release == NULL))
+        return quern__json_fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the allocator has only one of allocate and release: set both, or neither", function);
     const quern_allocator standard = quern_allocator_default();
-    const bool is_given = given->allocate != NULL;
-    reader->allocator = (quern_allocator){.allocate = is_given ? given->allocate : standard.allocate,
-                                          .release = is_given ? given->release : standard.release,
-                                          .user_data = is_given ? given->user_data : standard.user_data};
+    const bool has_allocator = given_allocator->allocate != NULL;
+    reader->allocator =
+        (quern_allocator){.allocate = has_allocator ? given_allocator->allocate : standard.allocate,
+                          .release = has_allocator ? given_allocator->release : standard.release,
+                          .user_data = has_allocator ? given_allocator->user_data : standard.user_data};
     return QUERN_OK;
 }
 
@@ -59,13 +70,13 @@ quern_result quern__json_unknown(const quern__json_reader *reader, quern_result 
     char line[256];
     if (!reader->options->leaves_out_unknown)
         return quern__json_fail(
-            code, "%s%s%sthere is no %s '%.63s' (leaves_out_unknown would leave it out)",
+            code, "%s%s%sunknown %s '%.63s': correct it, or set leaves_out_unknown to skip it",
             owner != NULL ? "'" : "", owner != NULL ? owner : "", owner != NULL ? "': " : "", what, name);
-    if (reader->is_quiet || sink->write == NULL) return QUERN_OK;
+    if (reader->is_second_pass || sink->write == NULL) return QUERN_OK;
     const int bytes = snprintf(line, sizeof line, "%s '%.63s'%s%.63s\n", what, name,
                                owner != NULL ? " of " : "", owner != NULL ? owner : "");
     if (bytes > 0 && sink->write(sink->user_data, line, (size_t)bytes)) return QUERN_OK;
-    return quern__json_fail(QUERN_ERROR_IO, "the sink could not write what is left out");
+    return quern__json_fail(QUERN_ERROR_IO, "the sink left_out could not write a line");
 }
 
 bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
@@ -102,7 +113,7 @@ static quern_result read_handle(const quern__json_reader *reader, const quern_ty
     if (item->kind != QUERN__JSON_NULL) {
         if (!quern__json_find_id(&reader->handles, item, &index))
             return fail_kind(type, path, "null or the id of an entity that is in the JSON");
-        if (reader->handles.made != NULL) entity = reader->handles.made[index];
+        if (reader->handles.created != NULL) entity = reader->handles.created[index];
     }
     memcpy(at, &entity, sizeof entity);
     return QUERN_OK;
@@ -112,53 +123,55 @@ enum { NUMBER_BYTES = 129 }; /* 128 characters, the limit of quern_value_set_tex
 
 /* Writes the text of a number for quern_value_set_text. For integer fields, whole numbers become plain digits; all
  * other numbers stay as written. */
-static quern_result number_text(const quern__json_field *one, const quern__json_item *item,
+static quern_result number_text(const quern__json_field *single, const quern__json_item *item,
                                 const char *path, char text[NUMBER_BYTES])
 {
-    const bool is_float = one->field.type == QUERN_FIELD_F32 || one->field.type == QUERN_FIELD_F64;
+    const bool is_float = single->field.type == QUERN_FIELD_F32 || single->field.type == QUERN_FIELD_F64;
     if (!is_float && quern__json_as_whole(item, text)) return QUERN_OK;
     if (item->bytes >= NUMBER_BYTES)
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                 "'%s' of '%s' cannot be a number of %u characters: write fewer digits",
-                                path, one->type.name, item->bytes);
+                                path, single->type.name, item->bytes);
     memcpy(text, item->text, item->bytes);
     text[item->bytes] = '\0';
     return QUERN_OK;
 }
 
 /* entity: the address of the element if it is an entity handle. */
-static quern_result read_element(const quern__json_reader *reader, const quern__json_field *one,
+static quern_result read_element(const quern__json_reader *reader, const quern__json_field *single,
                                  const quern__json_item *item, const char *path, char *value, char *entity)
 {
     char number[NUMBER_BYTES] = "";
     const char *text = number;
     quern_result result = QUERN_OK;
-    if (one->field.type == QUERN_FIELD_ENTITY && reader->handles.ids != NULL)
-        return read_handle(reader, &one->type, item, path, entity);
+    if (single->field.type == QUERN_FIELD_ENTITY && reader->handles.ids != NULL)
+        return read_handle(reader, &single->type, item, path, entity);
     if (item->kind == QUERN__JSON_STRING)
         text = item->text;
     else if (item->kind == QUERN__JSON_TRUE || item->kind == QUERN__JSON_FALSE)
         text = item->kind == QUERN__JSON_TRUE ? "true" : "false";
     else if (item->kind == QUERN__JSON_NUMBER)
-        result = number_text(one, item, path, number);
-    else if (item->kind == QUERN__JSON_NULL && one->field.type == QUERN_FIELD_ENTITY)
+        result = number_text(single, item, path, number);
+    else if (item->kind == QUERN__JSON_NULL && single->field.type == QUERN_FIELD_ENTITY)
         text = "none";
     else
-        return fail_kind(&one->type, path, "a number, a string or a bool");
-    return result == QUERN_OK ? quern_value_set_text(reader->world, &one->type, value, path, text) : result;
+        return fail_kind(&single->type, path, "a number, a string or a bool");
+    return result == QUERN_OK ? quern_value_set_text(reader->world, &single->type, value, path, text)
+                              : result;
 }
 
 /* Reads a text field from an array of all its bytes, the form of texts that are not UTF-8. */
-static quern_result read_text_bytes(const quern__json_field *one, const quern__json_item *item, char *at)
+static quern_result read_text_bytes(const quern__json_field *single, const quern__json_item *item, char *at)
 {
     uint32_t i = 0;
-    if (item->count != one->field.count)
-        return fail_kind(&one->type, one->field.name, "a string, or an array of all its bytes");
+    if (item->count != single->field.count)
+        return fail_kind(&single->type, single->field.name, "a string, or an array of all its bytes");
     const quern__json_item *element = quern__json_first(item);
     for (; element != NULL; element = quern__json_next(item, element)) {
         uint64_t byte;
         if (!quern__json_as_count(element, UINT8_MAX, &byte))
-            return fail_kind(&one->type, one->field.name, "a string, or an array of bytes from 0 to 255");
+            return fail_kind(&single->type, single->field.name,
+                             "a string, or an array of bytes from 0 to 255");
         at[i++] = (char)(unsigned char)byte;
     }
     return QUERN_OK;
@@ -167,27 +180,27 @@ static quern_result read_text_bytes(const quern__json_field *one, const quern__j
 static quern_result read_field(const quern__json_reader *reader, const quern_type_info *type, uint32_t i,
                                const quern__json_item *item, char *value)
 {
-    quern__json_field one;
+    quern__json_field single;
     char path[QUERN_MAX_NAME_BYTES + 16];
     uint32_t k = 0;
-    quern__json_field_init(&one, type, i);
-    char *at = value + one.field.offset_bytes;
-    if (one.field.type == QUERN_FIELD_TEXT && item->kind == QUERN__JSON_ARRAY)
-        return read_text_bytes(&one, item, at);
-    if (one.field.type == QUERN_FIELD_TEXT && item->kind != QUERN__JSON_STRING)
-        return fail_kind(type, one.field.name, "a string");
-    if (one.field.type == QUERN_FIELD_TEXT || one.field.count == 1)
-        return read_element(reader, &one, item, one.field.name, value, at);
-    if (item->kind != QUERN__JSON_ARRAY || item->count != one.field.count) {
-        snprintf(path, sizeof path, "an array of %u", one.field.count);
-        return fail_kind(type, one.field.name, path);
+    quern__json_field_init(&single, type, i);
+    char *at = value + single.field.offset_bytes;
+    if (single.field.type == QUERN_FIELD_TEXT && item->kind == QUERN__JSON_ARRAY)
+        return read_text_bytes(&single, item, at);
+    if (single.field.type == QUERN_FIELD_TEXT && item->kind != QUERN__JSON_STRING)
+        return fail_kind(type, single.field.name, "a string");
+    if (single.field.type == QUERN_FIELD_TEXT || single.field.count == 1)
+        return read_element(reader, &single, item, single.field.name, value, at);
+    if (item->kind != QUERN__JSON_ARRAY || item->count != single.field.count) {
+        snprintf(path, sizeof path, "an array of %u", single.field.count);
+        return fail_kind(type, single.field.name, path);
     }
     const quern__json_item *element = quern__json_first(item);
     for (; element != NULL; element = quern__json_next(item, element)) {
-        snprintf(path, sizeof path, "%s[%u]", one.field.name, k);
+        snprintf(path, sizeof path, "%s[%u]", single.field.name, k);
         const quern_result result =
-            read_element(reader, &one, element, path, value,
-                         one.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity) : at);
+            read_element(reader, &single, element, path, value,
+                         single.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity) : at);
         if (result != QUERN_OK) return result;
         k++;
     }
@@ -202,7 +215,7 @@ static uint32_t find_field(const quern_type_info *type, const char *name)
     return i;
 }
 
-static bool has_inside(const quern_type_info *type, const char *name)
+static bool has_nested_fields(const quern_type_info *type, const char *name)
 {
     const size_t bytes = strlen(name);
     for (uint32_t i = 0; i < type->field_count; i++)
@@ -227,7 +240,7 @@ static quern_result read_object(const quern__json_reader *reader, const quern_ty
         const uint32_t i = fits ? find_field(type, name) : type->field_count;
         if (i < type->field_count)
             result = read_field(reader, type, i, item, value);
-        else if (fits && item->kind == QUERN__JSON_OBJECT && has_inside(type, name))
+        else if (fits && item->kind == QUERN__JSON_OBJECT && has_nested_fields(type, name))
             result = read_object(reader, type, item, name, value);
         else
             result = quern__json_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type->name);
@@ -247,13 +260,13 @@ static int digit_of(char digit)
 static quern_result read_bytes(const quern_type_info *type, const quern__json_item *item, char *value)
 {
     const char *digits = item->text;
-    bool is_good = item->kind == QUERN__JSON_STRING && item->bytes == (size_t)type->size_bytes * 2;
-    for (size_t i = 0; i < type->size_bytes && is_good; i++) {
+    bool is_valid = item->kind == QUERN__JSON_STRING && item->bytes == (size_t)type->size_bytes * 2;
+    for (size_t i = 0; i < type->size_bytes && is_valid; i++) {
         const int high = digit_of(digits[2 * i]), low = digit_of(digits[2 * i + 1]);
-        is_good = high >= 0 && low >= 0;
-        if (is_good) value[i] = (char)(unsigned char)(high * 16 + low);
+        is_valid = high >= 0 && low >= 0;
+        if (is_valid) value[i] = (char)(unsigned char)(high * 16 + low);
     }
-    if (is_good) return QUERN_OK;
+    if (is_valid) return QUERN_OK;
     return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                             "'%s' must be a string of its %u bytes, two digits from 0 to f each",
                             type->name, type->size_bytes);
@@ -307,7 +320,7 @@ quern_result quern_json_read_value(const quern_world *world, const quern_type_in
     if (type == NULL || (value == NULL && type->size_bytes > 0))
         return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function,
                                 type == NULL ? "type" : "value");
-    result = read_value(&reader, type, value, text, bytes);
+    result = quern__json_prefix_error(read_value(&reader, type, value, text, bytes), function);
     quern__json_reader_close(&reader);
     return result;
 }

@@ -101,14 +101,18 @@ static quern_result make_queries(quern_transform *transform)
         .terms = {quern_term_changed(quern_term_read(local)), quern_term_read(world),
                   quern_term_up_optional(world, transform->parent),
                   quern_term_changed(quern_term_optional(parent, QUERN_ACCESS_READ)), any_state}};
-    const quern_query_def alone = {.terms = {quern_term_with(world), quern_term_without(local), any_state}};
-    const quern_query_def bare = {
+    const quern_query_def world_only = {
+        .terms = {quern_term_with(world), quern_term_without(local), any_state}};
+    const quern_query_def local_only = {
         .terms = {quern_term_changed(quern_term_read(local)), quern_term_without(world), any_state}};
     quern_result result = quern_query_create(transform->owner, &nodes, &transform->nodes);
-    if (result == QUERN_OK) result = quern_query_create(transform->owner, &changed, &transform->counting);
+    if (result == QUERN_OK)
+        result = quern_query_create(transform->owner, &changed, &transform->changed_for_counting);
     if (result == QUERN_OK) result = quern_query_create(transform->owner, &changed, &transform->changed);
-    if (result == QUERN_OK) result = quern_query_create(transform->owner, &alone, &transform->alone);
-    if (result == QUERN_OK) result = quern_query_create(transform->owner, &bare, &transform->bare);
+    if (result == QUERN_OK)
+        result = quern_query_create(transform->owner, &world_only, &transform->world_only);
+    if (result == QUERN_OK)
+        result = quern_query_create(transform->owner, &local_only, &transform->local_only);
     return result;
 }
 
@@ -123,20 +127,20 @@ static quern_result make_getters(quern_transform *transform)
 
 /* Registers the disabled tag. quern_world_disabled_tag returns no error code; it fails only if another component
  * has the name, or for lack of memory. */
-static quern_result find_disabled(quern_world *world)
+static quern_result register_disabled_tag(quern_world *world)
 {
     if (!quern_component_is_null(quern_world_disabled_tag(world))) return QUERN_OK;
     const bool is_taken = !quern_component_is_null(quern_component_find(world, "disabled"));
     return is_taken ? QUERN_ERROR_DUPLICATE_NAME : QUERN_ERROR_OUT_OF_MEMORY;
 }
 
-static quern_result fill_in(quern_transform *transform)
+static quern_result init(quern_transform *transform)
 {
     quern_world *world = transform->owner;
     const quern__transform_kind *kind = transform->kind;
     const quern_relation_def hierarchy = {.name = "parent", .levels = true, .ordered = true};
     quern_result result = quern_relation_register(world, &hierarchy, &transform->parent);
-    if (result == QUERN_OK) result = find_disabled(world);
+    if (result == QUERN_OK) result = register_disabled_tag(world);
     if (result == QUERN_OK) result = quern_component_register(world, &kind->local, &transform->local);
     if (result == QUERN_OK) result = quern_component_register(world, &kind->world, &transform->world);
     if (result == QUERN_OK) result = make_queries(transform);
@@ -154,19 +158,21 @@ quern_result quern_transform_register(quern_world *world, const quern_transform_
     if (def == NULL) def = &plain;
     quern_allocator allocator = def->allocator;
     if ((allocator.allocate == NULL) != (allocator.release == NULL))
-        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
-                               "%s: the allocator has only one of its two functions", function);
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the allocator has only one of allocate and release: set both, or neither", function);
     if (allocator.allocate == NULL) allocator = quern_allocator_default();
     quern_transform *transform =
         allocator.allocate(allocator.user_data, sizeof *transform, _Alignof(max_align_t));
     if (transform == NULL)
-        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for what it returns", function);
+        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for the transforms of a world",
+                               function);
     *transform = (quern_transform){.kind = def->planar ? &planar : &spatial,
                                    .allocator = allocator,
                                    .owner = world,
                                    .no_walk = def->no_walk,
                                    .all_marked = true};
-    const quern_result result = fill_in(transform);
+    const quern_result result = init(transform);
     if (result != QUERN_OK) {
         quern_transform_release(transform);
         return result;
@@ -182,11 +188,11 @@ void quern_transform_release(quern_transform *transform)
     quern_getter_destroy(transform->locals);
     quern_getter_destroy(transform->worlds);
     quern_query_destroy(transform->nodes);
-    quern_query_destroy(transform->counting);
+    quern_query_destroy(transform->changed_for_counting);
     quern_query_destroy(transform->changed);
-    quern_query_destroy(transform->alone);
-    quern_query_destroy(transform->fixed);
-    quern_query_destroy(transform->bare);
+    quern_query_destroy(transform->world_only);
+    quern_query_destroy(transform->changed_world_only);
+    quern_query_destroy(transform->local_only);
     quern__transform_walk_release(transform);
     allocator.release(allocator.user_data, transform, sizeof *transform, _Alignof(max_align_t));
 }
@@ -205,11 +211,11 @@ quern_component quern_transform_world(const quern_transform *transform)
 
 /* Whether the walk has requested a sweep. Until this condition is evaluated, the request stays pending, since an
  * error may end the frame first. */
-static bool sweeps(quern_context *context)
+static bool needs_sweep(quern_context *context)
 {
     quern_transform *transform = quern_context_user_data(context);
-    const bool is_wanted = transform->sweeps;
-    transform->sweeps = false;
+    const bool is_wanted = transform->needs_sweep;
+    transform->needs_sweep = false;
     return is_wanted;
 }
 
@@ -229,7 +235,7 @@ quern_result quern_transform_add_systems(quern_transform *transform, quern_sched
     const quern_system_def sweep = {.name = kind->sweep_name,
                                     .phase = phase,
                                     .run = kind->sweep,
-                                    .condition = sweeps,
+                                    .condition = needs_sweep,
                                     .terms = {quern_term_write(transform->world),
                                               quern_term_read(transform->local),
                                               quern_term_up_optional(transform->world, transform->parent),
@@ -255,7 +261,8 @@ quern_result quern_transform_mark(quern_transform *transform, quern_entity entit
         /* This call fails with the entity's error, or because it lacks a local. */
         const quern_result result = quern_entity_mark_changed(transform->owner, entity, transform->local);
         if (result != QUERN_OK) return result;
-        return quern_error_set(QUERN_ERROR_COMPONENT_ABSENT, "%s: entity %u:%u has a local and no world",
+        return quern_error_set(QUERN_ERROR_COMPONENT_ABSENT,
+                               "%s: entity %u:%u has a local and no world: add quern_transform_world",
                                function, quern_entity_index(entity), quern_entity_generation(entity));
     }
     quern__transform_list *marks = &transform->marks;

@@ -58,7 +58,7 @@ typedef struct quern__transform_part {
     void *const *
         parents; /* worlds of the parents of the first entities, the tops; an entry is NULL without a parent */
     quern__transform_list list;
-    bool is_whole; /* whether the share was completed: it had memory and stayed within the limit */
+    bool is_complete; /* whether the share was completed: it had memory and stayed within the limit */
 } quern__transform_part;
 
 enum { QUERN__TRANSFORM_PARTS = 32 };
@@ -69,18 +69,20 @@ struct quern_transform {
     quern_world *owner;
     quern_component local, world;
     quern_relation parent;
-    quern_query *nodes;    /* entities with local and world: the systems place them */
-    quern_query *counting; /* nodes that may have changed, for counting them */
-    quern_query *changed;  /* nodes that may have changed, for testing them */
-    quern_query *alone;    /* entities with world and no local: never placed, but may be parents of nodes */
-    quern_query *fixed; /* entities of `alone` whose world was written; NULL until `alone` has entities */
-    quern_query *bare;  /* entities with a changed local and no world: they may have lost it */
+    quern_query *nodes;                /* entities with local and world: the systems place them */
+    quern_query *changed_for_counting; /* nodes that may have changed, for counting them */
+    quern_query *changed;              /* nodes that may have changed, for testing them */
+    quern_query
+        *world_only; /* entities with world and no local: never placed, but may be parents of nodes */
+    quern_query *
+        changed_world_only; /* entities of `world_only` whose world was written; NULL until `world_only` has entities */
+    quern_query *local_only; /* entities with a changed local and no world: they may have lost it */
     quern_getter *locals, *worlds;
     bool no_walk;
-    bool all_marked; /* the next frame sweeps; true for the first frame */
-    bool sweeps;     /* the walk has decided that this frame sweeps, and the sweep has not run yet */
+    bool all_marked;  /* the next frame sweeps; true for the first frame */
+    bool needs_sweep; /* the walk has decided that this frame sweeps, and the sweep has not run yet */
     quern__transform_list marks; /* entities that the next frame tests; only `entities` is used */
-    uint64_t limit;              /* largest number of nodes that a walk of this frame may test, or place */
+    uint64_t node_limit;         /* largest number of nodes that a walk of this frame may test, or place */
     /* First the nodes that have changed; later the changed nodes without a changed ancestor (the tops), with the
      * worlds of their parents. */
     quern__transform_list tops;

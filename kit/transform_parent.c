@@ -50,8 +50,8 @@ static quern_result find_local(const quern_transform *transform, const void *par
     if (transform->kind->split(parent_world, world, out_local)) return QUERN_OK;
     return quern_error_set(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: no local keeps the entity where it is, since its new parent is flat (a scale of 0 of "
-        "its own or of an ancestor), or something is not finite",
+        "%s: no local keeps the entity in place: its new parent is flat (a scale of 0 of its own or of an "
+        "ancestor), or a number is not finite; correct that, or let the entity move",
         function);
 }
 

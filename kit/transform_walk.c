@@ -41,14 +41,14 @@ enum {
 /* Bytes per entry of a list. */
 #define ENTRY_BYTES (sizeof(quern_entity) + 2 * sizeof(void *))
 
-static void *take(const quern_transform *transform, uint32_t count, size_t item_bytes)
+static void *allocate_items(const quern_transform *transform, uint32_t count, size_t item_bytes)
 {
     const quern_allocator *allocator = &transform->allocator;
     if (count > SIZE_MAX / item_bytes) return NULL; /* possible where size_t has 32 bits */
     return allocator->allocate(allocator->user_data, count * item_bytes, _Alignof(max_align_t));
 }
 
-static void give(const quern_transform *transform, void *items, uint32_t count, size_t item_bytes)
+static void release_items(const quern_transform *transform, void *items, uint32_t count, size_t item_bytes)
 {
     const quern_allocator *allocator = &transform->allocator;
     if (items != NULL)
@@ -63,7 +63,7 @@ bool quern__transform_list_reserve(const quern_transform *transform, quern__tran
     uint32_t capacity = list->capacity > 0 ? list->capacity : LEAST_CAPACITY;
     while (capacity < wanted)
         capacity *= 2;
-    quern_entity *entities = take(transform, capacity, ENTRY_BYTES);
+    quern_entity *entities = allocate_items(transform, capacity, ENTRY_BYTES);
     if (entities == NULL) return false;
     const quern__transform_list old = *list;
     list->entities = entities;
@@ -75,26 +75,26 @@ bool quern__transform_list_reserve(const quern_transform *transform, quern__tran
         memcpy(list->locals, old.locals, old.count * sizeof *old.locals);
         memcpy(list->worlds, old.worlds, old.count * sizeof *old.worlds);
     }
-    give(transform, old.entities, old.capacity, ENTRY_BYTES);
+    release_items(transform, old.entities, old.capacity, ENTRY_BYTES);
     return true;
 }
 
 void quern__transform_walk_release(quern_transform *transform)
 {
-    give(transform, transform->marks.entities, transform->marks.capacity, ENTRY_BYTES);
-    give(transform, transform->tops.entities, transform->tops.capacity, ENTRY_BYTES);
-    give(transform, transform->visits, transform->visit_capacity, sizeof *transform->visits);
-    give(transform, transform->climbers, transform->climber_capacity, sizeof *transform->climbers);
+    release_items(transform, transform->marks.entities, transform->marks.capacity, ENTRY_BYTES);
+    release_items(transform, transform->tops.entities, transform->tops.capacity, ENTRY_BYTES);
+    release_items(transform, transform->visits, transform->visit_capacity, sizeof *transform->visits);
+    release_items(transform, transform->climbers, transform->climber_capacity, sizeof *transform->climbers);
     for (uint32_t i = 0; i < QUERN__TRANSFORM_PARTS; i++) {
         const quern__transform_list *list = &transform->parts[i].list;
-        give(transform, list->entities, list->capacity, ENTRY_BYTES);
+        release_items(transform, list->entities, list->capacity, ENTRY_BYTES);
     }
 }
 
 /* ------------------------------------------------------------------------------------- what has changed */
 
 /* Adds an entity whose equation fails to the changed nodes. Returns false if there is no memory. */
-static bool note_changed(quern_transform *transform, quern_entity entity)
+static bool add_changed(quern_transform *transform, quern_entity entity)
 {
     quern__transform_list *tops = &transform->tops;
     if (!quern__transform_list_reserve(transform, tops, tops->count + 1)) return false;
@@ -102,8 +102,8 @@ static bool note_changed(quern_transform *transform, quern_entity entity)
     return true;
 }
 
-static bool holds(const quern_transform *transform, const void *parent, const void *local,
-                  const void *world)
+static bool equation_holds(const quern_transform *transform, const void *parent, const void *local,
+                           const void *world)
 {
     const quern__transform_kind *kind = transform->kind;
     quern__transform_value placed;
@@ -122,20 +122,20 @@ static const void *world_of_parent(const quern_transform *transform, quern_entit
 }
 
 /* Tests an entity that may have stopped being a node. */
-static bool test_one(quern_transform *transform, quern_entity entity)
+static bool test_entity(quern_transform *transform, quern_entity entity)
 {
     const void *world = quern_getter_get(transform->worlds, entity);
     const void *local = quern_getter_get(transform->locals, entity);
     if (world == NULL || local == NULL) return true;
-    if (holds(transform, world_of_parent(transform, entity), local, world)) return true;
-    return note_changed(transform, entity);
+    if (equation_holds(transform, world_of_parent(transform, entity), local, world)) return true;
+    return add_changed(transform, entity);
 }
 
 static bool test_marked(quern_transform *transform)
 {
     const quern__transform_list *marks = &transform->marks;
     for (uint32_t i = 0; i < marks->count; i++)
-        if (!test_one(transform, marks->entities[i])) return false;
+        if (!test_entity(transform, marks->entities[i])) return false;
     return true;
 }
 
@@ -147,7 +147,8 @@ static bool test_view(quern_transform *transform, const quern_view *view)
     const void *const *parents = quern_view_up(view, 2);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++, locals += kind->local.size_bytes, worlds += kind->world.size_bytes)
-        if (!holds(transform, parents[i], locals, worlds) && !note_changed(transform, view->entities[i]))
+        if (!equation_holds(transform, parents[i], locals, worlds) &&
+            !add_changed(transform, view->entities[i]))
             return false;
     return true;
 }
@@ -162,8 +163,8 @@ static bool test_children(quern_transform *transform, quern_query *query)
             quern_entity child = quern_entity_first_source(owner, it.view.entities[i], transform->parent);
             for (; !quern_entity_is_null(child);
                  child = quern_entity_next_sibling(owner, child, transform->parent)) {
-                if (++transform->stats.changed_count > transform->limit) return false;
-                if (!test_one(transform, child)) return false;
+                if (++transform->stats.changed_count > transform->node_limit) return false;
+                if (!test_entity(transform, child)) return false;
             }
         }
     return it.result == QUERN_OK;
@@ -171,27 +172,27 @@ static bool test_children(quern_transform *transform, quern_query *query)
 
 /* Creates the query of written worlds for the first entity that has a world and no local. Such entities are rare,
  * and a change filter on world adds a cost to each write of a world. */
-static bool watch_fixed(quern_transform *transform)
+static bool create_changed_world_only(quern_transform *transform)
 {
-    if (transform->fixed != NULL || quern_query_count(transform->alone) == 0) return true;
+    if (transform->changed_world_only != NULL || quern_query_count(transform->world_only) == 0) return true;
     const quern_query_def def = {
         .terms = {
             quern_term_changed(quern_term_read(transform->world)),
             quern_term_without(transform->local),
             quern_term_optional(quern_world_disabled_tag(transform->owner), QUERN_ACCESS_NONE),
         }};
-    return quern_query_create(transform->owner, &def, &transform->fixed) == QUERN_OK;
+    return quern_query_create(transform->owner, &def, &transform->changed_world_only) == QUERN_OK;
 }
 
 /* Whether so few nodes may have changed that testing them costs less than a sweep. */
-static bool few_changed(quern_transform *transform)
+static bool has_few_changes(quern_transform *transform)
 {
     quern_transform_stats *stats = &transform->stats;
     stats->changed_count = transform->marks.count;
-    quern_query_iterator it = quern_query_iterate(transform->counting);
-    while (stats->changed_count <= transform->limit && quern_query_next(&it))
+    quern_query_iterator it = quern_query_iterate(transform->changed_for_counting);
+    while (stats->changed_count <= transform->node_limit && quern_query_next(&it))
         stats->changed_count += it.view.count;
-    return it.result == QUERN_OK && stats->changed_count <= transform->limit;
+    return it.result == QUERN_OK && stats->changed_count <= transform->node_limit;
 }
 
 /* Collects the changed nodes in tops. Returns false if the frame needs a sweep. Each query is iterated in every
@@ -199,16 +200,17 @@ static bool few_changed(quern_transform *transform)
 static bool find_changed(quern_transform *transform)
 {
     transform->tops.count = 0;
-    const bool are_few = few_changed(transform) && !transform->all_marked && !transform->no_walk;
-    const bool are_any = transform->stats.changed_count > transform->marks.count;
+    const bool has_few = has_few_changes(transform) && !transform->all_marked && !transform->no_walk;
+    const bool has_changes = transform->stats.changed_count > transform->marks.count;
     quern_query_iterator it = quern_query_iterate(transform->changed);
-    bool is_whole = are_few;
-    while (is_whole && are_any && quern_query_next(&it))
-        is_whole = test_view(transform, &it.view);
-    is_whole = is_whole && it.result == QUERN_OK && watch_fixed(transform);
-    if (transform->fixed != NULL) is_whole = test_children(transform, transform->fixed) && is_whole;
-    is_whole = test_children(transform, transform->bare) && is_whole;
-    return is_whole && test_marked(transform);
+    bool is_complete = has_few;
+    while (is_complete && has_changes && quern_query_next(&it))
+        is_complete = test_view(transform, &it.view);
+    is_complete = is_complete && it.result == QUERN_OK && create_changed_world_only(transform);
+    if (transform->changed_world_only != NULL)
+        is_complete = test_children(transform, transform->changed_world_only) && is_complete;
+    is_complete = test_children(transform, transform->local_only) && is_complete;
+    return is_complete && test_marked(transform);
 }
 
 /* ----------------------------------------------------------------------------------------------- tops */
@@ -263,14 +265,14 @@ static bool reserve_visits(quern_transform *transform, uint32_t more)
     while (capacity < wanted)
         capacity *= 2;
     if (capacity > UINT32_MAX) return false;
-    quern__transform_visit *visits = take(transform, (uint32_t)capacity, sizeof *visits);
+    quern__transform_visit *visits = allocate_items(transform, (uint32_t)capacity, sizeof *visits);
     if (visits == NULL) return false;
     memset(visits, 0, (size_t)capacity * sizeof *visits);
     transform->visits = visits;
     transform->visit_capacity = (uint32_t)capacity;
     for (uint32_t i = 0; i < old_capacity; i++)
         if (old[i].walk == transform->walk_number) *find_visit(transform, old[i].entity) = old[i];
-    give(transform, old, old_capacity, sizeof *old);
+    release_items(transform, old, old_capacity, sizeof *old);
     return true;
 }
 
@@ -288,9 +290,9 @@ static bool reserve_climbers(quern_transform *transform)
 {
     const uint32_t capacity = transform->tops.capacity;
     if (capacity <= transform->climber_capacity) return true;
-    quern__transform_climber *climbers = take(transform, capacity, sizeof *climbers);
+    quern__transform_climber *climbers = allocate_items(transform, capacity, sizeof *climbers);
     if (climbers == NULL) return false;
-    give(transform, transform->climbers, transform->climber_capacity, sizeof *climbers);
+    release_items(transform, transform->climbers, transform->climber_capacity, sizeof *climbers);
     transform->climbers = climbers;
     transform->climber_capacity = capacity;
     return true;
@@ -316,7 +318,7 @@ static bool start_climbers(quern_transform *transform)
     return true;
 }
 
-typedef enum step { STEP_ON, STEP_MET, STEP_ARRIVED, STEP_NO_MEMORY } step;
+typedef enum step { STEP_UP, STEP_MET, STEP_ARRIVED, STEP_NO_MEMORY } step;
 
 /* Moves a climber one step up. STEP_MET: its verdict is set. STEP_ARRIVED: there is no node above it. */
 static step climb(quern_transform *transform, uint32_t index)
@@ -334,7 +336,7 @@ static step climb(quern_transform *transform, uint32_t index)
     visit(transform, slot, above, index);
     transform->stats.climbed_count++;
     climber->at = above;
-    return STEP_ON;
+    return STEP_UP;
 }
 
 /* Gives each climber its verdict. Returns false if there is no memory. */
@@ -349,7 +351,7 @@ static bool climb_all(quern_transform *transform)
             const step taken = climb(transform, i);
             if (taken == STEP_NO_MEMORY) return false;
             has_arrived |= taken == STEP_ARRIVED;
-            if (taken == STEP_ON)
+            if (taken == STEP_UP)
                 link = &transform->climbers[i].next;
             else
                 *link = transform->climbers[i].next, left--;
@@ -424,7 +426,7 @@ static bool place_children(const quern_transform *transform, quern__transform_li
         quern_getter_list_sources_many(columns, 2, list->entities + first, count, transform->parent,
                                        list->entities + list->count, room, counts);
     if (child_count > room) {
-        if (child_count > transform->limit) return false;
+        if (child_count > transform->node_limit) return false;
         if (!quern__transform_list_reserve(transform, list, list->count + (uint32_t)child_count))
             return false;
         return place_children(transform, list, first, count);
@@ -436,26 +438,26 @@ static bool place_children(const quern_transform *transform, quern__transform_li
 
 /* Counts entities as placed. Returns false beyond the limit. Relaxed: nothing else is published through the number,
  * and whether the total exceeds the limit does not depend on the order of the additions. */
-static bool goes_on(quern_transform *transform, uint32_t placed_count)
+static bool count_placed(quern_transform *transform, uint32_t placed_count)
 {
     const uint64_t before =
         atomic_fetch_add_explicit(&transform->placed_count, placed_count, memory_order_relaxed);
-    return before + placed_count <= transform->limit;
+    return before + placed_count <= transform->node_limit;
 }
 
 static void walk_part(quern__transform_part *part)
 {
     quern__transform_list *list = &part->list;
-    part->is_whole = false;
+    part->is_complete = false;
     place_tops(part->transform, list, part->parents);
     for (uint32_t first = 0; first < list->count;) {
         const uint32_t left = list->count - first;
         const uint32_t count = left < LOOKUP_BATCH ? left : LOOKUP_BATCH;
-        if (!goes_on(part->transform, count)) return;
+        if (!count_placed(part->transform, count)) return;
         if (!place_children(part->transform, list, first, count)) return;
         first += count;
     }
-    part->is_whole = true;
+    part->is_complete = true;
 }
 
 static void walk_parts(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -467,7 +469,7 @@ static void walk_parts(void *user_data, uint32_t begin, uint32_t end, uint32_t w
 }
 
 /* Divides the tops into shares for jobs. The number of shares depends on the number of tops alone. */
-static bool make_parts(quern_transform *transform, uint32_t *out_count)
+static bool divide_tops(quern_transform *transform, uint32_t *out_count)
 {
     const quern__transform_list *tops = &transform->tops;
     uint32_t part_count = tops->count / TOPS_PER_PART;
@@ -488,18 +490,18 @@ static bool make_parts(quern_transform *transform, uint32_t *out_count)
     return true;
 }
 
-static bool walk_down(quern_transform *transform, quern_jobs *jobs)
+static bool walk_tops(quern_transform *transform, quern_jobs *jobs)
 {
     if (transform->tops.count == 0) return true;
     uint32_t part_count;
-    if (!make_parts(transform, &part_count)) return false;
+    if (!divide_tops(transform, &part_count)) return false;
     /* Relaxed: no job has started. */
     atomic_store_explicit(&transform->placed_count, 0, memory_order_relaxed);
     if (jobs == NULL || part_count == 1 ||
         quern_jobs_parallel_for(jobs, part_count, 1, walk_parts, transform->parts) != QUERN_OK)
         walk_parts(transform->parts, 0, part_count, 0);
     for (uint32_t i = 0; i < part_count; i++)
-        if (!transform->parts[i].is_whole) return false;
+        if (!transform->parts[i].is_complete) return false;
     /* Relaxed: all jobs have ended. */
     transform->stats.moved_count = atomic_load_explicit(&transform->placed_count, memory_order_relaxed);
     return true;
@@ -511,12 +513,12 @@ void quern__transform_walk(quern_context *context, const quern_view *view)
     quern_transform *transform = quern_context_user_data(context);
     const uint64_t node_count = quern_query_count(transform->nodes);
     transform->stats = (quern_transform_stats){.node_count = node_count};
-    transform->limit = node_count / NODES_PER_STEP;
-    if (transform->sweeps)
+    transform->node_limit = node_count / NODES_PER_STEP;
+    if (transform->needs_sweep)
         transform->all_marked = true; /* the sweep of a frame that ended with an error is pending */
     const bool is_done = find_changed(transform) && find_tops(transform) &&
-                         walk_down(transform, quern_context_jobs(context));
-    transform->sweeps = transform->stats.swept = !is_done;
+                         walk_tops(transform, quern_context_jobs(context));
+    transform->needs_sweep = transform->stats.swept = !is_done;
     transform->marks.count = 0;
     transform->all_marked = false;
 }

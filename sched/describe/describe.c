@@ -28,7 +28,7 @@ void quern__write_quoted(quern__printer *printer, const char *before, const char
     quern__print(printer, "'");
 }
 
-const quern__reaction_word quern__reaction_words[QUERN__REACTION_WORDS] = {
+const quern__reaction_name quern__reaction_names[QUERN__REACTION_WORDS] = {
     {QUERN_REACT_ADDED, "added"},
     {QUERN_REACT_SET, "set"},
     {QUERN_REACT_REMOVED, "removed"},
@@ -57,18 +57,18 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
 }
 
 /* Whether the writer's views write a component that the reader reads from entities outside its own views. */
-static bool writes_for(const quern__system *writer, const quern__system *reader, uint32_t index)
+static bool writes_for_reader(const quern__system *writer, const quern__system *reader, uint32_t index)
 {
     return quern__bitset_has(writer->access.writes, index) &&
            quern__access_lookup_conflict(&writer->access, &reader->access, index, true, NULL) !=
                QUERN__NO_CONFLICT;
 }
 
-static void write_reach(quern__printer *printer, const quern__system *earlier, const quern__system *later,
-                        uint32_t index, const char *component)
+static void write_lookup_cause(quern__printer *printer, const quern__system *earlier,
+                               const quern__system *later, uint32_t index, const char *component)
 {
-    const bool earlier_writes = writes_for(earlier, later, index);
-    if (earlier_writes || writes_for(later, earlier, index)) {
+    const bool earlier_writes = writes_for_reader(earlier, later, index);
+    if (earlier_writes || writes_for_reader(later, earlier, index)) {
         const quern__lookups *lookups = earlier_writes ? &later->access.lookups : &earlier->access.lookups;
         const bool is_lookup = quern__lookups_include(lookups, index, NULL);
         quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", component);
@@ -93,7 +93,7 @@ void quern__write_cause(quern__printer *printer, const quern__system *earlier, c
     else if (conflict.kind == QUERN__CONFLICT_COMPONENT)
         quern__write_quoted(printer, "component ", type->name);
     else
-        write_reach(printer, earlier, later, conflict.index, type->name);
+        write_lookup_cause(printer, earlier, later, conflict.index, type->name);
 }
 
 /* --------------------------------------------------------------------------------------------- all */

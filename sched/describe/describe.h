@@ -41,10 +41,10 @@ typedef struct quern__facts {
     QUERN__ARRAY(quern__pass_facts) passes;
     /* Row of bits per system, [later * system_words]: by position, the systems that declared order (before, after)
      * puts before it, directly or indirectly. */
-    quern__bits ruled;
-    /* Rows of bits per pass, [later * pass_words]: by number, the passes that it runs after. reached: all of them;
-     * waits: those not implied by others, which are the edges of the graph. */
-    quern__bits reached, waits;
+    quern__bits declared_before;
+    /* Rows of bits per pass, [later * pass_words]: by number, the passes that it runs after. predecessors: all of them;
+     * direct_predecessors: those not implied by others, which are the edges of the graph. */
+    quern__bits predecessors, direct_predecessors;
     quern__load load;
 } quern__facts;
 
@@ -58,17 +58,17 @@ static inline uint32_t quern__facts_number(const quern__segment_facts *segment, 
     return segment->first_pass + pass->index;
 }
 
-static inline bool quern__facts_waits(const quern__facts *facts, uint32_t later, uint32_t earlier)
+static inline bool quern__facts_waits_for(const quern__facts *facts, uint32_t later, uint32_t earlier)
 {
-    return quern__bitset_has(facts->waits.items + (size_t)later * facts->pass_words, earlier);
+    return quern__bitset_has(facts->direct_predecessors.items + (size_t)later * facts->pass_words, earlier);
 }
 
 /* Whether some pass of the segment waits for the pass with this number. */
-bool quern__facts_is_awaited(const quern__facts *facts, const quern__segment_facts *segment,
-                             uint32_t number);
+bool quern__facts_has_waiters(const quern__facts *facts, const quern__segment_facts *segment,
+                              uint32_t number);
 
 /* Why a pass has a single system that no other system can join. */
-typedef enum quern__alone {
+typedef enum quern__alone_reason {
     QUERN__NOT_ALONE,
     QUERN__ALONE_EXCLUSIVE,
     QUERN__ALONE_MAIN_THREAD,
@@ -78,11 +78,11 @@ typedef enum quern__alone {
     QUERN__ALONE_EVENTS, /* it iterates over events */
     QUERN__ALONE_NO_TERMS,
     QUERN__ALONE_FUSING_OFF
-} quern__alone;
+} quern__alone_reason;
 
 /* Returns why no other system can join a pass. *out_index: the resource or component that it writes; set for
  * ALONE_RESOURCE and ALONE_LOOKUP. */
-quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index);
+quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t *out_index);
 
 /* Why a system is not in a pass that it could have joined. */
 typedef enum quern__apart_kind {
@@ -92,16 +92,16 @@ typedef enum quern__apart_kind {
     QUERN__APART_CHOICE    /* it joined another pass, which shares at least as many components with it */
 } quern__apart_kind;
 
-typedef struct quern__apart {
+typedef struct quern__apart_reason {
     quern__apart_kind kind;
     const quern__system *other;
     quern__conflict conflict;
-} quern__apart;
+} quern__apart_reason;
 
 /* Finds the reason why a system is not in a pass. Returns false if it needs none: a reason is given only if the pass
  * could be joined and the system either started a pass of its own or directly follows a system of this pass. */
-bool quern__facts_is_apart(const quern__segment *segment, const quern__system *system,
-                           const quern__pass *pass, quern__apart *out_apart);
+bool quern__facts_find_apart_reason(const quern__segment *segment, const quern__system *system,
+                                    const quern__pass *pass, quern__apart_reason *out_apart);
 
 /* How the order of two systems of a segment is kept. */
 typedef enum quern__route {
@@ -127,8 +127,8 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
                          quern__causes *out_causes);
 
 /* Whether two systems of one phase must keep their order and only the order of registration determines it. */
-bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *earlier,
-                                const quern__system *later);
+bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__system *earlier,
+                                       const quern__system *later);
 
 /* Returns the number of chunks of the archetypes that a system matches. */
 uint32_t quern__facts_chunk_count(const quern__system *system);
@@ -143,12 +143,12 @@ void quern__write_quoted(quern__printer *printer, const char *before, const char
 
 /* The names of the kinds of reactions. */
 enum { QUERN__REACTION_WORDS = 4 };
-typedef struct quern__reaction_word {
+typedef struct quern__reaction_name {
     quern_reaction_kind kind;
     const char *word;
-} quern__reaction_word;
+} quern__reaction_name;
 
-extern const quern__reaction_word quern__reaction_words[QUERN__REACTION_WORDS];
+extern const quern__reaction_name quern__reaction_names[QUERN__REACTION_WORDS];
 
 /* Converts seconds to whole nanoseconds; at most 1e9 seconds. */
 uint64_t quern__seconds_to_ns(double seconds);

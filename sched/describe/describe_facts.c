@@ -16,25 +16,26 @@ static bool is_exclusive(const quern__system *system)
 
 /* ------------------------------------------------------------------------------------------ order */
 
-static void note_rule(quern__facts *facts, const quern__system *system, const quern__order_rule *rule)
+static void add_rule(quern__facts *facts, const quern__system *system, const quern__order_rule *rule)
 {
     const quern_schedule *schedule = facts->schedule;
     const quern__system *other =
         quern__schedule_system(schedule, quern_schedule_find_system(schedule, rule->name));
     const quern__system *first = rule->is_before ? system : other;
     const quern__system *second = rule->is_before ? other : system;
-    quern__bitset_add(facts->ruled.items + (size_t)second->position * facts->system_words, first->position);
+    quern__bitset_add(facts->declared_before.items + (size_t)second->position * facts->system_words,
+                      first->position);
 }
 
 /* Adds indirect predecessors to a system's row. Called in order, so the rows of earlier systems are complete. */
-static void close_rules(quern__facts *facts, uint32_t later)
+static void add_indirect_rules(quern__facts *facts, uint32_t later)
 {
-    uint64_t *mine = facts->ruled.items + (size_t)later * facts->system_words;
+    uint64_t *own_row = facts->declared_before.items + (size_t)later * facts->system_words;
     for (uint32_t earlier = 0; earlier < later; earlier++) {
-        if (!quern__bitset_has(mine, earlier)) continue;
-        const uint64_t *row = facts->ruled.items + (size_t)earlier * facts->system_words;
+        if (!quern__bitset_has(own_row, earlier)) continue;
+        const uint64_t *row = facts->declared_before.items + (size_t)earlier * facts->system_words;
         for (uint32_t word = 0; word < facts->system_words; word++)
-            mine[word] |= row[word];
+            own_row[word] |= row[word];
     }
 }
 
@@ -44,35 +45,35 @@ static void gather_rules(quern__facts *facts)
     for (uint32_t i = 0; i < schedule->plan.order.count; i++) {
         const quern__system *system = schedule->plan.order.items[i];
         for (uint32_t k = 0; k < system->rules.count; k++)
-            note_rule(facts, system, &system->rules.items[k]);
+            add_rule(facts, system, &system->rules.items[k]);
     }
     for (uint32_t i = 0; i < schedule->plan.order.count; i++)
-        close_rules(facts, i);
+        add_indirect_rules(facts, i);
 }
 
-bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *earlier,
-                                const quern__system *later)
+bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__system *earlier,
+                                       const quern__system *later)
 {
     if (earlier->phase != later->phase || !quern__system_may_overlap(earlier, later)) return false;
     bool must_keep_order = is_exclusive(earlier) || is_exclusive(later) ||
                            conflict_of(earlier, later).kind != QUERN__NO_CONFLICT;
     return must_keep_order &&
-           !quern__bitset_has(facts->ruled.items + (size_t)later->position * facts->system_words,
+           !quern__bitset_has(facts->declared_before.items + (size_t)later->position * facts->system_words,
                               earlier->position);
 }
 
 /* ------------------------------------------------------------------------------------------ causes */
 
 /* Components over which two systems conflict. */
-typedef struct shared {
+typedef struct conflict_sets {
     uint64_t terms[QUERN__COMPONENT_WORDS];
     uint64_t levels[QUERN__COMPONENT_WORDS];
     uint64_t lookups[QUERN__COMPONENT_WORDS];
-} shared;
+} conflict_sets;
 
 /* Adds the conflicts that exist because `a` matches the archetype. */
-static void meet(shared *found, const quern__access *a, const quern__access *b, bool a_is_first,
-                 const quern__archetype *archetype, bool b_matches)
+static void add_conflicts(conflict_sets *found, const quern__access *a, const quern__access *b,
+                          bool a_is_first, const quern__archetype *archetype, bool b_matches)
 {
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         uint16_t index = archetype->component_indices[i];
@@ -86,7 +87,7 @@ static void meet(shared *found, const quern__access *a, const quern__access *b, 
 }
 
 /* Adds the conflicts on all archetypes that `a` matches. The matches of both systems are sorted by archetype. */
-static void meet_on_matches(shared *found, const quern__system *a, const quern__system *b)
+static void add_conflicts_on_matches(conflict_sets *found, const quern__system *a, const quern__system *b)
 {
     uint32_t other = 0;
     for (uint32_t i = 0; i < a->query.matches.count; i++) {
@@ -96,7 +97,7 @@ static void meet_on_matches(shared *found, const quern__system *a, const quern__
             other++;
         bool b_matches =
             other < b->query.matches.count && b->query.matches.items[other].archetype == archetype;
-        meet(found, &a->access, &b->access, a->position < b->position, archetype, b_matches);
+        add_conflicts(found, &a->access, &b->access, a->position < b->position, archetype, b_matches);
     }
 }
 
@@ -126,9 +127,9 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
         if (other > QUERN_ACCESS_READ || (other == QUERN_ACCESS_READ && use->access > QUERN_ACCESS_READ))
             add_cause(out_causes, QUERN__CONFLICT_RESOURCE, use->index);
     }
-    shared found = {0};
-    meet_on_matches(&found, earlier, later);
-    meet_on_matches(&found, later, earlier);
+    conflict_sets found = {0};
+    add_conflicts_on_matches(&found, earlier, later);
+    add_conflicts_on_matches(&found, later, earlier);
     uint32_t index = quern__access_find_common_lookup(&earlier->access, &later->access, 0);
     for (; index < QUERN_MAX_COMPONENTS;
          index = quern__access_find_common_lookup(&earlier->access, &later->access, index + 1))
@@ -140,7 +141,7 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
 
 /* ------------------------------------------------------------------------------------------ passes */
 
-static void number_passes(quern__facts *facts)
+static void gather_passes(quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
     for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
@@ -160,25 +161,25 @@ static void number_passes(quern__facts *facts)
  * result, a transitive reduction, does not depend on the order of the search; the compiler finds the same. */
 static void link_pass(quern__facts *facts, uint32_t first, uint32_t later)
 {
-    uint64_t *mine = facts->reached.items + (size_t)later * facts->pass_words;
+    uint64_t *own_row = facts->predecessors.items + (size_t)later * facts->pass_words;
     for (uint32_t earlier = later; earlier-- > first;) {
-        if (quern__bitset_has(mine, earlier)) continue;
+        if (quern__bitset_has(own_row, earlier)) continue;
         quern__conflict conflict =
             quern__fuse_conflict(facts->passes.items[earlier].pass, facts->passes.items[later].pass);
         if (conflict.kind == QUERN__NO_CONFLICT) continue;
-        quern__bitset_add(mine, earlier);
-        quern__bitset_add(facts->waits.items + (size_t)later * facts->pass_words, earlier);
-        const uint64_t *row = facts->reached.items + (size_t)earlier * facts->pass_words;
+        quern__bitset_add(own_row, earlier);
+        quern__bitset_add(facts->direct_predecessors.items + (size_t)later * facts->pass_words, earlier);
+        const uint64_t *row = facts->predecessors.items + (size_t)earlier * facts->pass_words;
         for (uint32_t word = 0; word < facts->pass_words; word++)
-            mine[word] |= row[word];
+            own_row[word] |= row[word];
     }
 }
 
-bool quern__facts_is_awaited(const quern__facts *facts, const quern__segment_facts *segment,
-                             uint32_t number)
+bool quern__facts_has_waiters(const quern__facts *facts, const quern__segment_facts *segment,
+                              uint32_t number)
 {
     for (uint32_t later = number + 1; later < segment->end_pass; later++)
-        if (quern__facts_waits(facts, later, number)) return true;
+        if (quern__facts_waits_for(facts, later, number)) return true;
     return false;
 }
 
@@ -186,15 +187,15 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
                                 const quern__system *earlier, const quern__system *later)
 {
     if (earlier->pass == later->pass) return QUERN__ROUTE_PASS;
-    bool is_edge = quern__facts_waits(facts, quern__facts_number(segment, later->pass),
-                                      quern__facts_number(segment, earlier->pass));
+    bool is_edge = quern__facts_waits_for(facts, quern__facts_number(segment, later->pass),
+                                          quern__facts_number(segment, earlier->pass));
     return is_edge ? QUERN__ROUTE_GRAPH : QUERN__ROUTE_IMPLIED;
 }
 
 /* ------------------------------------------------------------------------------------------- fusing */
 
 /* Finds the access that makes a system serial; ALONE_SERIAL if it was declared serial. */
-static quern__alone alone_by_access(const quern__access *access, uint32_t *out_index)
+static quern__alone_reason alone_by_access(const quern__access *access, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < access->resource_count; i++) {
         if (access->resources[i].access != QUERN_ACCESS_WRITE) continue;
@@ -209,7 +210,7 @@ static quern__alone alone_by_access(const quern__access *access, uint32_t *out_i
     return QUERN__ALONE_SERIAL;
 }
 
-quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index)
+quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t *out_index)
 {
     const quern__system *system = pass->systems.items[0];
     if (is_exclusive(system)) return QUERN__ALONE_EXCLUSIVE;
@@ -220,38 +221,38 @@ quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index)
     return pass->plan->fuses_systems ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }
 
-static bool might_join(const quern__system *system, const quern__pass *pass)
+static bool could_join(const quern__system *system, const quern__pass *pass)
 {
     uint32_t index;
     if (pass == system->pass || pass->systems.items[0]->position > system->position) return false;
-    return quern__facts_alone(pass, &index) == QUERN__NOT_ALONE &&
-           quern__facts_alone(system->pass, &index) == QUERN__NOT_ALONE;
+    return quern__facts_alone_reason(pass, &index) == QUERN__NOT_ALONE &&
+           quern__facts_alone_reason(system->pass, &index) == QUERN__NOT_ALONE;
 }
 
 /* Finds why a system is not in a pass. A conflict with a system of the pass takes precedence over an order. */
-static quern__apart find_apart(const quern__segment *segment, const quern__system *system,
-                               const quern__pass *pass)
+static quern__apart_reason find_apart(const quern__segment *segment, const quern__system *system,
+                                      const quern__pass *pass)
 {
     const quern_schedule *schedule = system->plan->schedule;
-    quern__apart apart = {.kind = QUERN__APART_CHOICE};
+    quern__apart_reason apart = {.kind = QUERN__APART_CHOICE};
     for (uint32_t i = segment->first; i < system->position; i++) {
         const quern__system *other = schedule->plan.order.items[i];
         quern__conflict conflict = conflict_of(other, system);
         if (conflict.kind == QUERN__NO_CONFLICT || other->pass->index < pass->index) continue;
         if (other->pass != pass)
-            apart = (quern__apart){QUERN__APART_ORDER, other, conflict};
+            apart = (quern__apart_reason){QUERN__APART_ORDER, other, conflict};
         else if (!quern__conflict_is_local(conflict.kind))
-            return (quern__apart){QUERN__APART_CONFLICT, other, conflict};
+            return (quern__apart_reason){QUERN__APART_CONFLICT, other, conflict};
     }
     if (apart.kind == QUERN__APART_CHOICE && !quern__fuse_levels_agree(pass, system))
         apart.kind = QUERN__APART_LEVELS;
     return apart;
 }
 
-bool quern__facts_is_apart(const quern__segment *segment, const quern__system *system,
-                           const quern__pass *pass, quern__apart *out_apart)
+bool quern__facts_find_apart_reason(const quern__segment *segment, const quern__system *system,
+                                    const quern__pass *pass, quern__apart_reason *out_apart)
 {
-    if (!might_join(system, pass)) return false;
+    if (!could_join(system, pass)) return false;
     bool is_first = system == system->pass->systems.items[0];
     if (!is_first && system->plan->order.items[system->position - 1]->pass != pass) return false;
     *out_apart = find_apart(segment, system, pass);
@@ -269,7 +270,7 @@ uint32_t quern__facts_chunk_count(const quern__system *system)
 }
 
 /* Whether the system is called on the archetype by depth, often row by row: on the deepest level. */
-static bool is_deep(const quern__system *system, const quern__archetype *archetype)
+static bool is_called_by_depth(const quern__system *system, const quern__archetype *archetype)
 {
     return system->levels != NULL &&
            quern__relation_level(system->levels, archetype) == QUERN_MAX_RELATION_LEVEL;
@@ -284,15 +285,15 @@ static uint64_t calls_of(const quern__system *system)
     uint64_t count = 0;
     for (uint32_t i = 0; i < system->query.matches.count; i++) {
         const quern__archetype *archetype = system->query.matches.items[i].archetype;
-        count +=
-            is_deep(system, archetype) ? quern__archetype_row_count(archetype) : archetype->chunk_count;
+        count += is_called_by_depth(system, archetype) ? quern__archetype_row_count(archetype)
+                                                       : archetype->chunk_count;
     }
     return count;
 }
 
 /* Returns how many of those calls must be sequential in a pass over chunks: one, or one per level, and on the deepest
  * level one per row. */
-static uint64_t calls_in_turn(const quern__system *system)
+static uint64_t sequential_calls(const quern__system *system)
 {
     if (system->reaction != NULL) return system->step_view_count > 0;
     uint64_t count = 0;
@@ -302,7 +303,7 @@ static uint64_t calls_in_turn(const quern__system *system)
         const uint32_t level =
             system->levels != NULL ? quern__relation_level(system->levels, archetype) : 0;
         if (archetype->chunk_count == 0) continue;
-        if (is_deep(system, archetype))
+        if (is_called_by_depth(system, archetype))
             count += quern__archetype_row_count(archetype);
         else if (!is_seen[level])
             count++;
@@ -319,10 +320,10 @@ static quern__load system_load(const quern__facts *facts, const quern__system *s
         facts->is_timed
             ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
             : calls;
-    const uint64_t in_turn = system->pass->kind == QUERN__PASS_CHUNKS   ? calls_in_turn(system)
-                             : system->pass->kind == QUERN__PASS_EVENTS ? calls > 0
-                                                                        : calls;
-    return (quern__load){.work = work, .path = calls > 0 ? (work * in_turn + calls - 1) / calls : work};
+    const uint64_t sequential = system->pass->kind == QUERN__PASS_CHUNKS   ? sequential_calls(system)
+                                : system->pass->kind == QUERN__PASS_EVENTS ? calls > 0
+                                                                           : calls;
+    return (quern__load){.work = work, .path = calls > 0 ? (work * sequential + calls - 1) / calls : work};
 }
 
 /* Computes the load of a pass. Calls on a chunk are sequential within a lane; lanes may run in parallel. */
@@ -362,12 +363,12 @@ static uint64_t path_before(const quern__facts *facts, uint32_t first, uint32_t 
 {
     uint64_t path = 0;
     for (uint32_t earlier = first; earlier < later; earlier++)
-        if (quern__facts_waits(facts, later, earlier) && facts->passes.items[earlier].load.path > path)
+        if (quern__facts_waits_for(facts, later, earlier) && facts->passes.items[earlier].load.path > path)
             path = facts->passes.items[earlier].load.path;
     return path;
 }
 
-static void gather_step(quern__facts *facts, quern__segment_facts *segment)
+static void gather_segment(quern__facts *facts, quern__segment_facts *segment)
 {
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__pass_facts *pass = &facts->passes.items[i];
@@ -404,9 +405,9 @@ static bool reserve(quern__facts *facts)
     facts->pass_words = QUERN__BITSET_WORDS(pass_count);
     return quern__array_reserve(allocator, &facts->segments, schedule->plan.segments.count) &&
            quern__array_reserve(allocator, &facts->passes, pass_count) &&
-           reserve_bits(allocator, &facts->ruled, system_count, facts->system_words) &&
-           reserve_bits(allocator, &facts->reached, pass_count, facts->pass_words) &&
-           reserve_bits(allocator, &facts->waits, pass_count, facts->pass_words);
+           reserve_bits(allocator, &facts->declared_before, system_count, facts->system_words) &&
+           reserve_bits(allocator, &facts->predecessors, pass_count, facts->pass_words) &&
+           reserve_bits(allocator, &facts->direct_predecessors, pass_count, facts->pass_words);
 }
 
 quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule)
@@ -420,9 +421,9 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
                            schedule->plan.order.count);
     }
     gather_rules(facts);
-    number_passes(facts);
+    gather_passes(facts);
     for (uint32_t i = 0; i < facts->segments.count; i++)
-        gather_step(facts, &facts->segments.items[i]);
+        gather_segment(facts, &facts->segments.items[i]);
     if (facts->is_timed) {
         facts->load.work += schedule->stats.sync_ns;
         facts->load.path += schedule->stats.sync_ns;
@@ -435,7 +436,7 @@ void quern__facts_release(quern__facts *facts)
     const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
     quern__array_release(allocator, &facts->segments);
     quern__array_release(allocator, &facts->passes);
-    quern__array_release(allocator, &facts->ruled);
-    quern__array_release(allocator, &facts->reached);
-    quern__array_release(allocator, &facts->waits);
+    quern__array_release(allocator, &facts->declared_before);
+    quern__array_release(allocator, &facts->predecessors);
+    quern__array_release(allocator, &facts->direct_predecessors);
 }

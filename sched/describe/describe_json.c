@@ -55,7 +55,7 @@ static void put_alone(quern__json *out, const quern__pass *pass)
         [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
         [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_EVENTS] = "events"};
     uint32_t index;
-    quern__alone alone = quern__facts_alone(pass, &index);
+    quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
         quern__json_null(out, "alone");
         return;
@@ -72,7 +72,7 @@ static void put_alone(quern__json *out, const quern__pass *pass)
 }
 
 static void put_apart(quern__json *out, const quern_schedule *schedule, uint32_t number,
-                      const quern__apart *apart)
+                      const quern__apart_reason *apart)
 {
     static const char *const words[] = {[QUERN__APART_CONFLICT] = "conflict",
                                         [QUERN__APART_ORDER] = "order",
@@ -109,7 +109,8 @@ static void put_edge(quern__json *out, const quern__facts *facts, const quern__s
     quern__json_bool(out, "chunk_local",
                      quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind));
     quern__json_text(out, "kept_by", routes[quern__facts_route(facts, segment, earlier, later)]);
-    quern__json_bool(out, "by_registration_alone", quern__facts_is_accidental(facts, earlier, later));
+    quern__json_bool(out, "by_registration_alone",
+                     quern__facts_has_accidental_order(facts, earlier, later));
     quern__json_close(out, '}');
 }
 
@@ -229,8 +230,8 @@ static void put_reaction(quern__json *out, const quern__system *system)
     }
     quern__json_open(out, "reacts_to", '[');
     for (uint32_t i = 0; i < QUERN__REACTION_WORDS; i++)
-        if ((system->reacts_to & quern__reaction_words[i].kind) != 0)
-            quern__json_text(out, NULL, quern__reaction_words[i].word);
+        if ((system->reacts_to & quern__reaction_names[i].kind) != 0)
+            quern__json_text(out, NULL, quern__reaction_names[i].word);
     quern__json_close(out, ']');
 }
 
@@ -264,9 +265,9 @@ static void put_system(quern__json *out, const quern__facts *facts, uint32_t seg
     put_events(out, &system->events);
     quern__json_open(out, "not_in", '[');
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
-        quern__apart apart;
-        if (quern__facts_is_apart(&facts->schedule->plan.segments.items[segment_index], system,
-                                  facts->passes.items[i].pass, &apart))
+        quern__apart_reason apart;
+        if (quern__facts_find_apart_reason(&facts->schedule->plan.segments.items[segment_index], system,
+                                           facts->passes.items[i].pass, &apart))
             put_apart(out, facts->schedule, i, &apart);
     }
     quern__json_close(out, ']');
@@ -295,7 +296,7 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
     quern__json_integer(out, "entities", pass_facts->entity_count);
     quern__json_open(out, "waits_for", '[');
     for (uint32_t i = segment->first_pass; i < number; i++)
-        if (quern__facts_waits(facts, number, i)) quern__json_integer(out, NULL, i + 1);
+        if (quern__facts_waits_for(facts, number, i)) quern__json_integer(out, NULL, i + 1);
     quern__json_close(out, ']');
     quern__json_open(out, "systems", '[');
     for (uint32_t i = 0; i < pass->systems.count; i++)
@@ -366,7 +367,7 @@ static void put_reactions(quern__json *out, const quern__facts *facts)
     quern__json_close(out, '}');
 }
 
-static void put_accidents(quern__json *out, const quern__facts *facts)
+static void put_accidental_orders(quern__json *out, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
     quern__json_open(out, "by_registration_alone", '[');
@@ -374,7 +375,7 @@ static void put_accidents(quern__json *out, const quern__facts *facts)
         for (uint32_t earlier = 0; earlier < later; earlier++) {
             const quern__system *first = schedule->plan.order.items[earlier];
             const quern__system *second = schedule->plan.order.items[later];
-            if (!quern__facts_is_accidental(facts, first, second)) continue;
+            if (!quern__facts_has_accidental_order(facts, first, second)) continue;
             quern__json_open(out, NULL, '{');
             quern__json_text(out, "before", first->name);
             quern__json_text(out, "after", second->name);
@@ -399,6 +400,6 @@ void quern__describe_json(quern__printer *printer, const quern__facts *facts)
         put_phase(&out, facts, &schedule->plan.phases[i]);
     quern__json_close(&out, ']');
     put_reactions(&out, facts);
-    put_accidents(&out, facts);
+    put_accidental_orders(&out, facts);
     quern__json_close(&out, '}');
 }

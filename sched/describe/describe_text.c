@@ -59,7 +59,7 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
 }
 
 /* Returns the separator before the next element of a list. */
-static const char *next(const char **separator)
+static const char *next_separator(const char **separator)
 {
     const char *now = *separator;
     *separator = ", ";
@@ -82,11 +82,12 @@ static void write_events(quern__printer *printer, const quern__event_use *use, c
 {
     for (uint32_t i = 0; i < use->readers.count; i++) {
         const bool is_items = use->readers.items[i] == use->items;
-        quern__print(printer, "%s%s", next(separator), is_items ? "go over events" : "read events");
+        quern__print(printer, "%s%s", next_separator(separator),
+                     is_items ? "go over events" : "read events");
         quern__write_quoted(printer, " ", use->readers.items[i]->channel->type.name);
     }
     for (uint32_t i = 0; i < use->emits.count; i++) {
-        quern__print(printer, "%semit", next(separator));
+        quern__print(printer, "%semit", next_separator(separator));
         quern__write_quoted(printer, " ", use->emits.items[i]->type.name);
     }
 }
@@ -96,16 +97,16 @@ static void write_access(quern__printer *printer, const quern__system *system)
     const quern_world *world = system->plan->world;
     const char *separator = ": ";
     for (uint32_t i = 0; i < system->query.term_count; i++) {
-        quern__print(printer, "%s", next(&separator));
+        quern__print(printer, "%s", next_separator(&separator));
         write_term(printer, world, &system->query, i);
     }
     for (uint32_t i = 0; i < system->access.lookups.count; i++) {
-        quern__print(printer, "%s", next(&separator));
+        quern__print(printer, "%s", next_separator(&separator));
         write_lookup(printer, world, &system->access.lookups.list[i]);
     }
     for (uint32_t i = 0; i < system->access.resource_count; i++) {
         const quern__resource_use *use = &system->access.resources[i];
-        quern__print(printer, "%s%s resource", next(&separator), access_verbs[use->access]);
+        quern__print(printer, "%s%s resource", next_separator(&separator), access_verbs[use->access]);
         quern__write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
         if (use->access == QUERN_ACCESS_WRITE_CONCURRENT) quern__print(printer, " concurrently");
     }
@@ -122,8 +123,8 @@ static void write_reaction(quern__printer *printer, const quern__system *system)
 {
     const char *separator = "; reacts to ";
     for (uint32_t i = 0; i < QUERN__REACTION_WORDS; i++)
-        if ((system->reacts_to & quern__reaction_words[i].kind) != 0)
-            quern__print(printer, "%s%s", next(&separator), quern__reaction_words[i].word);
+        if ((system->reacts_to & quern__reaction_names[i].kind) != 0)
+            quern__print(printer, "%s%s", next_separator(&separator), quern__reaction_names[i].word);
     quern__write_quoted(printer, "; of phase ", system->plan->phases[system->phase].name);
 }
 
@@ -163,7 +164,7 @@ static void write_edge(quern__printer *printer, const quern__facts *facts,
         quern__print(printer, " of pass %u", quern__facts_number(segment, earlier->pass) + 1);
     const char *separator = ": ";
     for (uint32_t i = 0; i < causes.count; i++) {
-        quern__print(printer, "%s", next(&separator));
+        quern__print(printer, "%s", next_separator(&separator));
         quern__write_cause(printer, earlier, later, causes.items[i]);
     }
     const quern__conflict_kind kind = (quern__conflict_kind)causes.items[0].kind;
@@ -176,7 +177,8 @@ static void write_edge(quern__printer *printer, const quern__facts *facts,
 
 /* Writes why the system is not in the pass. */
 static void write_apart(quern__printer *printer, const quern__segment_facts *segment,
-                        const quern__system *system, const quern__pass *pass, const quern__apart *apart)
+                        const quern__system *system, const quern__pass *pass,
+                        const quern__apart_reason *apart)
 {
     uint32_t number = quern__facts_number(segment, pass) + 1;
     switch (apart->kind) {
@@ -215,8 +217,8 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
     write_traits(printer, system);
     quern__print(printer, "\n");
     for (uint32_t i = segment_facts->first_pass; i < segment_facts->end_pass; i++) {
-        quern__apart apart;
-        if (quern__facts_is_apart(segment, system, facts->passes.items[i].pass, &apart))
+        quern__apart_reason apart;
+        if (quern__facts_find_apart_reason(segment, system, facts->passes.items[i].pass, &apart))
             write_apart(printer, segment_facts, system, facts->passes.items[i].pass, &apart);
     }
     for (uint32_t i = segment->first; i < system->position; i++)
@@ -225,7 +227,7 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
 
 /* ------------------------------------------------------------------------------------------ passes */
 
-static void write_company(quern__printer *printer, const quern__pass *pass)
+static void write_fusion(quern__printer *printer, const quern__pass *pass)
 {
     static const char *const words[] = {[QUERN__ALONE_EXCLUSIVE] = "exclusive",
                                         [QUERN__ALONE_MAIN_THREAD] = "main thread",
@@ -236,7 +238,7 @@ static void write_company(quern__printer *printer, const quern__pass *pass)
                                         [QUERN__ALONE_NO_TERMS] = "no terms",
                                         [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
     uint32_t index;
-    quern__alone alone = quern__facts_alone(pass, &index);
+    quern__alone_reason alone = quern__facts_alone_reason(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
         write_count(printer, pass->systems.count, "system");
         if (pass->systems.count > 1) quern__print(printer, " fused");
@@ -255,7 +257,8 @@ static void write_waits(quern__printer *printer, const quern__facts *facts,
 {
     const char *separator = "; waits for pass ";
     for (uint32_t i = segment->first_pass; i < number; i++)
-        if (quern__facts_waits(facts, number, i)) quern__print(printer, "%s%u", next(&separator), i + 1);
+        if (quern__facts_waits_for(facts, number, i))
+            quern__print(printer, "%s%u", next_separator(&separator), i + 1);
 }
 
 static void write_pass(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
@@ -265,7 +268,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
     uint32_t number = quern__facts_number(segment, pass);
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     quern__print(printer, "    pass %u: ", number + 1);
-    write_company(printer, pass);
+    write_fusion(printer, pass);
     if (pass->kind != QUERN__PASS_ONCE && pass->systems.items[0]->events.items == NULL) {
         quern__print(printer, "; ");
         write_count(printer, pass_facts->archetype_count, "archetype");
@@ -322,14 +325,14 @@ static void write_reactions(quern__printer *printer, const quern__facts *facts)
         write_segment(printer, facts, i);
 }
 
-static void write_accidents(quern__printer *printer, const quern__facts *facts)
+static void write_accidental_orders(quern__printer *printer, const quern__facts *facts)
 {
     const char *heading = "order by registration alone\n";
     for (uint32_t later = 1; later < facts->schedule->plan.order.count; later++)
         for (uint32_t earlier = 0; earlier < later; earlier++) {
             const quern__system *first = facts->schedule->plan.order.items[earlier];
             const quern__system *second = facts->schedule->plan.order.items[later];
-            if (!quern__facts_is_accidental(facts, first, second)) continue;
+            if (!quern__facts_has_accidental_order(facts, first, second)) continue;
             quern__print(printer, "%s", heading);
             heading = "";
             quern__write_quoted(printer, "  ", first->name);
@@ -347,7 +350,7 @@ void quern__describe_text(quern__printer *printer, const quern__facts *facts)
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
         write_phase(printer, facts, &schedule->plan.phases[i]);
     write_reactions(printer, facts);
-    write_accidents(printer, facts);
+    write_accidental_orders(printer, facts);
     quern__print(printer, "frame: ");
     write_load(printer, facts, facts->load);
     quern__print(printer, "\n");

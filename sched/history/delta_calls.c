@@ -6,21 +6,21 @@
 
 #include "sched/history/history_calls.h"
 
-static quern_result make(quern_history *history, uint64_t from, uint64_t to, quern_delta **out_delta)
+static quern_result create(quern_history *history, uint64_t from, uint64_t to, quern_delta **out_delta)
 {
     const quern_result result = quern__world_check_unlocked(history->core.world, "quern_delta_create");
     if (result != QUERN_OK) return result;
-    const quern__snapshot *was = quern__history_find(&history->core, from);
-    const quern__snapshot *is = quern__history_find(&history->core, to);
-    if (was == NULL) return quern__history_fail_frame(history, from);
-    if (is == NULL) return quern__history_fail_frame(history, to);
-    if (was == is)
+    const quern__snapshot *older = quern__history_find(&history->core, from);
+    const quern__snapshot *newer = quern__history_find(&history->core, to);
+    if (older == NULL) return quern__history_fail_frame(history, from);
+    if (newer == NULL) return quern__history_fail_frame(history, to);
+    if (older == newer)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "from and to are both frame %llu: nothing differs from itself; save the world under "
             "another number to compare it as it is now",
             (unsigned long long)from);
-    return quern__delta_make(&history->core, was, is, out_delta);
+    return quern__delta_make(&history->core, older, newer, out_delta);
 }
 
 quern_result quern_delta_create(quern_history *history, uint64_t from, uint64_t to, quern_delta **out_delta)
@@ -28,7 +28,7 @@ quern_result quern_delta_create(quern_history *history, uint64_t from, uint64_t 
     static const char function[] = "quern_delta_create";
     if (history == NULL) return quern__fail_null(function, "history");
     if (out_delta == NULL) return quern__fail_null(function, "out_delta");
-    return quern__in_call(make(history, from, to, out_delta), function);
+    return quern__in_call(create(history, from, to, out_delta), function);
 }
 
 void quern_delta_destroy(quern_delta *delta)

@@ -129,13 +129,13 @@ static quern_result enter(quern_history *history, quern_jobs *jobs, const char *
 
 /* --------------------------------------------------------------------------------- saving, restoring */
 
-static void put_schedules(const quern_history *history, quern__byte_writer *writer)
+static void save_schedules(const quern_history *history, quern__byte_writer *writer)
 {
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        quern__schedule_put(history->schedules[i], writer);
+        quern__schedule_save(history->schedules[i], writer);
 }
 
-static bool is_ours(const quern_history *history, const quern_schedule *schedule)
+static bool is_in_history(const quern_history *history, const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < history->schedule_count; i++)
         if (history->schedules[i] == schedule) return true;
@@ -144,27 +144,27 @@ static bool is_ours(const quern_history *history, const quern_schedule *schedule
 
 /* Commands that the history's schedules keep are saved. Commands of other schedules, and events that are not
  * published, cannot be saved. */
-static quern_result check_waiting(const quern_history *history)
+static quern_result check_unsaved_work(const quern_history *history)
 {
     quern_result result = QUERN_OK;
     for (const quern_schedule *schedule = history->core.world->first_schedule;
          schedule != NULL && result == QUERN_OK; schedule = schedule->next_schedule)
-        result = is_ours(history, schedule) ? quern__schedule_check_published(schedule)
-                                            : quern__schedule_check_unsaved(schedule);
+        result = is_in_history(history, schedule) ? quern__schedule_check_published(schedule)
+                                                  : quern__schedule_check_unsaved(schedule);
     return result;
 }
 
 static quern_result save(quern_history *history, uint64_t frame)
 {
-    quern_result result = check_waiting(history);
+    quern_result result = check_unsaved_work(history);
     if (result != QUERN_OK) return result;
     quern__byte_writer measure = {.capacity = SIZE_MAX};
-    put_schedules(history, &measure);
+    save_schedules(history, &measure);
     quern__snapshot snapshot;
     result = quern__history_build(&history->core, frame, measure.count, &snapshot);
     if (result != QUERN_OK) return result;
     quern__byte_writer writer = quern__page_writer(&history->core.store, snapshot.caller_state);
-    put_schedules(history, &writer);
+    save_schedules(history, &writer);
     quern__history_add_frame(&history->core, &snapshot);
     return QUERN_OK;
 }
@@ -193,30 +193,30 @@ static quern_result check_schedules_saved(const quern_history *history, const qu
 /* What a failed frame has left in any schedule of the world belongs to the frames that are undone: no frame
  * is saved while a schedule has unpublished events, or while one that is not saved keeps commands. The
  * commands of saved schedules were exchanged with the snapshot's before. */
-static void discard_left(const quern_history *history, quern_schedule *schedule)
+static void discard_leftovers(const quern_history *history, quern_schedule *schedule)
 {
-    if (!is_ours(history, schedule)) quern__schedule_discard_kept(schedule);
+    if (!is_in_history(history, schedule)) quern__schedule_discard_kept(schedule);
     quern__events_discard(schedule);
     if (QUERN_CHECKS) quern__guards_invalidate(schedule);
 }
 
-static void take_schedules(const quern_history *history, const quern__snapshot *snapshot)
+static void restore_schedules(const quern_history *history, const quern__snapshot *snapshot)
 {
     quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
     for (uint32_t i = 0; i < history->schedule_count; i++)
-        quern__schedule_take(history->schedules[i], &reader);
+        quern__schedule_restore(history->schedules[i], &reader);
     for (quern_schedule *schedule = history->core.world->first_schedule; schedule != NULL;
          schedule = schedule->next_schedule)
-        discard_left(history, schedule);
+        discard_leftovers(history, schedule);
 }
 
-static quern_result take_back(quern_history *history, uint64_t frame)
+static quern_result restore(quern_history *history, uint64_t frame)
 {
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
     if (snapshot == NULL) return quern__history_fail_frame(history, frame);
     quern_result result = check_schedules_saved(history, snapshot);
     if (result == QUERN_OK) result = quern__history_restore(&history->core, snapshot);
-    if (result == QUERN_OK) take_schedules(history, snapshot);
+    if (result == QUERN_OK) restore_schedules(history, snapshot);
     return result;
 }
 
@@ -236,7 +236,7 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
                              const char *function)
 {
     if (history == NULL) return quern__fail_null(function, "history");
-    const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
+    const bool is_external_thread = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
     quern_result result = enter(history, jobs, function);
     if (result != QUERN_OK) return result;
     const quern__executor executor = jobs != NULL ? executor_of(jobs) : (quern__executor){0};
@@ -244,7 +244,7 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
     list_recorders(history);
     result = quern__in_call(call(history, frame), function);
     history->core.executor = NULL;
-    if (is_outside) quern__jobs_leave(jobs);
+    if (is_external_thread) quern__jobs_leave(jobs);
     return result;
 }
 
@@ -255,7 +255,7 @@ quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jo
 
 quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs)
 {
-    return run_call(history, frame, jobs, take_back, "quern_history_restore");
+    return run_call(history, frame, jobs, restore, "quern_history_restore");
 }
 
 /* -------------------------------------------------------------------------------------------- looking */

@@ -47,7 +47,7 @@ quern_result quern__schedule_check_unsaved(const quern_schedule *schedule)
     return quern__schedule_check_published(schedule);
 }
 
-void quern__schedule_put(const quern_schedule *schedule, quern__byte_writer *writer)
+void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer)
 {
     const saved_schedule head = {schedule->plan.systems.count, schedule->frame_index};
     quern__write(writer, &head, sizeof head);
@@ -80,7 +80,7 @@ quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__
         schedule->plan.systems.items[head.system_count]->name);
 }
 
-static void take_system(quern__system *system, const saved_system *saved)
+static void restore_system(quern__system *system, const saved_system *saved)
 {
     system->query.seen_version = saved->seen_version;
     if (system->query.target != NULL) system->query.target->entity = saved->target;
@@ -90,20 +90,21 @@ static void take_system(quern__system *system, const saved_system *saved)
     system->enabled = saved->enabled != 0;
 }
 
-void quern__schedule_take(quern_schedule *schedule, quern__byte_reader *reader)
+void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader)
 {
     saved_schedule head;
     quern__read(reader, &head, sizeof head);
     schedule->frame_index = head.frame_index;
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
         quern__read(reader, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
-    bool is_other = false;
+    bool has_toggled_system = false;
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
         quern__system *system = schedule->plan.systems.items[i];
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
-        is_other |= system->enabled != (saved.enabled != 0);
-        take_system(system, &saved);
+        has_toggled_system |= system->enabled != (saved.enabled != 0);
+        restore_system(system, &saved);
     }
-    if (is_other || schedule->plan.world->events != NULL) quern__plan_invalidate_segments(&schedule->plan);
+    if (has_toggled_system || schedule->plan.world->events != NULL)
+        quern__plan_invalidate_segments(&schedule->plan);
 }

@@ -16,13 +16,13 @@ quern_result quern__schedule_check_published(const quern_schedule *schedule);
  * commands that are not applied, or events that are not published. */
 quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
-void quern__schedule_put(const quern_schedule *schedule, quern__byte_writer *writer);
+void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer);
 
 /* Checks that the schedule has the same systems as when it was saved, and advances the reader past it. Fails with
  * INVALID_ARGUMENT. */
 quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
 
 /* Puts it back. */
-void quern__schedule_take(quern_schedule *schedule, quern__byte_reader *reader);
+void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader);
 
 #endif

@@ -28,20 +28,20 @@ static void list_components(const quern_world *world, const archetype_of_state *
 }
 
 /* Appends to the report's text, which begins with "frame 12: ". */
-#define SAY(report, ...) quern__append((report)->text, sizeof(report)->text, __VA_ARGS__)
+#define APPEND(report, ...) quern__append((report)->text, sizeof(report)->text, __VA_ARGS__)
 
 static void begin_text(quern_replay_report *report)
 {
     report->text[0] = '\0';
     if (report->is_before_first)
-        SAY(report, "before the first frame: ");
+        APPEND(report, "before the first frame: ");
     else
-        SAY(report, "frame %" PRIu64 ": ", report->frame);
+        APPEND(report, "frame %" PRIu64 ": ", report->frame);
 }
 
 static void end_text(quern_replay_report *report)
 {
-    if (report->archetype[0] != '\0') SAY(report, "; archetype: %s", report->archetype);
+    if (report->archetype[0] != '\0') APPEND(report, "; archetype: %s", report->archetype);
 }
 
 static void set_entity(const quern_world *world, uint64_t relative, quern_replay_report *report)
@@ -103,32 +103,33 @@ static bool find_lacking(const archetype_of_state *side, const archetype_of_stat
 }
 
 static void report_rows(const quern_world *world, const quern__state *expected, const quern__state *actual,
-                        const archetype_of_state *was, const archetype_of_state *is,
+                        const archetype_of_state *recorded, const archetype_of_state *current,
                         quern_replay_report *report)
 {
     const bool has_entities = (expected->flags & QUERN__STATE_HAS_ENTITIES) != 0;
     uint64_t handle = 0;
-    list_components(world, was, report);
+    list_components(world, recorded, report);
     begin_text(report);
     report->difference = QUERN_REPLAY_ENTITIES_OTHER;
-    if (has_entities && find_lacking(was, is, &handle)) {
+    if (has_entities && find_lacking(recorded, current, &handle)) {
         report->difference =
             state_has_handle(actual, handle) ? QUERN_REPLAY_ENTITY_MOVED : QUERN_REPLAY_ENTITY_MISSING;
-    } else if (has_entities && find_lacking(is, was, &handle)) {
+    } else if (has_entities && find_lacking(current, recorded, &handle)) {
         report->difference =
             state_has_handle(expected, handle) ? QUERN_REPLAY_ENTITY_MOVED : QUERN_REPLAY_ENTITY_EXTRA;
     }
     if (report->difference == QUERN_REPLAY_ENTITIES_OTHER) {
-        SAY(report, "%s: %" PRIu64 " in the recording, %" PRIu64 " here",
-            was->rows == is->rows ? "other entities, or in another order" : "other entities", was->rows,
-            is->rows);
+        APPEND(report, "%s: %" PRIu64 " in the recording, %" PRIu64 " here",
+               recorded->rows == current->rows ? "other entities, or in another order" : "other entities",
+               recorded->rows, current->rows);
     } else {
         set_entity(world, handle, report);
-        SAY(report, "entity %" PRIu32 " (life %" PRIu32 ") %s", report->entity_index,
-            report->entity_use_count,
-            report->difference == QUERN_REPLAY_ENTITY_MOVED     ? "has other components"
-            : report->difference == QUERN_REPLAY_ENTITY_MISSING ? "lives in the recording, and not here"
-                                                                : "lives here, and not in the recording");
+        APPEND(report, "entity %" PRIu32 " (life %" PRIu32 ") %s", report->entity_index,
+               report->entity_use_count,
+               report->difference == QUERN_REPLAY_ENTITY_MOVED ? "has other components"
+               : report->difference == QUERN_REPLAY_ENTITY_MISSING
+                   ? "lives in the recording, and not here"
+                   : "lives here, and not in the recording");
     }
     end_text(report);
 }
@@ -138,8 +139,9 @@ static void report_rows(const quern_world *world, const quern__state *expected, 
 static bool compare_rows(const quern_world *world, const quern__state *expected, const quern__state *actual,
                          quern_replay_report *report)
 {
-    for (uint32_t turn = 0; turn < 2; turn++) {
-        const quern__state *side = turn == 0 ? expected : actual, *other = turn == 0 ? actual : expected;
+    for (uint32_t side_index = 0; side_index < 2; side_index++) {
+        const quern__state *side = side_index == 0 ? expected : actual,
+                           *other = side_index == 0 ? actual : expected;
         quern__byte_reader reader = side->archetypes;
         for (uint32_t i = 0; i < side->archetype_count; i++) {
             archetype_of_state own, found;
@@ -149,8 +151,8 @@ static bool compare_rows(const quern_world *world, const quern__state *expected,
                 found.rows = found.handles_hash = 0;
             }
             if (own.rows == found.rows && own.handles_hash == found.handles_hash) continue;
-            report_rows(world, expected, actual, turn == 0 ? &own : &found, turn == 0 ? &found : &own,
-                        report);
+            report_rows(world, expected, actual, side_index == 0 ? &own : &found,
+                        side_index == 0 ? &found : &own, report);
             return true;
         }
     }
@@ -159,54 +161,56 @@ static bool compare_rows(const quern_world *world, const quern__state *expected,
 
 /* Counts the entities whose values differ and reports the first one. The archetypes must have the same rows.
  * first_hash: index of the component's first row hash. */
-static void find_entities(const quern_world *world, const archetype_of_state *was,
-                          const archetype_of_state *is, uint64_t first_hash, quern_replay_report *report)
+static void find_entities(const quern_world *world, const archetype_of_state *recorded,
+                          const archetype_of_state *current, uint64_t first_hash,
+                          quern_replay_report *report)
 {
-    for (uint64_t row = 0; row < was->rows; row++) {
-        if (quern__load_u32(was->row_hashes, first_hash + row) ==
-            quern__load_u32(is->row_hashes, first_hash + row))
+    for (uint64_t row = 0; row < recorded->rows; row++) {
+        if (quern__load_u32(recorded->row_hashes, first_hash + row) ==
+            quern__load_u32(current->row_hashes, first_hash + row))
             continue;
-        if (report->entity_count++ == 0) set_entity(world, quern__load_u64(was->handles, row), report);
+        if (report->entity_count++ == 0) set_entity(world, quern__load_u64(recorded->handles, row), report);
     }
 }
 
-static void report_value(const quern_world *world, const archetype_of_state *was, uint32_t index,
+static void report_value(const quern_world *world, const archetype_of_state *recorded, uint32_t index,
                          quern_replay_difference difference, quern_replay_report *report)
 {
     const char *name = component_name(world, index);
     report->difference = difference;
     report->component = quern__component_handle(&world->storage.components, index);
-    list_components(world, was, report);
+    list_components(world, recorded, report);
     begin_text(report);
     if (difference == QUERN_REPLAY_DISABLED)
-        SAY(report, "component '%s' is disabled for other entities", name);
+        APPEND(report, "component '%s' is disabled for other entities", name);
     else if (report->entity_count == 0)
-        SAY(report, "values of component '%s' differ", name);
+        APPEND(report, "values of component '%s' differ", name);
     else
-        SAY(report,
-            "component '%s' of entity %" PRIu32 " (life %" PRIu32 ") differs, and of %" PRIu64 " others",
-            name, report->entity_index, report->entity_use_count, report->entity_count - 1);
+        APPEND(report,
+               "component '%s' of entity %" PRIu32 " (life %" PRIu32 ") differs, and of %" PRIu64 " others",
+               name, report->entity_index, report->entity_use_count, report->entity_count - 1);
     end_text(report);
 }
 
-static bool compare_archetype(const quern_world *world, uint32_t flags, const archetype_of_state *was,
-                              const archetype_of_state *is, quern_replay_report *report)
+static bool compare_archetype(const quern_world *world, uint32_t flags, const archetype_of_state *recorded,
+                              const archetype_of_state *current, quern_replay_report *report)
 {
     uint64_t first_hash = 0;
-    for (uint32_t i = 0; i < was->component_count; i++) {
-        const uint32_t component = quern__load_u32(was->components, i);
+    for (uint32_t i = 0; i < recorded->component_count; i++) {
+        const uint32_t component = quern__load_u32(recorded->components, i);
         const uint32_t index = component & ~QUERN__REPLAY_TAG_BIT;
-        if (quern__load_u64(was->values, i) != quern__load_u64(is->values, i)) {
+        if (quern__load_u64(recorded->values, i) != quern__load_u64(current->values, i)) {
             if ((flags & QUERN__STATE_HAS_ENTITIES) != 0 && index == component)
-                find_entities(world, was, is, first_hash, report);
-            report_value(world, was, index, QUERN_REPLAY_VALUE, report);
+                find_entities(world, recorded, current, first_hash, report);
+            report_value(world, recorded, index, QUERN_REPLAY_VALUE, report);
             return true;
         }
-        if (index == component) first_hash += was->rows;
-        const uint64_t was_disabled = was->disabled != NULL ? quern__load_u64(was->disabled, i) : 0;
-        const uint64_t is_disabled = is->disabled != NULL ? quern__load_u64(is->disabled, i) : 0;
+        if (index == component) first_hash += recorded->rows;
+        const uint64_t was_disabled =
+            recorded->disabled != NULL ? quern__load_u64(recorded->disabled, i) : 0;
+        const uint64_t is_disabled = current->disabled != NULL ? quern__load_u64(current->disabled, i) : 0;
         if (was_disabled == is_disabled) continue;
-        report_value(world, was, index, QUERN_REPLAY_DISABLED, report);
+        report_value(world, recorded, index, QUERN_REPLAY_DISABLED, report);
         return true;
     }
     return false;
@@ -218,9 +222,10 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
 {
     quern__byte_reader reader = expected->archetypes;
     for (uint32_t i = 0; i < expected->archetype_count; i++) {
-        archetype_of_state was, is;
-        quern__state_next(&reader, expected->flags, &was);
-        if (find_same(actual, &was, &is) && compare_archetype(world, expected->flags, &was, &is, report))
+        archetype_of_state recorded, current;
+        quern__state_next(&reader, expected->flags, &recorded);
+        if (find_same(actual, &recorded, &current) &&
+            compare_archetype(world, expected->flags, &recorded, &current, report))
             return true;
     }
     return false;
@@ -230,11 +235,12 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
 
 /* Finds the index of the first differing pair. Both states list the same types, checked before, unless one has more
  * pairs. */
-static bool find_pair(const char *was, uint32_t was_count, const char *is, uint32_t is_count,
+static bool find_pair(const char *recorded, uint32_t was_count, const char *current, uint32_t is_count,
                       uint32_t *out_index)
 {
     for (uint32_t i = 0; i < was_count || i < is_count; i++) {
-        const char *a = was + (size_t)i * QUERN__PAIR_BYTES, *b = is + (size_t)i * QUERN__PAIR_BYTES;
+        const char *a = recorded + (size_t)i * QUERN__PAIR_BYTES,
+                   *b = current + (size_t)i * QUERN__PAIR_BYTES;
         if (i < was_count && i < is_count && memcmp(a, b, QUERN__PAIR_BYTES) == 0) continue;
         *out_index = (uint32_t)quern__load_u64(i < was_count ? a : b, 0);
         return true;
@@ -252,7 +258,8 @@ static bool compare_relations(const quern_world *world, const quern__state *expe
     report->difference = QUERN_REPLAY_RELATION;
     report->component = quern__component_handle(&world->storage.components, index);
     begin_text(report);
-    SAY(report, "targets of relation '%s' differ, or the order of siblings", component_name(world, index));
+    APPEND(report, "targets of relation '%s' differ, or the order of siblings",
+           component_name(world, index));
     return true;
 }
 
@@ -267,16 +274,15 @@ static bool compare_resources(const quern_world *world, const quern__state *expe
     report->difference = QUERN_REPLAY_RESOURCE_VALUE;
     report->resource = quern__resources_find(&world->resources, name);
     begin_text(report);
-    SAY(report, "the value of resource '%s' differs", name);
+    APPEND(report, "the value of resource '%s' differs", name);
     return true;
 }
 
-static void report_plainly(quern_replay_report *report, quern_replay_difference difference,
-                           const char *words)
+static void report_text(quern_replay_report *report, quern_replay_difference difference, const char *words)
 {
     report->difference = difference;
     begin_text(report);
-    SAY(report, "%s", words);
+    APPEND(report, "%s", words);
 }
 
 void quern__replay_compare(const quern_world *world, const quern__state *expected,
@@ -285,19 +291,18 @@ void quern__replay_compare(const quern_world *world, const quern__state *expecte
     if (expected->result != actual->result) {
         report->difference = QUERN_REPLAY_RESULT;
         begin_text(report);
-        SAY(report, "it ended with %s in the recording, and with %s here",
-            quern_result_string((quern_result)expected->result),
-            quern_result_string((quern_result)actual->result));
+        APPEND(report, "it ended with %s in the recording, and with %s here",
+               quern_result_string((quern_result)expected->result),
+               quern_result_string((quern_result)actual->result));
     } else if (expected->flags == 0) {
-        report_plainly(report, QUERN_REPLAY_WORLD,
-                       "the worlds differ, and the recording does not say where");
+        report_text(report, QUERN_REPLAY_WORLD, "the worlds differ, and the recording does not say where");
     } else if (!compare_rows(world, expected, actual, report) &&
                !compare_values(world, expected, actual, report) &&
                !compare_relations(world, expected, actual, report)) {
         if (expected->names_hash != actual->names_hash)
-            report_plainly(report, QUERN_REPLAY_NAMES, "names of entities differ");
+            report_text(report, QUERN_REPLAY_NAMES, "names of entities differ");
         else if (!compare_resources(world, expected, actual, report))
-            report_plainly(report, QUERN_REPLAY_HANDLES,
-                           "which handles come next differs, or the order of archetypes");
+            report_text(report, QUERN_REPLAY_HANDLES,
+                        "which handles come next differs, or the order of archetypes");
     }
 }

@@ -98,7 +98,7 @@ quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t num
     return QUERN_OK;
 }
 
-quern_result quern__replay_fail_made_up(uint64_t number, const char *what)
+quern_result quern__replay_fail_invalid(uint64_t number, const char *what)
 {
     return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "block %" PRIu64 " of the recording makes no sense: %s",
                        number, what);

@@ -24,7 +24,7 @@ quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t num
                                       quern__byte_writer *payload, quern__replay_kind *out_kind);
 
 /* Fails with BAD_ARCHIVE: a block has a valid checksum, but contents that no recorder writes. */
-quern_result quern__replay_fail_made_up(uint64_t number, const char *what);
+quern_result quern__replay_fail_invalid(uint64_t number, const char *what);
 
 static inline quern__byte_reader quern__replay_payload(const quern__byte_writer *payload)
 {

@@ -12,7 +12,7 @@ struct quern_replay_recorder {
     quern_replay_detail detail;
     uint32_t entity_interval;
     quern__inputs inputs;
-    quern__told_types told;
+    quern__type_counts listed;
     quern__byte_writer payload;
     bool has_begun;
     uint64_t block_number;
@@ -83,7 +83,7 @@ quern_result quern_replay_recorder_create(quern_schedule *schedule, quern_sink s
 
 /* --------------------------------------------------------------------------------------- recording */
 
-static void note_sink(quern_replay_recorder *recorder)
+static void check_sink_failure(quern_replay_recorder *recorder)
 {
     if (recorder->sink.has_failed) recorder->failure = QUERN_ERROR_IO;
 }
@@ -98,7 +98,7 @@ static void write_block(quern_replay_recorder *recorder, quern__replay_kind kind
         recorder->failure = QUERN_ERROR_LIMIT;
     if (recorder->failure != QUERN_OK) return;
     quern__replay_write_block(&recorder->sink, kind, recorder->block_number++, payload);
-    note_sink(recorder);
+    check_sink_failure(recorder);
 }
 
 /* Flushes the sink: before each frame, since the program may crash in it, and at the end of the recording. */
@@ -106,7 +106,7 @@ static void flush(quern_replay_recorder *recorder)
 {
     if (recorder->failure != QUERN_OK) return;
     quern__sink_write(&recorder->sink, "", 0);
-    note_sink(recorder);
+    check_sink_failure(recorder);
 }
 
 static uint32_t flags_of(const quern_replay_recorder *recorder)
@@ -120,11 +120,11 @@ static uint32_t flags_of(const quern_replay_recorder *recorder)
 static void write_state(quern_replay_recorder *recorder, quern__replay_kind kind, quern_result result)
 {
     const quern_world *world = recorder->inputs.world;
-    const quern__told_types end = quern__told_all(world);
+    const quern__type_counts end = quern__types_of_world(world);
     if (recorder->failure != QUERN_OK) return;
-    quern__state_write(world, recorder->frame, result, flags_of(recorder), recorder->told, end,
+    quern__state_write(world, recorder->frame, result, flags_of(recorder), recorder->listed, end,
                        &recorder->payload);
-    recorder->told = end;
+    recorder->listed = end;
     write_block(recorder, kind);
 }
 
@@ -133,7 +133,7 @@ static void begin(quern_replay_recorder *recorder)
     if (recorder->has_begun) return;
     recorder->has_begun = true;
     quern__replay_write_head(&recorder->sink);
-    note_sink(recorder);
+    check_sink_failure(recorder);
     quern__byte_writer_clear(&recorder->payload);
     quern__write_u32(&recorder->payload, recorder->inputs.count);
     for (uint32_t i = 0; i < recorder->inputs.count; i++)
@@ -152,7 +152,7 @@ static void write_frame(quern_replay_recorder *recorder, double delta_seconds)
     flush(recorder);
 }
 
-static quern_result fail_by_recording(const quern_replay_recorder *recorder, const char *function)
+static quern_result fail_recording(const quern_replay_recorder *recorder, const char *function)
 {
     const char *why = "there was no memory";
     if (recorder->failure == QUERN_OK) return QUERN_OK;
@@ -178,7 +178,7 @@ quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jo
     const bool has_failed = recorder->failure != QUERN_OK;
     write_state(recorder, QUERN__REPLAY_STATE, result);
     if (!has_failed && recorder->failure == QUERN_OK) recorder->frame++;
-    return result != QUERN_OK ? result : fail_by_recording(recorder, function);
+    return result != QUERN_OK ? result : fail_recording(recorder, function);
 }
 
 quern_result quern_replay_finish(quern_replay_recorder *recorder)
@@ -193,7 +193,7 @@ quern_result quern_replay_finish(quern_replay_recorder *recorder)
     quern__write_u64(&recorder->payload, recorder->frame);
     write_block(recorder, QUERN__REPLAY_END);
     flush(recorder);
-    const quern_result result = fail_by_recording(recorder, function);
+    const quern_result result = fail_recording(recorder, function);
     quern__byte_writer_release(&recorder->payload);
     quern__release(allocator, recorder, sizeof *recorder, _Alignof(quern_replay_recorder));
     return result;

@@ -18,7 +18,7 @@ typedef struct replay {
     quern__source_reader reader;
     uint64_t block_count; /* number of blocks read */
     quern__inputs inputs;
-    quern__told_types told;
+    quern__type_counts listed;
     quern__byte_writer start, frame, next; /* payloads of blocks */
     quern__byte_writer actual;             /* a state of the replaying world */
     quern__state start_state;
@@ -30,9 +30,9 @@ static quern_result read_block(replay *run, quern__byte_writer *payload, quern__
     return quern__replay_read_block(&run->reader, run->block_count++, payload, out_kind);
 }
 
-static quern_result fail_made_up(const replay *run, const char *what)
+static quern_result fail_invalid(const replay *run, const char *what)
 {
-    return quern__replay_fail_made_up(run->block_count - 1, what);
+    return quern__replay_fail_invalid(run->block_count - 1, what);
 }
 
 /* --------------------------------------------------------------------------------------- beginning */
@@ -45,11 +45,11 @@ static quern_result add_inputs(replay *run, const quern__byte_writer *block)
     const uint32_t count = quern__read_u32(&reader);
     const char *indices = quern__read_items(&reader, count, sizeof(uint32_t));
     if (!quern__is_fully_read(&reader) || count > QUERN_MAX_REPLAY_INPUTS)
-        return quern__replay_fail_made_up(0, "its inputs");
+        return quern__replay_fail_invalid(0, "its inputs");
     run->inputs.world = run->world;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = quern__load_u32(indices, i);
-        if (index >= run->told.resource_count) return quern__replay_fail_made_up(0, "its inputs");
+        if (index >= run->listed.resource_count) return quern__replay_fail_invalid(0, "its inputs");
         quern_result result = quern__inputs_add(&run->inputs, index);
         if (result != QUERN_OK) return result;
     }
@@ -61,18 +61,18 @@ static quern_result begin(replay *run)
     quern__replay_kind kind;
     quern_result result = quern__replay_read_head(&run->reader);
     if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
-    if (result == QUERN_OK && kind != QUERN__REPLAY_BEGIN) return fail_made_up(run, "it is not the first");
+    if (result == QUERN_OK && kind != QUERN__REPLAY_BEGIN) return fail_invalid(run, "it is not the first");
     if (result == QUERN_OK) result = read_block(run, &run->start, &kind);
-    if (result == QUERN_OK && kind != QUERN__REPLAY_START) return fail_made_up(run, "it is not the start");
+    if (result == QUERN_OK && kind != QUERN__REPLAY_START) return fail_invalid(run, "it is not the start");
     if (result == QUERN_OK)
-        result = quern__state_read(run->world, &run->start, 1, &run->told, &run->start_state);
+        result = quern__state_read(run->world, &run->start, 1, &run->listed, &run->start_state);
     return result == QUERN_OK ? add_inputs(run, &run->next) : result;
 }
 
 /* --------------------------------------------------------------------------------------- comparing */
 
-/* Compares the world with an expected state. told: the types known before the expected state. */
-static quern_result compare(replay *run, const quern__state *expected, quern__told_types told,
+/* Compares the world with an expected state. listed: the types known before the expected state. */
+static quern_result compare(replay *run, const quern__state *expected, quern__type_counts listed,
                             quern_result result)
 {
     quern_replay_report *report = run->report;
@@ -81,12 +81,13 @@ static quern_result compare(replay *run, const quern__state *expected, quern__to
     report->expected_hash = expected->hash;
     report->actual_hash = quern_world_hash(run->world);
     if (expected->hash == report->actual_hash && expected->result == (uint32_t)result) return QUERN_OK;
-    quern__state_write(run->world, expected->frame, result, expected->flags, told, run->told, &run->actual);
+    quern__state_write(run->world, expected->frame, result, expected->flags, listed, run->listed,
+                       &run->actual);
     if (run->actual.has_failed)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "frame %llu parts from the recording, and there is no memory to find out where",
                            (unsigned long long)expected->frame);
-    quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &told, &actual);
+    quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &listed, &actual);
     if (read != QUERN_OK) return read;
     quern__replay_compare(run->world, expected, &actual, report);
     return quern__fail(QUERN_ERROR_DIVERGED, "%s", report->text);
@@ -96,7 +97,7 @@ static quern_result compare_start(replay *run)
 {
     run->report->is_before_first = true;
     quern_result result =
-        compare(run, &run->start_state, (quern__told_types){.component_count = 0}, QUERN_OK);
+        compare(run, &run->start_state, (quern__type_counts){.component_count = 0}, QUERN_OK);
     run->report->is_before_first = result != QUERN_OK;
     return result;
 }
@@ -105,12 +106,12 @@ static quern_result compare_start(replay *run)
 static quern_result compare_frame(replay *run, quern_result frame_result)
 {
     quern__state expected;
-    const quern__told_types told = run->told;
+    const quern__type_counts listed = run->listed;
     quern_result result =
-        quern__state_read(run->world, &run->next, run->block_count - 1, &run->told, &expected);
+        quern__state_read(run->world, &run->next, run->block_count - 1, &run->listed, &expected);
     if (result != QUERN_OK) return result;
-    if (expected.frame != run->report->frame_count) return fail_made_up(run, "it is of another frame");
-    return compare(run, &expected, told, frame_result);
+    if (expected.frame != run->report->frame_count) return fail_invalid(run, "it is of another frame");
+    return compare(run, &expected, listed, frame_result);
 }
 
 /* ----------------------------------------------------------------------------------------- running */
@@ -124,7 +125,7 @@ static quern_result open_frame(const replay *run, double *out_delta_seconds, con
     *out_inputs = reader.at;
     if (reader.has_failed || number != run->report->frame_count ||
         quern__bytes_left(&reader) != run->inputs.bytes)
-        return fail_made_up(run, "it is no frame, or another one");
+        return fail_invalid(run, "it is no frame, or another one");
     return QUERN_OK;
 }
 
@@ -164,10 +165,10 @@ static quern_result replay_frame(replay *run, quern__replay_kind *kind)
     else if (*kind == QUERN__REPLAY_FRAME || *kind == QUERN__REPLAY_END)
         return QUERN_OK; /* the frame did not begin */
     else if (*kind != QUERN__REPLAY_STATE)
-        return fail_made_up(run, "it comes after a frame");
+        return fail_invalid(run, "it comes after a frame");
     if (!(delta_seconds >= 0 &&
           delta_seconds <= DBL_MAX)) /* a frame with this time step cannot have begun */
-        return fail_made_up(run, "the time step of the frame before it");
+        return fail_invalid(run, "the time step of the frame before it");
     result = run_frame(run, delta_seconds, inputs, &frame_result);
     if (result == QUERN_OK && next_result != QUERN_OK) result = quern__fail(next_result, "%s", unreadable);
     if (result == QUERN_OK) result = compare_frame(run, frame_result);
@@ -191,7 +192,7 @@ static quern_result replay_all(replay *run)
     quern__byte_reader reader = quern__replay_payload(&run->next);
     if (kind != QUERN__REPLAY_END || quern__read_u64(&reader) != run->report->frame_count ||
         !quern__is_fully_read(&reader))
-        return fail_made_up(run, "it is neither a frame nor the end");
+        return fail_invalid(run, "it is neither a frame nor the end");
     return QUERN_OK;
 }
 

@@ -99,14 +99,14 @@ static const quern__column *column_of(const quern__archetype *archetype, uint32_
 static bool write_disabled(const quern__archetype *archetype, quern__byte_writer *bytes)
 {
     const size_t begin = bytes->count;
-    bool is_some = false;
+    bool has_disabled = false;
     for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->component_count; i++) {
         const uint64_t hash = hash_row_flags(archetype, archetype->component_indices[i]);
-        is_some |= hash != 0;
+        has_disabled |= hash != 0;
         quern__write_u64(bytes, hash);
     }
-    if (!is_some) bytes->count = begin;
-    return is_some;
+    if (!has_disabled) bytes->count = begin;
+    return has_disabled;
 }
 
 static void write_handles(const quern__archetype *archetype, uint32_t first_handle_high,
@@ -169,14 +169,14 @@ static void write_archetypes(const quern_world *world, bool has_entities, quern_
 }
 
 void quern__state_write(const quern_world *world, uint64_t frame, quern_result result, uint32_t flags,
-                        quern__told_types told, quern__told_types end, quern__byte_writer *bytes)
+                        quern__type_counts listed, quern__type_counts end, quern__byte_writer *bytes)
 {
     quern__byte_writer_clear(bytes);
     quern__write_u64(bytes, frame);
     quern__write_u32(bytes, result);
     quern__write_u32(bytes, flags);
     quern__write_u64(bytes, quern_world_hash(world));
-    quern__types_write(world, told, end, bytes);
+    quern__types_write(world, listed, end, bytes);
     if (flags == 0 || bytes->has_failed) return;
     quern__write_u64(bytes, quern__hash_slots(&world->storage.entities, 0));
     quern__write_u64(bytes, quern__hash_entity_names(&world->storage, 0));
@@ -208,7 +208,7 @@ bool quern__state_next(quern__byte_reader *reader, uint32_t flags, quern__state_
 }
 
 /* Whether all components are registered, and in ascending order. */
-static bool is_set(const quern__state_archetype *archetype, uint32_t known_count)
+static bool are_components_valid(const quern__state_archetype *archetype, uint32_t known_count)
 {
     uint32_t least = 0;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
@@ -219,14 +219,14 @@ static bool is_set(const quern__state_archetype *archetype, uint32_t known_count
     return true;
 }
 
-static bool are_known(const char *pairs, uint32_t count, uint32_t known_count)
+static bool are_indices_known(const char *pairs, uint32_t count, uint32_t known_count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (quern__load_u64(pairs + (size_t)i * QUERN__PAIR_BYTES, 0) >= known_count) return false;
     return true;
 }
 
-static bool read_parts(quern__byte_reader *reader, const quern__told_types *told, quern__state *state)
+static bool read_parts(quern__byte_reader *reader, const quern__type_counts *listed, quern__state *state)
 {
     state->slots_hash = quern__read_u64(reader);
     state->names_hash = quern__read_u64(reader);
@@ -235,20 +235,21 @@ static bool read_parts(quern__byte_reader *reader, const quern__told_types *told
     state->resource_count = quern__read_u32(reader);
     state->resources = quern__read_items(reader, state->resource_count, QUERN__PAIR_BYTES);
     state->archetype_count = quern__read_u32(reader);
-    if (reader->has_failed || !are_known(state->relations, state->relation_count, told->component_count) ||
-        !are_known(state->resources, state->resource_count, told->resource_count))
+    if (reader->has_failed ||
+        !are_indices_known(state->relations, state->relation_count, listed->component_count) ||
+        !are_indices_known(state->resources, state->resource_count, listed->resource_count))
         return false;
     state->archetypes = *reader;
     quern__state_archetype archetype;
     for (uint32_t i = 0; i < state->archetype_count; i++)
         if (!quern__state_next(reader, state->flags, &archetype) ||
-            !is_set(&archetype, told->component_count))
+            !are_components_valid(&archetype, listed->component_count))
             return false;
     return true;
 }
 
 quern_result quern__state_read(const quern_world *world, const quern__byte_writer *bytes, uint64_t number,
-                               quern__told_types *told, quern__state *out_state)
+                               quern__type_counts *listed, quern__state *out_state)
 {
     quern__byte_reader reader = quern__replay_payload(bytes);
     quern__state *state = out_state;
@@ -256,12 +257,12 @@ quern_result quern__state_read(const quern_world *world, const quern__byte_write
     state->result = quern__read_u32(&reader);
     state->flags = quern__read_u32(&reader);
     state->hash = quern__read_u64(&reader);
-    quern_result result = quern__types_check(world, &reader, number, told);
+    quern_result result = quern__types_check(world, &reader, number, listed);
     if (result != QUERN_OK) return result;
-    const bool is_sane = state->flags == 0 || state->flags == QUERN__STATE_HAS_PARTS ||
-                         state->flags == (QUERN__STATE_HAS_PARTS | QUERN__STATE_HAS_ENTITIES);
-    if (!is_sane || (state->flags != 0 && !read_parts(&reader, told, state)) ||
+    const bool has_valid_flags = state->flags == 0 || state->flags == QUERN__STATE_HAS_PARTS ||
+                                 state->flags == (QUERN__STATE_HAS_PARTS | QUERN__STATE_HAS_ENTITIES);
+    if (!has_valid_flags || (state->flags != 0 && !read_parts(&reader, listed, state)) ||
         !quern__is_fully_read(&reader))
-        return quern__replay_fail_made_up(number, "its parts");
+        return quern__replay_fail_invalid(number, "its parts");
     return QUERN_OK;
 }

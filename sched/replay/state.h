@@ -9,24 +9,24 @@
 #include "sched/replay/replay_block.h"
 
 /* The number of types that the states so far have listed. */
-typedef struct quern__told_types {
+typedef struct quern__type_counts {
     uint32_t component_count, resource_count;
-} quern__told_types;
+} quern__type_counts;
 
 /* Returns the numbers of all types of the world. */
-quern__told_types quern__told_all(const quern_world *world);
-void quern__types_write(const quern_world *world, quern__told_types told, quern__told_types end,
+quern__type_counts quern__types_of_world(const quern_world *world);
+void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
                         quern__byte_writer *bytes);
 
-/* Reads types and checks that the world has the same types with the same indices. Adds their number to `told`. Fails
+/* Reads types and checks that the world has the same types with the same indices. Adds their number to `listed`. Fails
  * with BAD_ARCHIVE, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE or LAYOUT_MISMATCH. */
 quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
-                                quern__told_types *told);
+                                quern__type_counts *listed);
 
-/* Writes a state. flags: quern__state_flag bits. Lists the types from `told` to `end`. Lack of memory is recorded in
+/* Writes a state. flags: quern__state_flag bits. Lists the types from `listed` to `end`. Lack of memory is recorded in
  * `bytes`. */
 void quern__state_write(const quern_world *world, uint64_t frame, quern_result result, uint32_t flags,
-                        quern__told_types told, quern__told_types end, quern__byte_writer *bytes);
+                        quern__type_counts listed, quern__type_counts end, quern__byte_writer *bytes);
 
 /* ----------------------------------------------------------------------------------------- reading */
 
@@ -59,7 +59,7 @@ typedef struct quern__state_archetype {
 
 /* Reads a state and checks its types. Fails with BAD_ARCHIVE, or like quern__types_check. */
 quern_result quern__state_read(const quern_world *world, const quern__byte_writer *bytes, uint64_t number,
-                               quern__told_types *told, quern__state *out_state);
+                               quern__type_counts *listed, quern__state *out_state);
 
 /* Reads the next archetype of a state. Returns false if it cannot be read; then the reader has failed. */
 bool quern__state_next(quern__byte_reader *archetypes, uint32_t flags,

@@ -19,10 +19,10 @@ static uint32_t flags_of(const quern_world *world, uint32_t kind, uint32_t index
            (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u);
 }
 
-quern__told_types quern__told_all(const quern_world *world)
+quern__type_counts quern__types_of_world(const quern_world *world)
 {
-    return (quern__told_types){.component_count = world->storage.components.list.count,
-                               .resource_count = world->resources.list.count};
+    return (quern__type_counts){.component_count = world->storage.components.list.count,
+                                .resource_count = world->resources.list.count};
 }
 
 /* ----------------------------------------------------------------------------------------- writing */
@@ -38,77 +38,79 @@ static void write_type(const quern_world *world, uint32_t kind, uint32_t index, 
     quern__write_schema(bytes, quern__replay_schema, type->name, type->fields, type->field_count);
 }
 
-void quern__types_write(const quern_world *world, quern__told_types told, quern__told_types end,
+void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
                         quern__byte_writer *bytes)
 {
-    quern__write_u32(bytes,
-                     end.component_count - told.component_count + end.resource_count - told.resource_count);
-    for (uint32_t i = told.component_count; i < end.component_count; i++)
+    quern__write_u32(bytes, end.component_count - listed.component_count + end.resource_count -
+                                listed.resource_count);
+    for (uint32_t i = listed.component_count; i < end.component_count; i++)
         write_type(world, QUERN__REPLAY_COMPONENT, i, bytes);
-    for (uint32_t i = told.resource_count; i < end.resource_count; i++)
+    for (uint32_t i = listed.resource_count; i < end.resource_count; i++)
         write_type(world, QUERN__REPLAY_RESOURCE, i, bytes);
 }
 
 /* ---------------------------------------------------------------------------------------- comparing */
 
 /* A recorded type. */
-typedef struct told_type {
+typedef struct recorded_type {
     uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
     quern__schema schema;
-} told_type;
+} recorded_type;
 
-static const char *kind_name(const told_type *told)
+static const char *kind_name(const recorded_type *recorded)
 {
-    return told->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
+    return recorded->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
 }
 
-static quern_result check_fields(const told_type *told, const quern__type *type)
+static quern_result check_fields(const recorded_type *recorded, const quern__type *type)
 {
-    const uint32_t i = quern__type_different_field(type, told->schema.fields);
+    const uint32_t i = quern__type_different_field(type, recorded->schema.fields);
     if (i == type->field_count) return QUERN_OK;
-    const quern_field *was = &told->schema.fields[i], *is = &type->fields[i];
+    const quern_field *recorded_field = &recorded->schema.fields[i], *current_field = &type->fields[i];
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
         "at byte %u",
-        kind_name(told), told->schema.name, was->name, was->offset_bytes, is->name, is->offset_bytes);
+        kind_name(recorded), recorded->schema.name, recorded_field->name, recorded_field->offset_bytes,
+        current_field->name, current_field->offset_bytes);
 }
 
-static quern_result check_layout(const told_type *told, const quern__type *type, uint32_t flags)
+static quern_result check_layout(const recorded_type *recorded, const quern__type *type, uint32_t flags)
 {
-    if (told->size_bytes != type->size_bytes || told->alignment_bytes != type->alignment_bytes)
+    if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
                            "to %u",
-                           kind_name(told), told->schema.name, told->size_bytes, told->alignment_bytes,
-                           type->size_bytes, type->alignment_bytes);
-    if (told->field_count != type->field_count || told->flags != flags)
+                           kind_name(recorded), recorded->schema.name, recorded->size_bytes,
+                           recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
+    if (recorded->field_count != type->field_count || recorded->flags != flags)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
             "%s '%s' was registered otherwise when it was recorded, with %u described fields; "
             "here it has %u",
-            kind_name(told), told->schema.name, told->field_count, type->field_count);
-    return check_fields(told, type);
+            kind_name(recorded), recorded->schema.name, recorded->field_count, type->field_count);
+    return check_fields(recorded, type);
 }
 
-static quern_result check_type(const quern_world *world, const told_type *told, uint32_t index,
+static quern_result check_type(const quern_world *world, const recorded_type *recorded, uint32_t index,
                                uint32_t count)
 {
-    const bool is_component = told->kind == QUERN__REPLAY_COMPONENT;
-    const char *name = told->schema.name;
+    const bool is_component = recorded->kind == QUERN__REPLAY_COMPONENT;
+    const char *name = recorded->schema.name;
     if (index >= count)
         return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
-                           "%s '%s' was recorded, and the world does not have it", kind_name(told), name);
-    const quern__type *type = type_of(world, told->kind, index);
+                           "%s '%s' was recorded, and the world does not have it", kind_name(recorded),
+                           name);
+    const quern__type *type = type_of(world, recorded->kind, index);
     if (strcmp(name, type->name) != 0)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
                            "the same order",
-                           kind_name(told), index, name, type->name);
-    return check_layout(told, type, flags_of(world, told->kind, index));
+                           kind_name(recorded), index, name, type->name);
+    return check_layout(recorded, type, flags_of(world, recorded->kind, index));
 }
 
-static bool read_type(quern__byte_reader *reader, told_type *out_type)
+static bool read_type(quern__byte_reader *reader, recorded_type *out_type)
 {
     out_type->kind = quern__read_u32(reader);
     out_type->size_bytes = quern__read_u32(reader);
@@ -121,18 +123,18 @@ static bool read_type(quern__byte_reader *reader, told_type *out_type)
 }
 
 quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
-                                quern__told_types *told)
+                                quern__type_counts *listed)
 {
-    const quern__told_types have = quern__told_all(world);
+    const quern__type_counts known = quern__types_of_world(world);
     for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
-        told_type type;
-        if (!read_type(reader, &type)) return quern__replay_fail_made_up(number, "its types");
+        recorded_type type;
+        if (!read_type(reader, &type)) return quern__replay_fail_invalid(number, "its types");
         const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
-        uint32_t *index = is_component ? &told->component_count : &told->resource_count;
+        uint32_t *index = is_component ? &listed->component_count : &listed->resource_count;
         quern_result result =
-            check_type(world, &type, *index, is_component ? have.component_count : have.resource_count);
+            check_type(world, &type, *index, is_component ? known.component_count : known.resource_count);
         if (result != QUERN_OK) return result;
         ++*index;
     }
-    return reader->has_failed ? quern__replay_fail_made_up(number, "its types") : QUERN_OK;
+    return reader->has_failed ? quern__replay_fail_invalid(number, "its types") : QUERN_OK;
 }

@@ -106,7 +106,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
     if (result != QUERN_OK) return result;
     if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_JSON)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_describe: format %d is none of quern_describe_format",
+                           "quern_schedule_describe: format %d is not a value of quern_describe_format",
                            (int)format);
     result = quern__schedule_compile(schedule, "quern_schedule_describe");
     if (result != QUERN_OK) return result;

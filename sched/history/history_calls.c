@@ -25,11 +25,12 @@ static quern_result check_schedules(const quern_world *world, const quern_histor
                                             is_end_of_schedules, "schedule", NULL, out_count);
     for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++) {
         if (def->schedules[i]->plan.world != world)
-            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "schedule %u is of another world", i);
+            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                 "schedule %u of the list belongs to another world", i);
         for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
             if (def->schedules[k] == def->schedules[i])
-                result =
-                    quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "schedule %u stands in the list twice", i);
+                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                     "schedule %u is in the list twice: list each schedule once", i);
     }
     return result;
 }
@@ -173,12 +174,14 @@ quern_result quern__history_fail_frame(const quern_history *history, uint64_t fr
 {
     uint64_t oldest = 0, newest = 0;
     if (!quern_history_get_frames(history, &oldest, &newest))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "frame %llu is not kept: no frame was saved",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "frame %llu is not kept: no frame was saved (quern_history_save)",
                            (unsigned long long)frame);
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "frame %llu is not kept: the oldest is %llu, the newest %llu, of at most %u",
-                       (unsigned long long)frame, (unsigned long long)oldest, (unsigned long long)newest,
-                       history->core.frame_capacity);
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "frame %llu is not kept: the history has frames %llu to %llu, at most %u: raise frame_count",
+        (unsigned long long)frame, (unsigned long long)oldest, (unsigned long long)newest,
+        history->core.frame_capacity);
 }
 
 static quern_result check_schedules_saved(const quern_history *history, const quern__snapshot *snapshot)

@@ -75,8 +75,8 @@ quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__
     if (head.system_count == schedule->plan.systems.count) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' was added to its schedule after the frame was saved, which knows nothing "
-        "of it: add all systems before the first save",
+        "system '%s' was added to its schedule after the frame was saved: add all systems before the first "
+        "save",
         schedule->plan.systems.items[head.system_count]->name);
 }
 

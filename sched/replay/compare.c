@@ -124,12 +124,12 @@ static void report_rows(const quern_world *world, const quern__state *expected, 
                recorded->rows, current->rows);
     } else {
         set_entity(world, handle, report);
-        APPEND(report, "entity %" PRIu32 " (life %" PRIu32 ") %s", report->entity_index,
+        APPEND(report, "entity %" PRIu32 " (use count %" PRIu32 ") %s", report->entity_index,
                report->entity_use_count,
                report->difference == QUERN_REPLAY_ENTITY_MOVED ? "has other components"
                : report->difference == QUERN_REPLAY_ENTITY_MISSING
-                   ? "lives in the recording, and not here"
-                   : "lives here, and not in the recording");
+                   ? "is alive in the recording, and not here"
+                   : "is alive here, and not in the recording");
     }
     end_text(report);
 }
@@ -187,7 +187,8 @@ static void report_value(const quern_world *world, const archetype_of_state *rec
         APPEND(report, "values of component '%s' differ", name);
     else
         APPEND(report,
-               "component '%s' of entity %" PRIu32 " (life %" PRIu32 ") differs, and of %" PRIu64 " others",
+               "component '%s' of entity %" PRIu32 " (use count %" PRIu32 ") differs, and of %" PRIu64
+               " other entities",
                name, report->entity_index, report->entity_use_count, report->entity_count - 1);
     end_text(report);
 }
@@ -303,6 +304,6 @@ void quern__replay_compare(const quern_world *world, const quern__state *expecte
             report_text(report, QUERN_REPLAY_NAMES, "names of entities differ");
         else if (!compare_resources(world, expected, actual, report))
             report_text(report, QUERN_REPLAY_HANDLES,
-                        "which handles come next differs, or the order of archetypes");
+                        "the next handles differ, or the order of archetypes");
     }
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/replay/inputs.h"
 
-_Static_assert(sizeof(quern_entity) == sizeof(uint64_t), "a handle takes as much as index and life");
+_Static_assert(sizeof(quern_entity) == sizeof(uint64_t), "a handle has the size of index and use count");
 
 static const quern__resource *resource_of(const quern__inputs *inputs, uint32_t i)
 {
@@ -26,14 +26,13 @@ quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index)
 {
     const quern__type *type = &inputs->world->resources.list.items[index].type;
     if (type->hooks.copy != NULL || type->hooks.move != NULL || type->hooks.destroy != NULL)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "resource '%s' cannot be an input: it has hooks, and what they own is not in its "
-            "bytes",
-            type->name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "resource '%s' cannot be an input: it has hooks, so its bytes may hold pointers",
+                           type->name);
     for (uint32_t i = 0; i < inputs->count; i++)
         if (inputs->indices[i] == index)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' is an input twice", type->name);
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "resource '%s' is an input twice: list it once", type->name);
     inputs->indices[inputs->count++] = index;
     inputs->bytes += value_bytes(type);
     return QUERN_OK;

@@ -40,7 +40,7 @@ static quern_result fail_cut_off(const quern__source_reader *reader, uint64_t nu
 {
     if (reader->error != 0)
         return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
-                           "the recording could not be read on from byte %" PRIu64 ", in block %" PRIu64
+                           "the recording could not be read after byte %" PRIu64 ", in block %" PRIu64
                            ": %s",
                            reader->offset_bytes, number, strerror(reader->error));
     return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
@@ -56,7 +56,7 @@ quern_result quern__replay_read_head(quern__source_reader *reader)
         !quern__source_read(reader, version, sizeof version))
         return fail_cut_off(reader, 0);
     if (memcmp(magic, QUERN__REPLAY_MAGIC, sizeof magic) != 0)
-        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "this is no recording: it does not begin with "
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the source is not a recording: it does not begin with "
                                                     "'" QUERN__REPLAY_MAGIC "'");
     if (version[0] != QUERN__REPLAY_VERSION || version[1] != 0)
         return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
@@ -92,7 +92,7 @@ quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t num
     if (checksum_of(&head, number, payload->bytes) != head.checksum)
         return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
                            "the recording is damaged: block %" PRIu64 ", from byte %" PRIu64
-                           ", does not have its checksum",
+                           ", has a wrong checksum",
                            number, start);
     *out_kind = head.kind;
     return QUERN_OK;
@@ -100,6 +100,6 @@ quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t num
 
 quern_result quern__replay_fail_invalid(uint64_t number, const char *what)
 {
-    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "block %" PRIu64 " of the recording makes no sense: %s",
-                       number, what);
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "block %" PRIu64 " of the recording is invalid: %s", number,
+                       what);
 }

@@ -50,8 +50,8 @@ static quern_result create(quern_schedule *schedule, quern_sink sink, const quer
         return quern__fail(QUERN_ERROR_UNAVAILABLE, "recordings need a little-endian machine");
     quern_result result = add_inputs(&inputs, def);
     if (result == QUERN_OK && (uint32_t)def->detail > QUERN_REPLAY_ENTITIES)
-        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "detail is %d, and none of quern_replay_detail",
-                             (int)def->detail);
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                             "detail %d is not a value of quern_replay_detail", (int)def->detail);
     if (result != QUERN_OK) return result;
     quern_replay_recorder *recorder =
         quern__allocate(allocator, sizeof *recorder, _Alignof(quern_replay_recorder));
@@ -154,11 +154,11 @@ static void write_frame(quern_replay_recorder *recorder, double delta_seconds)
 
 static quern_result fail_recording(const quern_replay_recorder *recorder, const char *function)
 {
-    const char *why = "there was no memory";
+    const char *why = "there is no memory";
     if (recorder->failure == QUERN_OK) return QUERN_OK;
-    if (recorder->failure == QUERN_ERROR_LIMIT) why = "it would be more than 4 GiB";
+    if (recorder->failure == QUERN_ERROR_LIMIT) why = "a block would exceed 4 GiB";
     if (recorder->failure == QUERN_ERROR_IO)
-        why = recorder->sink.error != 0 ? strerror(recorder->sink.error) : "the sink did not take it";
+        why = recorder->sink.error != 0 ? strerror(recorder->sink.error) : "the sink failed";
     return quern__fail(recorder->failure, "%s: the recording ends in frame %" PRIu64 ": %s", function,
                        recorder->frame, why);
 }

@@ -45,11 +45,12 @@ static quern_result add_inputs(replay *run, const quern__byte_writer *block)
     const uint32_t count = quern__read_u32(&reader);
     const char *indices = quern__read_items(&reader, count, sizeof(uint32_t));
     if (!quern__is_fully_read(&reader) || count > QUERN_MAX_REPLAY_INPUTS)
-        return quern__replay_fail_invalid(0, "its inputs");
+        return quern__replay_fail_invalid(0, "its inputs cannot be read");
     run->inputs.world = run->world;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = quern__load_u32(indices, i);
-        if (index >= run->listed.resource_count) return quern__replay_fail_invalid(0, "its inputs");
+        if (index >= run->listed.resource_count)
+            return quern__replay_fail_invalid(0, "its inputs cannot be read");
         quern_result result = quern__inputs_add(&run->inputs, index);
         if (result != QUERN_OK) return result;
     }
@@ -61,9 +62,11 @@ static quern_result begin(replay *run)
     quern__replay_kind kind;
     quern_result result = quern__replay_read_head(&run->reader);
     if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
-    if (result == QUERN_OK && kind != QUERN__REPLAY_BEGIN) return fail_invalid(run, "it is not the first");
+    if (result == QUERN_OK && kind != QUERN__REPLAY_BEGIN)
+        return fail_invalid(run, "a BEGIN block was expected");
     if (result == QUERN_OK) result = read_block(run, &run->start, &kind);
-    if (result == QUERN_OK && kind != QUERN__REPLAY_START) return fail_invalid(run, "it is not the start");
+    if (result == QUERN_OK && kind != QUERN__REPLAY_START)
+        return fail_invalid(run, "a START block was expected");
     if (result == QUERN_OK)
         result = quern__state_read(run->world, &run->start, 1, &run->listed, &run->start_state);
     return result == QUERN_OK ? add_inputs(run, &run->next) : result;
@@ -84,9 +87,10 @@ static quern_result compare(replay *run, const quern__state *expected, quern__ty
     quern__state_write(run->world, expected->frame, result, expected->flags, listed, run->listed,
                        &run->actual);
     if (run->actual.has_failed)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "frame %llu parts from the recording, and there is no memory to find out where",
-                           (unsigned long long)expected->frame);
+        return quern__fail(
+            QUERN_ERROR_OUT_OF_MEMORY,
+            "frame %llu differs from the recording, and there is no memory to find the difference",
+            (unsigned long long)expected->frame);
     quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &listed, &actual);
     if (read != QUERN_OK) return read;
     quern__replay_compare(run->world, expected, &actual, report);
@@ -110,7 +114,7 @@ static quern_result compare_frame(replay *run, quern_result frame_result)
     quern_result result =
         quern__state_read(run->world, &run->next, run->block_count - 1, &run->listed, &expected);
     if (result != QUERN_OK) return result;
-    if (expected.frame != run->report->frame_count) return fail_invalid(run, "it is of another frame");
+    if (expected.frame != run->report->frame_count) return fail_invalid(run, "it belongs to another frame");
     return compare(run, &expected, listed, frame_result);
 }
 
@@ -125,7 +129,7 @@ static quern_result open_frame(const replay *run, double *out_delta_seconds, con
     *out_inputs = reader.at;
     if (reader.has_failed || number != run->report->frame_count ||
         quern__bytes_left(&reader) != run->inputs.bytes)
-        return fail_invalid(run, "it is no frame, or another one");
+        return fail_invalid(run, "it is not the FRAME block of the next frame");
     return QUERN_OK;
 }
 
@@ -165,17 +169,17 @@ static quern_result replay_frame(replay *run, quern__replay_kind *kind)
     else if (*kind == QUERN__REPLAY_FRAME || *kind == QUERN__REPLAY_END)
         return QUERN_OK; /* the frame did not begin */
     else if (*kind != QUERN__REPLAY_STATE)
-        return fail_invalid(run, "it comes after a frame");
+        return fail_invalid(run, "a STATE block was expected");
     if (!(delta_seconds >= 0 &&
           delta_seconds <= DBL_MAX)) /* a frame with this time step cannot have begun */
-        return fail_invalid(run, "the time step of the frame before it");
+        return fail_invalid(run, "the frame before it has an invalid time step");
     result = run_frame(run, delta_seconds, inputs, &frame_result);
     if (result == QUERN_OK && next_result != QUERN_OK) result = quern__fail(next_result, "%s", unreadable);
     if (result == QUERN_OK) result = compare_frame(run, frame_result);
     if (result != QUERN_OK) return result;
     const uint64_t frame = run->report->frame_count++;
     if (run->def->after_frame != NULL && !run->def->after_frame(run->def->user_data, frame))
-        return quern__fail(QUERN_ERROR_CANCELLED, "quern_replay_run: after_frame ended it");
+        return quern__fail(QUERN_ERROR_CANCELLED, "quern_replay_run: after_frame returned false");
     return read_block(run, &run->next, kind);
 }
 
@@ -192,7 +196,7 @@ static quern_result replay_all(replay *run)
     quern__byte_reader reader = quern__replay_payload(&run->next);
     if (kind != QUERN__REPLAY_END || quern__read_u64(&reader) != run->report->frame_count ||
         !quern__is_fully_read(&reader))
-        return fail_invalid(run, "it is neither a frame nor the end");
+        return fail_invalid(run, "a FRAME or END block was expected");
     return QUERN_OK;
 }
 

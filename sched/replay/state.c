@@ -263,6 +263,6 @@ quern_result quern__state_read(const quern_world *world, const quern__byte_write
                                  state->flags == (QUERN__STATE_HAS_PARTS | QUERN__STATE_HAS_ENTITIES);
     if (!has_valid_flags || (state->flags != 0 && !read_parts(&reader, listed, state)) ||
         !quern__is_fully_read(&reader))
-        return quern__replay_fail_invalid(number, "its parts");
+        return quern__replay_fail_invalid(number, "its parts cannot be read");
     return QUERN_OK;
 }

@@ -84,11 +84,12 @@ static quern_result check_layout(const recorded_type *recorded, const quern__typ
                            kind_name(recorded), recorded->schema.name, recorded->size_bytes,
                            recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
     if (recorded->field_count != type->field_count || recorded->flags != flags)
-        return quern__fail(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "%s '%s' was registered otherwise when it was recorded, with %u described fields; "
-            "here it has %u",
-            kind_name(recorded), recorded->schema.name, recorded->field_count, type->field_count);
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' was registered differently when it was recorded: with other flags, or "
+                           "with %u described "
+                           "fields, not %u",
+                           kind_name(recorded), recorded->schema.name, recorded->field_count,
+                           type->field_count);
     return check_fields(recorded, type);
 }
 
@@ -99,8 +100,8 @@ static quern_result check_type(const quern_world *world, const recorded_type *re
     const char *name = recorded->schema.name;
     if (index >= count)
         return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
-                           "%s '%s' was recorded, and the world does not have it", kind_name(recorded),
-                           name);
+                           "%s '%s' was recorded, and the world does not have it: register it",
+                           kind_name(recorded), name);
     const quern__type *type = type_of(world, recorded->kind, index);
     if (strcmp(name, type->name) != 0)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
@@ -128,7 +129,8 @@ quern_result quern__types_check(const quern_world *world, quern__byte_reader *re
     const quern__type_counts known = quern__types_of_world(world);
     for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
         recorded_type type;
-        if (!read_type(reader, &type)) return quern__replay_fail_invalid(number, "its types");
+        if (!read_type(reader, &type))
+            return quern__replay_fail_invalid(number, "its types cannot be read");
         const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
         uint32_t *index = is_component ? &listed->component_count : &listed->resource_count;
         quern_result result =
@@ -136,5 +138,5 @@ quern_result quern__types_check(const quern_world *world, quern__byte_reader *re
         if (result != QUERN_OK) return result;
         ++*index;
     }
-    return reader->has_failed ? quern__replay_fail_invalid(number, "its types") : QUERN_OK;
+    return reader->has_failed ? quern__replay_fail_invalid(number, "its types cannot be read") : QUERN_OK;
 }

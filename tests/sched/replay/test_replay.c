@@ -324,9 +324,9 @@ Test(replay, entities_that_are_elsewhere_are_named)
         const char *words;
     } cases[] = {
         {destroy_one, QUERN_REPLAY_ENTITY_MISSING, QUERN_REPLAY_ENTITIES_OTHER,
-         "lives in the recording, and not here"},
+         "is alive in the recording, and not here"},
         {create_one, QUERN_REPLAY_ENTITY_EXTRA, QUERN_REPLAY_ENTITIES_OTHER,
-         "lives here, and not in the recording"},
+         "is alive here, and not in the recording"},
         {move_one, QUERN_REPLAY_ENTITY_MOVED, QUERN_REPLAY_ENTITIES_OTHER, "has other components"},
         {swap_two, QUERN_REPLAY_ENTITIES_OTHER, QUERN_REPLAY_ENTITIES_OTHER, "or in another order"},
     };
@@ -411,7 +411,7 @@ Test(replay, what_is_beside_rows_is_named)
          "frame 5: targets of relation 'leader' differ, or the order of siblings"},
         {name_one, QUERN_REPLAY_NAMES, "frame 5: names of entities differ"},
         {waste_a_handle, QUERN_REPLAY_HANDLES,
-         "frame 5: which handles come next differs, or the order of archetypes"},
+         "frame 5: the next handles differ, or the order of archetypes"},
     };
     quern_byte_buffer memory = {0};
     record(&memory, QUERN_REPLAY_ENTITIES, 1, 0);

@@ -184,7 +184,7 @@ Test(replay_damage, what_is_no_recording_is_refused)
     static const char text[] = "This is a letter, and no recording.";
     cr_assert_eq(run(text, sizeof text, &report), QUERN_ERROR_BAD_ARCHIVE);
     cr_assert_str_eq(quern_error_message(),
-                     "quern_replay_run: this is no recording: it does not begin with 'QUERNRPL'");
+                     "quern_replay_run: the source is not a recording: it does not begin with 'QUERNRPL'");
     static const char later[16] = "QUERNRPL\7";
     cr_assert_eq(run(later, sizeof later, &report), QUERN_ERROR_BAD_ARCHIVE);
     cr_assert(strstr(quern_error_message(), "the recording has version 7") != NULL);

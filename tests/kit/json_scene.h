@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_KIT_JSON_SCENE_H
 #define QUERN_TESTS_KIT_JSON_SCENE_H
 
-/* Worlds that are written as JSON and read back, for tests of the kit's JSON. */
+/* Worlds that are written as JSON and read back, for the tests of the JSON library. */
 
 #include "tests/support/setup.h"
 
@@ -34,7 +34,7 @@ typedef struct Thing {
     float speed;
 } Thing;
 
-/* One whose values own something: a count of those that live. */
+/* A component whose values own memory, and the number of live values. */
 typedef struct Owner {
     uint64_t points;
     int *owned;
@@ -72,7 +72,7 @@ static inline void owner_destroy(void *values, uint32_t count, void *user_data)
     owner_count -= (int)count;
 }
 
-/* What the tests register in each world. */
+/* The types that the tests register in each world. */
 typedef struct scene {
     quern_world *world;
     quern_component thing, blob, tag, toggle, owner, handed;

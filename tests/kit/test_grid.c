@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a grid does with the world, with bad input and with no memory; test_grid_random.c compares answers.
- */
+/* Grids and the systems of a world, invalid input and missing memory. test_grid_random.c compares search results. */
 
 typedef struct spot {
     float x, y, z;
@@ -127,7 +126,7 @@ Test(grid, sees_what_systems_before_it_have_written_in_the_same_frame)
     const quern_entity a = put(&s, 0, 0, 0);
     (void)builds_in_frame(&s);
     spot *at = quern_entity_get(s.world, a, s.spot);
-    at->x = 9; /* through a pointer: not noticed until it is said */
+    at->x = 9; /* written through a pointer: unnoticed until quern_grid_mark */
     cr_assert_eq(builds_in_frame(&s), 0);
     ok(quern_entity_mark_changed(s.world, a, s.spot));
     cr_assert_eq(builds_in_frame(&s), 1);

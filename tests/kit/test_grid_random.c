@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Grids over clouds, clusters, lines and heaps, whose answers are compared with those of a search through
- * all entities. The order of answers follows from the definition of a cell, which the naive search works
- * out by itself: so it is compared, too, at 1, 2, 3 and 8 threads. */
+/* Grids over clouds, clusters, lines and heaps. Results are compared with those of a naive search through all entities
+ * at 1, 2, 3 and 8 threads. The naive search computes cells by their definition, so the order is compared as well. */
 
 enum { MOST = effort(12000, 12000, 5000), QUESTIONS = effort(60, 60, 12), HITS = 40 };
 
@@ -32,7 +31,7 @@ typedef struct scene {
     quern_grid *grid;
     bool is_planar;
     uint32_t count;
-    quern_grid_item *naive; /* in the order in which the grid must have them */
+    quern_grid_item *naive; /* in the order that the grid must have */
 } scene;
 
 static float unit(random_source *random)
@@ -52,7 +51,7 @@ static spot some_spot(random_source *random, shape kind)
         return (spot){100 * x, 3, 100 * x};
     case HEAP:
         return (spot){0.5f, 0.5f, 0.5f};
-    case LATTICE: /* exactly on the borders of cells, and exactly at the radius */
+    case LATTICE: /* exactly on the borders of cells, and at exactly the radius */
         return (spot){floorf(x * 20), floorf(y * 20), floorf(z * 4)};
     case CLOUD:
     case SHAPES:
@@ -100,7 +99,7 @@ static int by_cell_and_row(const void *a, const void *b)
     return left->row < right->row ? -1 : 1;
 }
 
-/* All entities in the order of cells, and of rows in each: by a query of its own. */
+/* Lists all entities in the order of cells and of rows in each cell, by its own query. */
 static void list_naively(scene *s)
 {
     numbered *list = calloc(s->count + 1, sizeof *list);
@@ -179,7 +178,7 @@ static void ask_box(const scene *s, const float *min, const float *max)
     cr_assert_not(quern_grid_next(&it), "box: too many");
 }
 
-/* Keys of all answers by place in the naive order; then they are taken out, the least first. */
+/* Keys of all results by index in the naive order. The results are taken out in the order of keys. */
 static float keys[MOST];
 
 static void compare_hits(const scene *s, const quern_grid_hit *hits, uint32_t hit_count, uint32_t capacity,
@@ -240,8 +239,8 @@ static void ask_ray(const scene *s, const float *origin, const float *direction,
 
 typedef struct seen_pairs {
     const scene *scene;
-    uint32_t *counts;  /* by part */
-    uint64_t *digests; /* by part: of pairs in their order */
+    uint32_t *counts;  /* pairs of each part */
+    uint64_t *digests; /* hash of the pairs of each part, in order */
 } seen_pairs;
 
 static void see_pairs(void *user_data, uint32_t part, const quern_grid_pair *pairs, uint32_t count)
@@ -254,7 +253,7 @@ static void see_pairs(void *user_data, uint32_t part, const quern_grid_pair *pai
             (seen->digests[part] * 31 + pairs[i].first->entity.bits) * 31 + pairs[i].second->entity.bits;
 }
 
-/* Firsts in the order of items, 1024 of them in a part. */
+/* The first items must be in order, 1024 of them per part. */
 static void ask_pairs(const scene *s, quern_jobs *jobs, float radius)
 {
     const uint32_t part_count = quern_grid_part_count(s->grid);
@@ -320,7 +319,7 @@ static void compare(uint64_t seed, shape kind, bool is_planar, uint32_t count, u
                           .planar = is_planar,
                           .cell_size = sizes[seed % 4],
                           .marks = {s.tags[0], s.tags[1]}};
-    if (seed % 3 == 0) /* smaller than what is there */
+    if (seed % 3 == 0) /* a box smaller than the bounds of the positions */
         for (uint32_t axis = 0; axis < 3; axis++)
             def.min[axis] = -10, def.max[axis] = 10;
     cr_assert_eq(quern_grid_create(s.world, &def, &s.grid), QUERN_OK);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Which texts the kit's JSON parser refuses, and what it makes of strings, numbers and structs. */
+/* Texts that the JSON parser rejects, and the strings, numbers and structs that it reads. */
 
 TestSuite(json_parse, .fini = close_texts);
 
@@ -19,7 +19,7 @@ static quern_result read_thing(const scene *at, Thing *thing, const char *text)
     return quern_json_read_value(at->world, &type, thing, text, strlen(text), NULL);
 }
 
-/* After the first byte that cannot be: each is refused there, and says what was expected. */
+/* Each text fails at its first invalid byte with a message that says what was expected. */
 Test(json_parse, what_is_no_json_is_refused_at_the_byte)
 {
     static const struct {
@@ -189,7 +189,7 @@ Test(json_parse, whole_numbers_are_exact_in_each_way_to_write_them)
     quern_world_destroy(at.world);
 }
 
-/* A float is rounded once, from its digits: by way of a double, this one becomes 16777216. */
+/* A float is rounded once, from its digits; rounded to double first, this one would become 16777216. */
 Test(json_parse, floats_are_rounded_once)
 {
     const scene at = open_scene(NULL);
@@ -207,7 +207,7 @@ Test(json_parse, floats_are_rounded_once)
     quern_world_destroy(at.world);
 }
 
-/* Many members, and deep nesting, in what is left out. */
+/* Many members and deep nesting inside parts that are left out. */
 Test(json_parse, large_objects_and_deep_arrays_are_parsed)
 {
     enum { MEMBERS = 20000, DEPTH = 100000 };
@@ -237,7 +237,7 @@ Test(json_parse, large_objects_and_deep_arrays_are_parsed)
     quern_world_destroy(at.world);
 }
 
-/* Fields with a common part of their names become members of one object, whatever lies between them. */
+/* Fields with a common prefix become members of one object, whatever fields are declared between them. */
 Test(json_parse, parts_of_a_struct_that_are_apart_are_one_object)
 {
     quern_world *world = setup_world();

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Single values and entities as JSON, and calls that are refused. */
+/* Single values and entities as JSON, and invalid calls. */
 
 TestSuite(json_values, .fini = close_texts);
 

@@ -15,7 +15,7 @@ enum { CROWD = 4000 };
 
 static const quern_entity none = {0};
 
-/* A forest of three levels: each root has three children with two children each. Roots come first. */
+/* A forest of three levels: each root has three children with two children each. Roots are created first. */
 static void fill_crowd(transform_scene *scene, quern_entity *crowd)
 {
     for (uint32_t i = 0; i < CROWD; i++) {
@@ -48,12 +48,13 @@ Test(transform, first_frame_sweeps_and_later_ones_do_what_is_left)
     transform_frame(&scene);
     transform_assert_moved(&scene, 0);
 
-    move_marked(&scene, crowd[3], 77); /* a root: it, 3 and 6 */
+    move_marked(&scene, crowd[3],
+                77); /* a root: the walk places it and its 3 children and 6 grandchildren */
     transform_frame(&scene);
     transform_assert_moved(&scene, 10);
     cr_assert_eq(transform_stats(&scene).changed_count, 1);
     const quern_local3 local = transform_some_local3(78);
-    transform_set3(&scene, crowd[CROWD - 1], &local); /* a leaf, by a call that filters notice */
+    transform_set3(&scene, crowd[CROWD - 1], &local); /* a leaf, changed by a call that filters notice */
     transform_frame(&scene);
     transform_assert_moved(&scene, 1);
     for (uint32_t i = 0; i < CROWD; i++)
@@ -61,8 +62,8 @@ Test(transform, first_frame_sweeps_and_later_ones_do_what_is_left)
     transform_close(&scene);
 }
 
-/* Enough tops for several jobs, some below others, some named twice; and a filter on worlds, which all of
- * them tell. */
+/* Enough tops for several jobs; some are below others, some are marked twice. A change filter on worlds must
+ * notice the writes of each frame. */
 Test(transform, walks_side_by_side_give_the_bits_of_a_sweep)
 {
     static quern_entity crowd[CROWD];
@@ -98,7 +99,7 @@ Test(transform, sweeps_when_much_has_changed)
     transform_scene scene = transform_open(NULL, 0);
     fill_crowd(&scene, crowd);
     transform_frame(&scene);
-    for (uint32_t i = 0; i < CROWD / 10; i++) /* all roots: few, but with all that is below them */
+    for (uint32_t i = 0; i < CROWD / 10; i++) /* all roots: few nodes, but all others are below them */
         move_marked(&scene, crowd[i], i + 5000);
     transform_frame(&scene);
     cr_assert(transform_stats(&scene).swept);
@@ -122,7 +123,7 @@ Test(transform, sweeps_when_much_has_changed)
 
 /* ------------------------------------------------------------------------------------ work of a walk */
 
-/* A chain below a root; returns the last node. */
+/* Creates a chain below a root and returns its last node. */
 static quern_entity fill_chain(transform_scene *scene, quern_entity *chain, uint32_t count)
 {
     const quern_local3 still = quern_local3_identity();
@@ -150,24 +151,25 @@ Test(transform, changed_nodes_deep_down_take_few_steps_up)
     transform_frame(&scene);
     move_marked(&scene, twig, 1);
     assert_walked(&scene, 1, 0);
-    move_marked(&scene, twig, 2); /* twice in one frame */
+    move_marked(&scene, twig, 2); /* marked twice in one frame */
     move_marked(&scene, twig, 3);
     assert_walked(&scene, 1, 0);
-    for (uint32_t i = CROWD - 5; i < CROWD; i++) /* each below the one before */
+    for (uint32_t i = CROWD - 5; i < CROWD; i++) /* each is the child of the one before */
         move_marked(&scene, chain[i], i);
     assert_walked(&scene, 7, 1);
-    move_marked(&scene, twig, 4); /* they meet at their parent */
+    move_marked(&scene, twig, 4); /* the climbers meet at the nodes' parent */
     move_marked(&scene, other, 5);
     assert_walked(&scene, 2, 1);
-    move_marked(&scene, chain[CROWD - 100], 6); /* 99 nodes are between the two; each takes as many steps */
+    move_marked(&scene, chain[CROWD - 100],
+                6); /* 99 nodes are between the two; each climber takes 99 steps */
     move_marked(&scene, twig, 7);
     assert_walked(&scene, 102, 2 * 99 + 1);
     transform_assert_right(&scene, twig);
     transform_close(&scene);
 }
 
-/* A top at depth 0 ends the rule of the last climber: the other one is climbed from to the end, and the frame
- * walks nevertheless, since few nodes are placed. */
+/* A climber that arrives at a root disables the rule for the last climber, so the other one climbs to its root. The
+ * frame still walks, because few nodes are placed. */
 Test(transform, changed_root_beside_a_deep_node_is_no_reason_to_sweep)
 {
     static quern_entity chain[CROWD];
@@ -185,8 +187,8 @@ Test(transform, changed_root_beside_a_deep_node_is_no_reason_to_sweep)
     transform_close(&scene);
 }
 
-/* In deep random trees: what is placed is what is at or below a changed node, and each ancestor is visited once
- * at most. */
+/* In deep random trees, the walk places exactly the changed nodes and their descendants, and visits each ancestor at
+ * most once. */
 Test(transform, tops_of_random_trees)
 {
     enum { NODES = 600 };
@@ -226,7 +228,7 @@ Test(transform, tops_of_random_trees)
     transform_close(&scene);
 }
 
-/* Of 400 nodes, 100 may be placed by a walk. */
+/* A walk may place 100 of 400 nodes. */
 Test(transform, walks_place_a_quarter_of_the_nodes_and_no_more)
 {
     enum { NODES = 400, LIMIT = NODES / 4 };
@@ -251,7 +253,7 @@ Test(transform, walks_place_a_quarter_of_the_nodes_and_no_more)
     transform_close(&scene);
 }
 
-/* What is below an entity without a world follows nothing above it. */
+/* An entity without a world separates the entities below it from those above. */
 Test(transform, walks_end_at_entities_that_are_no_nodes)
 {
     transform_scene scene = transform_open(NULL, 0);
@@ -272,7 +274,7 @@ Test(transform, walks_end_at_entities_that_are_no_nodes)
     transform_close(&scene);
 }
 
-/* What a frame was to sweep and did not, since it ended before, or the sweep was disabled, the next one does. */
+/* If a frame could not run its sweep, because it ended early or the sweep was disabled, the next frame sweeps. */
 Test(transform, a_sweep_that_was_missed_is_made_up_for)
 {
     static quern_entity crowd[CROWD];
@@ -295,7 +297,7 @@ Test(transform, a_sweep_that_was_missed_is_made_up_for)
     transform_close(&scene);
 }
 
-/* Far deeper than levels go; one hangs on the other all the way. */
+/* A chain with far more nodes than there are levels. */
 Test(transform, deep_chain)
 {
     enum { DEPTH = 3000, FREE = 12000 };
@@ -303,7 +305,7 @@ Test(transform, deep_chain)
     static quern_world3 expected[DEPTH];
     transform_scene scene = transform_open(NULL, 2);
     const quern_local3 still = quern_local3_identity();
-    for (uint32_t i = 0; i < FREE; i++) /* so that the chain is little */
+    for (uint32_t i = 0; i < FREE; i++) /* other nodes, so that the chain is a small share */
         transform_node3(&scene, &still, none);
     quern_local3 turn = still;
     turn.translation[0] = 0.01f;
@@ -375,7 +377,7 @@ Test(transform, writes_by_pointer_need_a_mark)
     transform_close(&scene);
 }
 
-/* Marks of entities that are no nodes any more when the frame comes. */
+/* Marks on entities that have stopped being nodes before the frame. */
 Test(transform, marks_outlive_their_entities)
 {
     transform_scene scene = transform_open(NULL, 0);
@@ -432,7 +434,7 @@ Test(transform, both_ways_agree_on_what_is_not_finite)
             cr_assert_arr_eq(&a, &b, sizeof a);
         }
     }
-    transform_assert_moved(&walking, 0); /* what is NaN stays as it is, and is not new each time */
+    transform_assert_moved(&walking, 0); /* a NaN world stays the same and is not placed in each frame */
     transform_close(&walking);
     transform_close(&sweeping);
 }
@@ -549,7 +551,7 @@ Test(transform, registers_twice)
     transform_close(&scene);
 }
 
-/* A walk that gets no memory leaves the frame to a sweep: nothing fails, and nothing is missed. */
+/* A walk without memory leaves the work to a sweep: no error, and no missed change. */
 Test(transform, walks_without_memory_sweep)
 {
     static quern_entity crowd[CROWD];

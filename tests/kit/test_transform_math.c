@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The maths, against what the definitions say, computed in double precision and in another way: a quaternion
- * turns a vector v to q v q*. */
+/* The arithmetic, compared with the definitions, computed in double precision and differently: a quaternion q rotates
+ * a vector v to q v q*. */
 
 enum { SEEDS = 300 };
 
@@ -22,7 +22,7 @@ static vector cross(vector a, vector b)
                      a.v[0] * b.v[1] - a.v[1] * b.v[0]}};
 }
 
-/* Scaled, then rotated, then moved. */
+/* Scales, then rotates, then translates. */
 static vector apply(const quern_local3 *local, vector point)
 {
     const vector q = {{local->rotation[0], local->rotation[1], local->rotation[2]}};
@@ -108,7 +108,7 @@ Test(transform_math, placing_multiplies)
         quern_world3_place(&a, &inner, &placed);
         quern_world3_multiply(&a, &b, &product);
         cr_assert_arr_eq(&placed, &product, sizeof placed);
-        quern_world3_multiply(&a, &b, &b); /* onto an input */
+        quern_world3_multiply(&a, &b, &b); /* the output is one of the inputs */
         cr_assert_arr_eq(&b, &product, sizeof b);
     }
 }
@@ -152,7 +152,7 @@ Test(transform_math, flat_and_infinite_worlds_have_no_inverse)
     cr_assert_arr_eq(&out, &before, sizeof out);
 }
 
-/* Below a flat ancestor, rotations leave rounding errors in place of the lost direction. */
+/* Below a flat ancestor, rotations put rounding errors in the place of the lost direction. */
 Test(transform_math, what_an_ancestor_has_flattened_stays_flat)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -178,7 +178,7 @@ Test(transform_math, what_an_ancestor_has_flattened_stays_flat)
     }
 }
 
-/* Small worlds are not flat, whatever their size, and neither are thin ones and shear of some thousandths. */
+/* Small worlds are not flat, whatever their size; thin ones, and shears of some thousandths, are not flat either. */
 Test(transform_math, thin_and_small_worlds_have_an_inverse)
 {
     for (int scale_digits = -12; scale_digits <= 12; scale_digits += 2)
@@ -223,7 +223,7 @@ Test(transform_math, split_finds_the_local_under_a_parent)
     }
 }
 
-/* Each of the four ways to a quaternion: half turns about x, y and z, and none. */
+/* All four branches of the conversion to a quaternion: half turns about x, y and z, and no rotation. */
 Test(transform_math, split_finds_half_turns)
 {
     for (int axis = 0; axis < 4; axis++) {
@@ -238,7 +238,7 @@ Test(transform_math, split_finds_half_turns)
     }
 }
 
-/* What is flat in some axes keeps the others; of a point only the place is left. */
+/* A world that is flat along some axes keeps the others; of a point only the position remains. */
 Test(transform_math, split_keeps_what_a_flat_world_has)
 {
     for (int flat = 1; flat < 8; flat++)
@@ -270,7 +270,7 @@ Test(transform_math, split_refuses_flat_parents_and_what_is_not_finite)
     cr_assert_arr_eq(&found, &before, sizeof found);
 }
 
-/* A parent scaled along one axis shears a rotated child: its world has it, the local that is found does not. */
+/* A parent scaled along one axis shears a rotated child: its world contains the shear, the computed local does not. */
 Test(transform_math, split_leaves_out_shear)
 {
     quern_local3 stretched = quern_local3_identity(), turned = quern_local3_identity(), found;
@@ -317,7 +317,7 @@ Test(transform_math, planes_split)
     cr_assert_eq(found.scale[0], 0);
 }
 
-/* Zero bytes are a point that is not rotated, and nothing of them is NaN. */
+/* Zero bytes are a point without rotation, and give no NaN. */
 Test(transform_math, zero_is_a_point)
 {
     quern_local3 zero;

@@ -10,13 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Who follows whom, and what becomes of it with a new parent. */
+/* Which parent an entity follows, and the effect of a new parent. */
 
 static const quern_entity none = {0};
 
 /* ---------------------------------------------------------------------------------------- hierarchies */
 
-/* Something else computes the world of the parent, a physics engine say. */
+/* Other code, such as a physics engine, writes the world of the parent. */
 Test(transform, children_follow_a_world_without_local)
 {
     transform_scene scene = transform_open(NULL, 0);
@@ -39,7 +39,7 @@ Test(transform, children_follow_a_world_without_local)
     transform_frame(&scene);
     cr_assert_eq(transform_world3(&scene, hat).m[0][3], 0);
     transform_must(
-        quern_entity_remove(scene.world, body, scene.placed)); /* and now it has no world to follow */
+        quern_entity_remove(scene.world, body, scene.placed)); /* now the child has no world to follow */
     transform_set3(&scene, hat, &still);
     transform_frame(&scene);
     transform_assert_right(&scene, hat);
@@ -68,7 +68,7 @@ Test(transform, parent_that_loses_its_world_is_none)
     transform_close(&scene);
 }
 
-/* From parent to parent of one level: the row stays where it is. */
+/* The new parent has the same level as the old one, so the row stays in its archetype. */
 Test(transform, new_parent_moves_at_once)
 {
     transform_scene scene = transform_open(NULL, 0);
@@ -86,7 +86,7 @@ Test(transform, new_parent_moves_at_once)
     cr_assert_eq(transform_world3(&scene, child).m[0][3], 39 + 2);
     transform_must(quern_transform_set_parent(scene.transform, child, none, false));
     transform_must(
-        quern_transform_set_parent(scene.transform, child, none, false)); /* it has none already */
+        quern_transform_set_parent(scene.transform, child, none, false)); /* it has no parent already */
     transform_frame(&scene);
     cr_assert_eq(transform_world3(&scene, child).m[0][3], 39);
     transform_close(&scene);
@@ -120,7 +120,7 @@ static void assert_near(const quern_world3 *a, const quern_world3 *b, double eps
     }
 }
 
-/* Trees without shear, so that there is a local: only the scale of the node itself may differ by axis. */
+/* Trees without shear, so that a local exists: only the node's own scale may differ by axis. */
 Test(transform, keep_world_keeps_the_place)
 {
     enum { NODES = 60 };
@@ -148,7 +148,7 @@ Test(transform, keep_world_keeps_the_place)
     transform_close(&scene);
 }
 
-/* The place of the new parent follows from locals, and not from the world of the last frame. */
+/* The world of the new parent is computed from locals; the one of the last frame is outdated. */
 Test(transform, keep_world_sees_a_parent_that_has_moved_since_the_last_frame)
 {
     transform_scene scene = transform_open(NULL, 0);
@@ -190,8 +190,8 @@ Test(transform, keep_world_refuses_what_has_no_answer)
     assert_refused(scene.world, QUERN_ERROR_CYCLE,
                    quern_transform_set_parent(transform, node, child, false));
     transform_must(quern_transform_set_parent(transform, node, flat, false));
-    transform_must(
-        quern_transform_set_parent(transform, bare, node, false)); /* who has no local may hang on others */
+    transform_must(quern_transform_set_parent(transform, bare, node,
+                                              false)); /* an entity without a local may have a parent */
     transform_close(&scene);
 }
 

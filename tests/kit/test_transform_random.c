@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Random programs on several worlds at once: at each thread count one whose frames walk where they can, and
- * one that always sweeps. After each frame all have the same hash, and in the first each world is what the
- * naive way computes, bit for bit. */
+/* Random programs on several worlds in parallel: at each thread count one world whose frames walk if possible, and one
+ * that always sweeps. After each frame all worlds have the same hash, and in the first one each world component has the
+ * bits that the naive algorithm computes. */
 
 enum { WORLDS = 8, SLOTS = 600, FRAMES = 60, OPERATIONS = 14 };
 
@@ -25,7 +25,7 @@ typedef struct crowd {
     quern_component disabled;
 } crowd;
 
-/* One operation, with the same numbers in each world. Refused calls (cycles) are refused in all of them. */
+/* One operation, with the same random numbers in each world. A call that fails (a cycle) fails in all worlds. */
 typedef struct operation {
     uint32_t kind, slot, other;
     uint64_t seed;
@@ -68,7 +68,7 @@ static void perform(crowd *c, const operation *op)
         quern_entity_destroy(scene->world, entity);
         break;
     case 1:
-    case 2: /* refused where it would be a cycle */
+    case 2: /* fails if it would be a cycle */
         (void)quern_transform_set_parent(scene->transform, entity, other,
                                          op->kind == 1 &&
                                              quern_entity_has(scene->world, entity, scene->local));
@@ -76,7 +76,7 @@ static void perform(crowd *c, const operation *op)
     case 3:
         toggle(c, entity, c->disabled, NULL);
         break;
-    case 4: /* its children hang on nothing from now on, or on a world that nobody computes */
+    case 4: /* its children lose their parent's world, or follow a world that no system computes */
         toggle(c, entity, op->seed % 2 ? scene->local : scene->placed,
                op->seed % 2 ? (void *)&local : NULL);
         break;
@@ -99,7 +99,7 @@ static void perform(crowd *c, const operation *op)
     }
 }
 
-/* An entity that has lost both components is not noticed: nobody does that without saying so. */
+/* The loss of both components is not noticed by itself, so the program marks all. */
 static void mark_bare_parents(crowd *c)
 {
     for (uint32_t i = 0; i < SLOTS; i++) {

@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* JSON of values, entities and worlds. */
+/* JSON of worlds. */
 
 TestSuite(json, .fini = close_texts);
 
-/* The JSON of a world, kept until the slot is used again. */
+/* Writes the JSON of a world. The text is valid until the slot is used again. */
 static const char *written(const quern_world *world, uint32_t slot)
 {
     quern_text_buffer buffer = {NULL, 0, 0};
@@ -94,22 +94,22 @@ static void fill_scene(const scene *at, uint64_t seed)
         fill_entity(at, &random, entities, COUNT, i);
     for (uint32_t i = 0; i < COUNT; i++) {
         const uint32_t other = random_below(&random, COUNT);
-        if (random_chance(&random, 60) && other != i) /* some would be circles */
+        if (random_chance(&random, 60) && other != i) /* some would be cycles */
             (void)quern_entity_relate(at->world, entities[i], at->parent, entities[other]);
         if (random_chance(&random, 30) && other != i)
             must(quern_entity_relate(at->world, entities[i], at->likes, entities[other]));
         snprintf(name, sizeof name, "n \"%u", random_below(&random, 20));
         if (random_chance(&random, 50)) (void)quern_entity_set_name(at->world, entities[i], name);
     }
-    for (uint32_t i = 0; i < COUNT; i++) /* handles of the dead, and gaps between slots */
+    for (uint32_t i = 0; i < COUNT; i++) /* leaves stale handles, and gaps between slots */
         if (random_chance(&random, 10) && quern_entity_is_alive(at->world, entities[i]))
             must(quern_entity_destroy(at->world, entities[i]));
     memcpy(quern_resource_get(at->world, at->rules), &entities[7], sizeof entities[7]);
     ((float *)quern_resource_get(at->world, at->rules))[2] = -9.81f;
 }
 
-/* In a fresh world, entities get slots in the order of the list, so what is written again is the same
- * text; it has all that counts, and nothing that is another world's. */
+/* In a new world, entities get slots in the order of the list, so writing it again gives the same text. The text
+ * contains the whole content and nothing specific to a world. */
 Test(json, random_worlds_come_back_in_fresh_worlds)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {

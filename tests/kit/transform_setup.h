@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_TRANSFORM_SETUP_H
 #define QUERN_TESTS_TRANSFORM_SETUP_H
 
-/* A world with transforms and the frames that keep them, and the naive way to know where things are. */
+/* A world with transforms and a schedule, and a naive algorithm that computes worlds. */
 
 #include "kit/transform.h"
 
@@ -11,33 +11,33 @@ typedef struct transform_scene {
     quern_world *world;
     quern_transform *transform;
     quern_schedule *schedule;
-    quern_jobs *jobs; /* NULL: the caller alone */
+    quern_jobs *jobs; /* NULL: only the calling thread */
     quern_component local, placed;
     quern_relation parent;
 } transform_scene;
 
-/* These fail the test when they fail. thread_count 0: without a pool. def may be NULL. */
+/* These functions fail the test on an error. thread_count 0: without a pool. def may be NULL. */
 transform_scene transform_open(const quern_transform_def *def, uint32_t thread_count);
 void transform_close(transform_scene *scene);
 void transform_frame(transform_scene *scene);
 quern_transform_stats transform_stats(const transform_scene *scene);
 
-/* An entity with local and world; parent may be null. */
+/* Creates an entity with local and world; parent may be null. */
 quern_entity transform_node3(transform_scene *scene, const quern_local3 *local, quern_entity parent);
 void transform_set3(transform_scene *scene, quern_entity entity, const quern_local3 *local);
-/* What the last frame has computed. */
+/* Returns the statistics of the last frame. */
 quern_world3 transform_world3(transform_scene *scene, quern_entity entity);
 
 void transform_must(quern_result result);
-/* Its world is what the naive way computes, bit for bit. */
+/* Asserts that the world of an entity has the bits that the naive algorithm computes. */
 void transform_assert_right(transform_scene *scene, quern_entity entity);
-/* The last frame has walked, and placed so many. */
+/* Asserts that the last frame walked and placed so many nodes. */
 void transform_assert_moved(const transform_scene *scene, uint64_t count);
 
-/* By going up from the entity, recursively: what its world must be, bit for bit. NULL: it is not placed. */
+/* Computes the world of an entity recursively from its ancestors, with the exact bits. NULL: it is not placed. */
 const quern_world3 *transform_naive3(transform_scene *scene, quern_entity entity, quern_world3 *out);
 
-/* Locals that are different for each seed: moved, rotated, scaled differently along the axes. */
+/* Returns a local that differs for each seed: translated, rotated, scaled differently along the axes. */
 quern_local3 transform_some_local3(uint64_t seed);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 65536, ROWS = 2800 }; /* in 5.5 chunks of position and velocity */
+enum { TEXT_BYTES = 65536, ROWS = 2800 }; /* 2800 rows fill 5.5 chunks of position and velocity */
 
 static quern_world *world;
 static quern_component position, velocity, health;
@@ -41,7 +41,7 @@ static inline void must_exist(quern_component component)
     setup_entity_with(world, &component, 1);
 }
 
-/* A schedule instead of the one that is there. */
+/* Replaces the schedule by another one. */
 static inline void reopen(const quern_schedule_def *def)
 {
     quern_schedule_destroy(schedule);
@@ -85,7 +85,7 @@ static inline void add_terms(const char *name, const quern_term *terms, uint32_t
 
 static quern_term one_term;
 
-/* One that reads a component, to be changed further. */
+/* Returns a definition that reads a component; tests change it further. */
 static inline quern_system_def reader_def(const char *name, quern_component component)
 {
     one_term = quern_term_read(component);
@@ -122,8 +122,7 @@ static inline bool always(quern_context *context)
     return true;
 }
 
-/* Reads a component whose changes are known by row, and one whose changes are not, where they have changed.
- */
+/* Reads two components if changed, one with change tracking by row and one by chunk. */
 static inline void add_filters(void)
 {
     quern_component state;
@@ -136,7 +135,7 @@ static inline void add_filters(void)
     setup_system(schedule, &def);
 }
 
-/* Systems of every kind, and names that have to be escaped. */
+/* Adds systems of every kind, with names that have to be escaped. */
 static inline void setup_zoo(void)
 {
     const quern_component both[] = {position, velocity};

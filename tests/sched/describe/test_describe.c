@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-/* What a schedule says of itself. Texts are compared whole where that is what the case is about. */
+/* Descriptions of schedules as text. Whole texts are compared only if the whole text is the subject of the test. */
 
 TestSuite(describe, .init = open_world, .fini = close_world);
 
@@ -142,7 +142,7 @@ Test(describe, edges_that_follow_from_others_are_told_from_those_of_the_graph)
     assert_line("after 'b' of pass 2: resource 'score' (whole)");
 }
 
-/* The strongest first: it says what the edge asks for. */
+/* The strongest cause is first: it determines the kind of the edge. */
 Test(describe, all_causes_of_an_edge_are_named)
 {
     quern_component mass = setup_component(world, "mass", 4, 4);
@@ -276,7 +276,7 @@ Test(describe, a_file_that_cannot_be_written_is_reported)
     assert_file_error("/dev/null", "r");
 }
 
-/* Refused memory: nothing is written, and the next call does it. */
+/* Without memory nothing is written, and the next call succeeds. */
 Test(describe, missing_memory_is_reported)
 {
     close_world();

@@ -10,7 +10,7 @@
 
 TestSuite(describe_dot, .init = open_world, .fini = close_world);
 
-/* What scripts/schedule_dot.py makes of the JSON. */
+/* Runs scripts/schedule_dot.py on the JSON and returns its output. */
 static const char *drawn(void)
 {
     static char text[TEXT_BYTES];
@@ -64,7 +64,7 @@ Test(describe_dot, graphviz_accepts_it)
     cr_assert_eq(pclose(dot), 0, "dot has something to say about:\n%s", text);
 }
 
-/* Nothing is drawn of what is no schedule, or of one that is cut off. */
+/* The script draws nothing if its input is not a schedule or is truncated. */
 Test(describe_dot, what_is_no_schedule_is_refused)
 {
     if (system("python3 --version >/dev/null 2>&1") != 0) cr_skip_test("Python 3 is not installed");

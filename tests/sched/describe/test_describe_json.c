@@ -20,7 +20,7 @@ static cJSON *parsed(void)
     return root;
 }
 
-/* A member, or an item by number, that must be there. */
+/* Returns a member, or the item with an index, which must exist. */
 static const cJSON *member(const cJSON *object, const char *key)
 {
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, key);
@@ -293,11 +293,11 @@ Test(describe_json, exclusive_segments_and_fixed_steps)
     cJSON_Delete(root);
 }
 
-/* The replacement character, and two of them. */
+/* One and two replacement characters. */
 #define BAD "\xEF\xBF\xBD"
 #define TWO BAD BAD
 
-/* A name may hold any bytes; what is no UTF-8 is replaced. */
+/* A name may contain any bytes; bytes that are not UTF-8 are replaced. */
 Test(describe_json, names_are_escaped)
 {
     static const char *const names[] = {
@@ -337,7 +337,7 @@ static void work(quern_context *context, const quern_view *view)
         *sum += i;
 }
 
-/* With times, the unit is theirs, and no path is longer than all work together. */
+/* With measured times the unit is nanoseconds, and no path is longer than the total work. */
 static void assert_times(const cJSON *object)
 {
     const cJSON *load = member(object, "load");

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <quern/relation.h>
 
-/* Why a description says that systems run apart or in this order. */
+/* The reasons that descriptions give for separate passes and for the order of systems. */
 
 TestSuite(describe_order, .init = open_world, .fini = close_world);
 TestSuite(describe_reasons, .init = open_world, .fini = close_world);
@@ -83,7 +83,7 @@ Test(describe_reasons, something_that_must_come_first)
     assert_line("after 'a' of pass 1: component 'position' (chunk-local; follows from other edges)");
 }
 
-/* What it shares decides between passes that it may join: "c" could follow "b" in its pass. */
+/* The number of shared components decides which pass a system joins: "c" could also join the pass of "b". */
 Test(describe_reasons, the_pass_that_shares_more)
 {
     add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
@@ -93,7 +93,7 @@ Test(describe_reasons, the_pass_that_shares_more)
     assert_line("not in pass 2: it shares as many components or more here");
 }
 
-/* A chain of three, and two below its end: levels 0, 1, 2 and 3 have a chunk each. */
+/* A chain of three entities, and two below its end: levels 0 to 3 have one chunk each. */
 static void setup_tree(void)
 {
     const quern_relation parent = quern_world_parent(world);

@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A second world follows the first one: it does what deltas tell, batch by batch, by the plain calls alone. No
- * call may be refused, and afterwards both worlds have the same content. */
+/* A second world follows the first one: it applies deltas batch by batch with public calls alone. No call may fail,
+ * and afterwards both worlds have the same content. */
 
 enum { MOST = 160, KEPT = 6, FRAMES = 60, RELATIONS = 4, TYPES = 10, NAMES = 6 };
 
@@ -26,7 +26,7 @@ typedef struct link {
     uint64_t number;
 } link;
 
-/* The handles of one world. The first types are the components of the relations. */
+/* The types of one world. The first ones are the components of the relations. */
 typedef struct side {
     quern_world *world;
     quern_relation relations[RELATIONS];
@@ -45,7 +45,7 @@ static quern_entity entities[MOST];
 static uint32_t entity_count;
 static quern__map mapped; /* from handles of the first world to those of the second */
 static quern__map
-    original; /* back: an entity of the first world that lives again has several in the second */
+    original; /* the reverse map; an entity of the first world that is recreated has several entries */
 
 /* ------------------------------------------------------------------------------------------- opening */
 
@@ -104,7 +104,7 @@ static void close_worlds(void)
     quern__map_release(&original, &allocator);
 }
 
-/* Lists the entities of a world; returns how many. */
+/* Lists the entities of a world and returns their number. */
 static uint32_t list_entities(const side *it, quern_entity *list)
 {
     uint32_t count = 0;
@@ -173,7 +173,7 @@ static void set_random_name(quern_entity entity)
     (void)quern_entity_set_name(first.world, entity, random_below(&rolls, 3) == 0 ? NULL : name);
 }
 
-/* The calls that may be refused, as for a cycle or a name that is taken, belong to the program. */
+/* Calls that may fail, for example because of a cycle or a used name, are part of the program. */
 static void change_one(void)
 {
     const quern_entity entity = pick();
@@ -220,8 +220,8 @@ static void change_some(uint32_t count)
 
 /* ------------------------------------------------------------------------------------------ following */
 
-/* The entity of the second world that stands for this one of the first; null for those that ended before any
- * frame had them. */
+/* Returns the entity of the second world that represents an entity of the first; null for one that was destroyed before
+ * any saved frame contained it. */
 static quern_entity map(quern_entity entity)
 {
     const uint64_t *bits = entity.bits != 0 ? quern__map_find(&mapped, entity.bits) : NULL;
@@ -236,7 +236,7 @@ static void create_mapped(quern_entity entity)
     cr_assert(quern__map_reserve(&mapped, &allocator, mapped.count + 1) &&
               quern__map_reserve(&original, &allocator, original.count + 1));
     quern__map_put(&original, made.bits, entity.bits);
-    uint64_t *known = quern__map_find(&mapped, entity.bits); /* from before it was destroyed */
+    uint64_t *known = quern__map_find(&mapped, entity.bits); /* known from before it was destroyed */
     if (known != NULL)
         *known = made.bits;
     else
@@ -375,7 +375,7 @@ static void expect_twin(quern_entity entity)
                      quern_entity_is_component_enabled(second.world, twin, second.types[TOGGLED]));
 }
 
-/* The first world is at the frame that the second one has followed to. */
+/* Asserts that the first world is at the frame that the second one has reached. */
 static void expect_same(void)
 {
     quern_entity others[MOST];
@@ -388,7 +388,7 @@ static void expect_same(void)
                  *(uint64_t *)quern_resource_get(second.world, second.counter));
 }
 
-/* The second world, which is at one frame, follows to another one. */
+/* Moves the second world from one frame to another. */
 static void follow(uint64_t from, uint64_t to)
 {
     quern_delta *delta;
@@ -408,7 +408,7 @@ static void open_history(void)
     must(quern_history_save(history, 0, NULL));
 }
 
-/* A first frame is empty, so that the second world starts as the first. */
+/* The first frame is empty, so that both worlds start the same. */
 static void try_program(uint64_t seed)
 {
     open_worlds(seed);
@@ -439,7 +439,7 @@ Test(delta_calls, random_deltas_are_applied_by_plain_calls)
 
 /* ----------------------------------------------------------------------------------------- single changes */
 
-/* A world of a few entities, before and after a change, which the second world follows forth and back. */
+/* A world of a few entities before and after a change; the second world follows the change forwards and backwards. */
 typedef void act(quern_entity *list);
 
 enum { FEW = 5 };
@@ -493,7 +493,7 @@ static void turn_chain(quern_entity *list)
     set_parent(list[1], list[2]);
 }
 
-/* The archetype that the tagged entity will have comes before that of the last one. */
+/* The archetype that the tagged entity moves to precedes that of the last entity. */
 static void relate_chain_and_make_room(quern_entity *list)
 {
     relate_chain(list);
@@ -505,7 +505,7 @@ static void relate_chain_and_make_room(quern_entity *list)
     set_parent(list[1], list[0]);
 }
 
-/* The leaf at the end of the chain gets another parent and a child, and its old parent gets below that child. */
+/* The leaf at the end of the chain gets another parent and a child, and its old parent moves below that child. */
 static void put_chain_below_its_leaf(quern_entity *list)
 {
     must(quern_entity_add(first.world, list[3], first.types[TOGGLED], NULL));

@@ -12,9 +12,9 @@
 
 #include <criterion/criterion.h>
 
-/* What waits between frames is taken back, too: events for slow readers, in systems and outside; what
- * reactions are to be told of calls between frames, with values of entities that are gone; fixed steps and
- * intervals. Everything that is seen goes into resources, in order, and so into the world's hash. */
+/* Restoring also restores what waits between frames: events for slow readers, in systems and outside of them; reactions
+ * to calls between frames, with values of destroyed entities; fixed steps and intervals. Everything that systems see
+ * goes into resources, in order, and so into the world's hash. */
 
 enum { FRAMES = 40, ROWS = 900, KEPT = 12 };
 
@@ -33,7 +33,7 @@ typedef struct waiting {
     quern_event note;
     quern_resource seen, told;
     quern_event_reader *reader;
-    uint64_t read; /* by the code outside */
+    uint64_t read; /* number of events read by code outside of systems */
 } waiting;
 
 static waiting it;
@@ -53,7 +53,7 @@ static void emit_some(quern_context *context, const quern_view *view)
         if ((numbers[i].value + frame) % 7 == 0) quern_emit_copy(emitter, &numbers[i]);
 }
 
-/* A command that cannot be recorded fails the frame. */
+/* A command that cannot be recorded makes the frame fail. */
 static void change_some(quern_context *context, const quern_view *view)
 {
     const number *numbers = quern_view_read(view, 0);
@@ -104,7 +104,7 @@ static void add_systems(void)
     def.begin = read_notes;
     def.reads_events[0] = it.note;
     def.resources[0] = (quern_resource_access){it.seen, QUERN_ACCESS_WRITE};
-    def.interval_seconds = 0.1; /* every third frame or so */
+    def.interval_seconds = 0.1; /* about every third frame */
     setup_system(it.schedule, &def);
     def.name = "read in steps";
     def.interval_seconds = 0;
@@ -151,7 +151,7 @@ static void close_world(void)
     quern_world_destroy(it.world);
 }
 
-/* Calls between frames, for reactions to be told of, and events; some are read outside. */
+/* Calls between frames that reactions report, and events; some events are read outside of systems. */
 static void call(uint64_t frame)
 {
     quern_query *query = setup_query(it.world, (quern_term[]){quern_term_read(it.number)}, 1);
@@ -194,7 +194,7 @@ static void run_straight(quern_jobs *jobs)
     close_world();
 }
 
-/* Runs a frame in which one allocation fails, the n-th from now. Returns whether the frame failed. */
+/* Runs a frame in which the n-th allocation from now fails. Returns whether the frame failed. */
 static bool run_failing_frame(failing_allocator *memory, uint64_t n, quern_jobs *jobs)
 {
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
@@ -220,7 +220,7 @@ static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
     quern_history *history = open_history();
     uint64_t frame = 0;
     for (uint32_t turn = 0; frame <= FRAMES && turn < 300; turn++) {
-        call(frame); /* reactions have it all before them */
+        call(frame); /* before the frame runs its reactions */
         cr_assert_eq(quern_world_hash(it.world), expected[frame], "frame %llu", (unsigned long long)frame);
         cr_assert_eq(it.read, expected_read[frame]);
         must(quern_history_save(history, frame, jobs));
@@ -254,7 +254,7 @@ Test(history_waiting, events_reactions_and_steps_are_taken_back_too)
     }
 }
 
-/* Whatever allocation of a frame fails: the frame is taken back, and runs again as if it had never failed. */
+/* Whichever allocation of a frame fails, the frame can be undone, and runs again as if it had never failed. */
 Test(history_waiting, a_frame_that_fails_at_any_allocation_is_taken_back)
 {
     failing_allocator *memory = failing_allocator_create();

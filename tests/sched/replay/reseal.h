@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_REPLAY_RESEAL_H
 #define QUERN_TESTS_REPLAY_RESEAL_H
 
-/* Finds blocks of a recording, and puts right the checksums of one that was changed, so that what reads it
- * comes to what lies behind them. */
+/* Finds blocks of a recording and corrects the checksum of a changed block, so that the reader goes on to its
+ * contents. */
 
 #include "core/base/hash.h"
 #include "sched/replay/replay_format.h"
@@ -14,7 +14,7 @@ typedef struct replay_block {
     uint64_t checksum;
 } replay_block;
 
-/* Bytes that are no recording stay as they are, from where they are none. */
+/* Bytes after the first one that is not part of a valid recording stay unchanged. */
 static inline void replay_reseal(unsigned char *bytes, size_t size)
 {
     size_t at = QUERN__REPLAY_HEAD_BYTES;
@@ -30,7 +30,7 @@ static inline void replay_reseal(unsigned char *bytes, size_t size)
     }
 }
 
-/* Where the count-th block of the kind begins; size where there is none. */
+/* Returns the offset of the count-th block of a kind, or `size` if there is none. */
 static inline size_t replay_find_block(const void *bytes, size_t size, uint32_t kind, uint32_t count)
 {
     size_t at = QUERN__REPLAY_HEAD_BYTES;

@@ -35,7 +35,7 @@ static void spawn(quern_context *context, const quern_view *view)
     if (!in->asks_too_much || types->never_asks) return;
     quern_entity entity;
     quern_commands_create_many(commands, &types->huge, NULL, 1, 1, &entity);
-    const quern_component second = {types->huge.bits + 1}; /* registered right after it */
+    const quern_component second = {types->huge.bits + 1}; /* registered right after `huge` */
     quern_commands_add(commands, entity, second, NULL);
 }
 
@@ -112,7 +112,7 @@ static void register_types(scene *it, const scene_change *change)
 static void populate(scene *it)
 {
     for (uint32_t i = 0; i < SCENE_RICH; i++) {
-        const health value[2] = {{(int32_t)i}}; /* of a wide one, too */
+        const health value[2] = {{(int32_t)i}}; /* large enough for the wide variant, too */
         const vec3 place = {.x = (float)i, .y = 1};
         const bool moves = i < SCENE_MOVING;
         const void *values[] = {moves ? (const void *)&place : (const void *)value};

@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_REPLAY_SCENE_H
 #define QUERN_TESTS_REPLAY_SCENE_H
 
-/* A small world whose frames follow from its inputs: some entities move, some come and go, one is led. */
+/* A small world whose frames depend on its inputs: entities move, are created and destroyed, and have a leader. */
 
 #include "tests/support/setup.h"
 
@@ -15,10 +15,10 @@ enum {
     SCENE_LEADER = 50,
     SCENE_LED,
     SCENE_LED_TOO,
-    SCENE_RICH, /* and the two behind it: with a place, health, the tag and a leader */
+    SCENE_RICH, /* and the next two: entities with a position, health, the tag and a leader */
     SCENE_ENTITIES = SCENE_RICH + 3
 };
-enum { SCENE_WARM_FRAMES = 4 }; /* after which frames without inputs take no memory */
+enum { SCENE_WARM_FRAMES = 4 }; /* later frames without inputs allocate nothing */
 
 typedef struct health {
     int32_t points;
@@ -27,7 +27,7 @@ typedef struct health {
 typedef struct input {
     float push;
     int32_t spawn_count;
-    quern_entity victim; /* null: none */
+    quern_entity victim; /* null: no victim */
     bool asks_too_much;
 } input;
 
@@ -38,7 +38,7 @@ typedef struct score {
 typedef struct scene_types {
     quern_component place, health, tag, huge;
     quern_resource input, raw, score;
-    bool never_asks; /* whatever the input says */
+    bool never_asks; /* ignores the request of the input */
 } scene_types;
 
 typedef struct scene {
@@ -51,17 +51,17 @@ typedef struct scene {
     scene_types types;
 } scene;
 
-/* In what a world is registered otherwise. */
+/* Differences in the registration of a world. */
 typedef struct scene_change {
     bool health_is_wide, health_is_renamed, input_field_is_renamed, raw_is_absent;
 } scene_change;
 
-/* The scene must not move. allocator NULL: the default. */
+/* Opens a scene, which must not be moved. allocator NULL: the default. */
 void replay_scene_open(scene *it, const quern_allocator *allocator);
 void replay_scene_open_changed(scene *it, const quern_allocator *allocator, const scene_change *change);
 void replay_scene_close(scene *it);
 
-/* The inputs of a frame, by its number alone. */
+/* Returns the inputs of a frame, which depend on its number alone. */
 void replay_scene_set_input(scene *it, uint32_t frame);
 
 #endif

@@ -19,7 +19,7 @@ static quern_jobs *open_jobs(uint32_t thread_count)
     return jobs;
 }
 
-/* The same game of inputs, recorded. The hash of the world at its end. */
+/* Records a run with the given inputs. Returns the hash of the world at its end. */
 static uint64_t record(quern_byte_buffer *memory, quern_replay_detail detail, uint32_t interval,
                        uint32_t thread_count)
 {
@@ -90,7 +90,7 @@ Test(replay, a_recording_without_frames_runs_none)
     replay_scene_close(&it);
 }
 
-/* Pieces as small as they come, and none of them in memory. */
+/* A source that returns the smallest possible pieces, and keeps none of them in memory. */
 static size_t read_one(void *user_data, void *bytes, size_t capacity_bytes)
 {
     quern_byte_buffer *rest = user_data;
@@ -117,7 +117,7 @@ Test(replay, sources_may_give_little_at_a_time)
 
 /* ---------------------------------------------------------------------------------- where they part */
 
-/* Runs the recording in a world that goes astray before frame 5. */
+/* Replays the recording in a world that is changed before frame 5. */
 static quern_replay_report run_astray(const quern_byte_buffer *memory, scene *it,
                                       void (*stray)(void *scene, uint64_t frame))
 {
@@ -177,7 +177,7 @@ static void spoil_rich_health(void *user_data, uint64_t frame)
     spoil_health(user_data, SCENE_RICH + 2);
 }
 
-/* What an earlier component shows is told of, and not what a later one does. */
+/* The first differing component is reported, and later ones are not. */
 static void spoil_rich_health_and_leader(void *user_data, uint64_t frame)
 {
     scene *it = user_data;
@@ -194,7 +194,7 @@ static void spoil_rich_leader(void *user_data, uint64_t frame)
                                  it->entities[SCENE_STILL]));
 }
 
-/* That of an earlier archetype is told of. */
+/* The first differing archetype is reported. */
 static void spoil_health_twice(void *user_data, uint64_t frame)
 {
     if (frame != 5) return;
@@ -210,7 +210,7 @@ static void disable_rich(void *user_data, uint64_t frame)
             quern_entity_set_component_enabled(it->world, it->entities[SCENE_RICH + 1], it->health, false));
 }
 
-/* The value of a later component differs, too. */
+/* The value of a later component differs as well. */
 static void disable_rich_and_spoil_leader(void *user_data, uint64_t frame)
 {
     disable_rich(user_data, frame);
@@ -220,7 +220,7 @@ static void disable_rich_and_spoil_leader(void *user_data, uint64_t frame)
 typedef struct rich_case {
     void (*stray)(void *scene, uint64_t frame);
     quern_replay_difference difference;
-    bool is_leader; /* the component that differs; otherwise health */
+    bool is_leader; /* the component that differs: leader, otherwise health */
     uint32_t entity, entity_count;
     const char *archetype;
 } rich_case;
@@ -268,7 +268,8 @@ Test(replay, without_entities_component_and_archetype_are_named)
 {
     scene it;
     quern_byte_buffer memory = {0};
-    record(&memory, QUERN_REPLAY_ENTITIES, 4, 0); /* frames 4 and 8, and not 5 */
+    record(&memory, QUERN_REPLAY_ENTITIES, 4,
+           0); /* frames 4 and 8 have hashes of entities, frame 5 has none */
     quern_replay_report report = run_astray(&memory, &it, spoil_value);
     cr_assert_eq(report.difference, QUERN_REPLAY_VALUE, "%s", report.text);
     cr_assert_eq(report.component.bits, it.health.bits);
@@ -406,7 +407,7 @@ Test(replay, what_is_beside_rows_is_named)
         {spoil_score, QUERN_REPLAY_RESOURCE_VALUE, "frame 5: the value of resource 'score' differs"},
         {disable_one, QUERN_REPLAY_DISABLED,
          "frame 5: component 'health' is disabled for other entities; archetype: health"},
-        {relate_one, QUERN_REPLAY_VALUE, NULL}, /* the target is a value */
+        {relate_one, QUERN_REPLAY_VALUE, NULL}, /* the target is a value of the component */
         {reorder_children, QUERN_REPLAY_RELATION,
          "frame 5: targets of relation 'leader' differ, or the order of siblings"},
         {name_one, QUERN_REPLAY_NAMES, "frame 5: names of entities differ"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Recordings that are cut off, damaged or made up: what is good of them runs, and the rest is refused. */
+/* Recordings that are cut off, damaged or forged: their valid part runs, and the rest fails. */
 
 #include "tests/sched/replay/reseal.h"
 #include "tests/sched/replay/scene.h"
@@ -71,8 +71,8 @@ static void record(quern_byte_buffer *memory, uint32_t frame_count)
     close_tiny(&it);
 }
 
-/* The world of the runs, which is opened anew only when one has changed it: that takes longer than most
- * runs. */
+/* The world that recordings run in. It is opened again only after a run has changed it, since opening takes longer
+ * than most runs. */
 static tiny kept;
 
 static void drop_kept(void)
@@ -130,7 +130,7 @@ Test(replay_damage, every_flipped_bit_is_noticed)
     quern_byte_buffer_release(&memory);
 }
 
-/* With the checksums put right, what is said must still be made sense of, or refused. */
+/* With corrected checksums, the contents must be checked or be harmless. */
 Test(replay_damage, bytes_that_are_made_up_do_no_harm)
 {
     static const unsigned char changes[] = {0x01, 0x10, 0x80, 0xFF};
@@ -160,7 +160,7 @@ Test(replay_damage, bytes_that_are_made_up_do_no_harm)
     quern_byte_buffer_release(&memory);
 }
 
-/* The frame in which a program crashed has its inputs, but nothing after them. */
+/* The frame in which a program crashed has its inputs, and no state after it. */
 Test(replay_damage, the_last_inputs_run_without_what_came_of_them)
 {
     quern_byte_buffer memory = {0};

@@ -96,7 +96,7 @@ static uint32_t count_near(const scene *s, float x, float y, float radius)
 
 /* ----------------------------------------------------------------------------------------- rebuilding */
 
-Test(grid, is_built_when_something_has_changed_and_not_otherwise)
+Test(grid, is_rebuilt_only_after_a_change)
 {
     scene s = open_scene(&(quern_grid_def){.planar = true, .cell_size = 1});
     const quern_entity a = put(&s, 1, 1, 0), b = put(&s, 2, 1, 0);
@@ -120,7 +120,7 @@ Test(grid, is_built_when_something_has_changed_and_not_otherwise)
     close_scene(&s);
 }
 
-Test(grid, sees_what_systems_before_it_have_written_in_the_same_frame)
+Test(grid, sees_writes_of_earlier_systems_in_the_same_frame)
 {
     scene s = open_scene(&(quern_grid_def){.planar = true, .cell_size = 1});
     const quern_entity a = put(&s, 0, 0, 0);
@@ -134,7 +134,7 @@ Test(grid, sees_what_systems_before_it_have_written_in_the_same_frame)
     close_scene(&s);
 }
 
-Test(grid, is_built_when_a_payload_has_changed)
+Test(grid, is_rebuilt_after_a_payload_changed)
 {
     scene s = open_world();
     const quern_grid_def def = {.position = s.spot, .planar = true, .cell_size = 1, .payload = s.weight};
@@ -155,7 +155,7 @@ Test(grid, is_built_when_a_payload_has_changed)
     close_scene(&s);
 }
 
-Test(grid, filters_and_marks_and_carries_payload)
+Test(grid, filters_marks_and_copies_the_payload)
 {
     scene s = open_world();
     quern_grid_def def = {.position = s.spot, .planar = true, .cell_size = 1, .payload = s.weight};
@@ -190,7 +190,7 @@ Test(grid, filters_and_marks_and_carries_payload)
     close_scene(&s);
 }
 
-Test(grid, reads_coordinates_where_they_are)
+Test(grid, reads_coordinates_at_their_offsets)
 {
     typedef struct placed {
         float m[3][4];
@@ -249,7 +249,7 @@ Test(grid, is_a_resource_that_systems_declare)
     close_scene(&s);
 }
 
-Test(grid, takes_over_the_resource_of_one_that_was_destroyed)
+Test(grid, reuses_the_resource_of_a_destroyed_grid)
 {
     scene s = open_world();
     const quern_grid_def def = {.position = s.spot};
@@ -280,7 +280,7 @@ static void refuse(scene *s, quern_grid_def def, quern_result expected, const ch
     cr_assert_null(grid);
 }
 
-Test(grid, refuses_definitions_that_make_no_sense)
+Test(grid, refuses_invalid_definitions)
 {
     scene s = open_world();
     refuse(&s, (quern_grid_def){.cell_size = -1}, QUERN_ERROR_INVALID_ARGUMENT, "cell size");
@@ -300,7 +300,7 @@ Test(grid, refuses_definitions_that_make_no_sense)
     close_scene(&s);
 }
 
-Test(grid, before_it_is_built_nothing_is_anywhere)
+Test(grid, finds_nothing_before_the_first_build)
 {
     scene s = open_scene(&(quern_grid_def){0});
     quern_grid_hit hit;
@@ -316,7 +316,7 @@ Test(grid, before_it_is_built_nothing_is_anywhere)
     close_scene(&s);
 }
 
-Test(grid, leaves_out_what_is_nowhere)
+Test(grid, leaves_out_positions_that_are_not_finite)
 {
     scene s = open_scene(&(quern_grid_def){0});
     put(&s, 1, 1, 1);
@@ -337,7 +337,7 @@ static void never(void *user_data, uint32_t part, const quern_grid_pair *pairs, 
     cr_assert_fail("called for a question that was refused");
 }
 
-Test(grid, questions_with_bad_numbers_have_no_answers)
+Test(grid, searches_with_invalid_numbers_find_nothing)
 {
     scene s = open_scene(&(quern_grid_def){0});
     put(&s, 0, 0, 0);
@@ -366,7 +366,7 @@ Test(grid, questions_with_bad_numbers_have_no_answers)
     close_scene(&s);
 }
 
-Test(grid, cells_grow_until_there_are_few_enough)
+Test(grid, cells_grow_to_respect_their_limit)
 {
     scene s = open_scene(&(quern_grid_def){.cell_size = 1e-15f, .max_cell_count = 100});
     put(&s, -FLT_MAX, -FLT_MAX, -FLT_MAX);
@@ -382,7 +382,7 @@ Test(grid, cells_grow_until_there_are_few_enough)
     close_scene(&s);
 }
 
-Test(grid, what_is_outside_of_the_box_is_found)
+Test(grid, finds_entities_outside_of_the_box)
 {
     scene s = open_scene(&(quern_grid_def){.planar = true, .cell_size = 1, .min = {0, 0}, .max = {4, 4}});
     put(&s, -100, 2, 0);
@@ -403,7 +403,7 @@ Test(grid, what_is_outside_of_the_box_is_found)
     close_scene(&s);
 }
 
-Test(grid, a_world_that_is_taken_back_has_its_grid_built)
+Test(grid, is_rebuilt_after_a_restore)
 {
     scene s = open_scene(&(quern_grid_def){.cell_size = 1});
     const quern_entity entity = put(&s, 1, 1, 0);
@@ -438,7 +438,7 @@ static void build_in_system(quern_context *context, const quern_view *view)
     cr_assert_eq(after.build_count, before.build_count);
 }
 
-Test(grid, a_build_from_within_a_system_is_refused_and_leaves_it_as_it_was)
+Test(grid, a_build_inside_a_system_fails_and_keeps_the_grid)
 {
     scene s = open_scene(&(quern_grid_def){.cell_size = 1});
     put(&s, 1, 1, 1);
@@ -456,7 +456,7 @@ Test(grid, a_build_from_within_a_system_is_refused_and_leaves_it_as_it_was)
     close_scene(&s);
 }
 
-Test(grid, a_build_without_memory_leaves_it_empty_and_the_next_frame_mends_it)
+Test(grid, a_build_without_memory_is_empty_until_the_next_frame)
 {
     bool is_built = false;
     uint32_t failed_count = 0;
@@ -483,7 +483,7 @@ Test(grid, a_build_without_memory_leaves_it_empty_and_the_next_frame_mends_it)
     cr_assert_geq(failed_count, 5, "rows, items, cells, starts, cursors");
 }
 
-Test(grid, a_creation_without_memory_leaves_nothing)
+Test(grid, creation_without_memory_leaks_nothing)
 {
     failing_allocator *memory = failing_allocator_create();
     scene s = open_world();

@@ -336,7 +336,7 @@ static void compare(uint64_t seed, shape kind, bool is_planar, uint32_t count, u
     free(s.naive);
 }
 
-Test(grid_random, answers_are_those_of_a_naive_search)
+Test(grid_random, results_equal_those_of_a_naive_search)
 {
     runs_on_one_thread();
     for (uint64_t seed = 0; seed < 12; seed++)
@@ -344,7 +344,7 @@ Test(grid_random, answers_are_those_of_a_naive_search)
             compare(seed, (shape)kind, seed % 2 == 0, 1 + (uint32_t)seed * 60, 0);
 }
 
-Test(grid_random, many_are_sorted_alike_by_any_number_of_threads)
+Test(grid_random, sorting_gives_the_same_order_at_every_thread_count)
 {
     static const uint32_t thread_counts[] = {1, 2, 3, 8};
     for (uint32_t i = 0; i < 4; i++)

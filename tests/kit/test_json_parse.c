@@ -20,7 +20,7 @@ static quern_result read_thing(const scene *at, Thing *thing, const char *text)
 }
 
 /* Each text fails at its first invalid byte with a message that says what was expected. */
-Test(json_parse, what_is_no_json_is_refused_at_the_byte)
+Test(json_parse, invalid_json_fails_at_its_first_invalid_byte)
 {
     static const struct {
         const char *text;
@@ -131,7 +131,7 @@ Test(json_parse, strings_are_decoded)
     quern_world_destroy(at.world);
 }
 
-Test(json_parse, whole_numbers_are_exact_in_each_way_to_write_them)
+Test(json_parse, whole_numbers_are_exact_in_every_notation)
 {
     static const struct {
         const char *number;
@@ -238,7 +238,7 @@ Test(json_parse, large_objects_and_deep_arrays_are_parsed)
 }
 
 /* Fields with a common prefix become members of one object, whatever fields are declared between them. */
-Test(json_parse, parts_of_a_struct_that_are_apart_are_one_object)
+Test(json_parse, separate_fields_of_a_struct_become_one_object)
 {
     quern_world *world = setup_world();
     const quern_component_def def = {.name = "mixed",

@@ -53,7 +53,7 @@ Test(json_values, values)
     quern_world_destroy(at.world);
 }
 
-Test(json_values, random_floats_come_back)
+Test(json_values, random_floats_survive_a_round_trip)
 {
     const scene at = open_scene(NULL);
     random_source random = {5};
@@ -75,7 +75,7 @@ Test(json_values, random_floats_come_back)
     quern_world_destroy(at.world);
 }
 
-Test(json_values, an_entity_is_changed_as_a_whole)
+Test(json_values, an_entity_is_changed_completely_or_not_at_all)
 {
     const scene at = open_scene(NULL);
     const quern_entity entity = setup_entity_with(at.world, (quern_component[]){at.toggle, at.owner}, 2);

@@ -35,7 +35,7 @@ static void move_marked(transform_scene *scene, quern_entity entity, uint64_t se
 
 /* ------------------------------------------------------------------------------------ frames and ways */
 
-Test(transform, first_frame_sweeps_and_later_ones_do_what_is_left)
+Test(transform, first_frame_sweeps_and_later_frames_place_changes)
 {
     static quern_entity crowd[CROWD];
     transform_scene scene = transform_open(NULL, 2);
@@ -64,7 +64,7 @@ Test(transform, first_frame_sweeps_and_later_ones_do_what_is_left)
 
 /* Enough tops for several jobs; some are below others, some are marked twice. A change filter on worlds must
  * notice the writes of each frame. */
-Test(transform, walks_side_by_side_give_the_bits_of_a_sweep)
+Test(transform, parallel_walks_give_the_bits_of_a_sweep)
 {
     static quern_entity crowd[CROWD];
     static const uint32_t threads[] = {0, 1, 2, 3, 8};
@@ -93,7 +93,7 @@ Test(transform, walks_side_by_side_give_the_bits_of_a_sweep)
         }
 }
 
-Test(transform, sweeps_when_much_has_changed)
+Test(transform, sweeps_after_many_changes)
 {
     static quern_entity crowd[CROWD];
     transform_scene scene = transform_open(NULL, 0);
@@ -140,7 +140,7 @@ static void assert_walked(transform_scene *scene, uint64_t moved_count, uint64_t
     cr_assert_eq(climbed, climbed_count, "%llu ancestors were visited", (unsigned long long)climbed);
 }
 
-Test(transform, changed_nodes_deep_down_take_few_steps_up)
+Test(transform, deep_changed_nodes_climb_few_steps)
 {
     static quern_entity chain[CROWD];
     transform_scene scene = transform_open(NULL, 0);
@@ -170,7 +170,7 @@ Test(transform, changed_nodes_deep_down_take_few_steps_up)
 
 /* A climber that arrives at a root disables the rule for the last climber, so the other one climbs to its root. The
  * frame still walks, because few nodes are placed. */
-Test(transform, changed_root_beside_a_deep_node_is_no_reason_to_sweep)
+Test(transform, changed_root_and_deep_node_need_no_sweep)
 {
     static quern_entity chain[CROWD];
     transform_scene scene = transform_open(NULL, 0);
@@ -229,7 +229,7 @@ Test(transform, tops_of_random_trees)
 }
 
 /* A walk may place 100 of 400 nodes. */
-Test(transform, walks_place_a_quarter_of_the_nodes_and_no_more)
+Test(transform, walks_place_at_most_a_quarter_of_the_nodes)
 {
     enum { NODES = 400, LIMIT = NODES / 4 };
     transform_scene scene = transform_open(NULL, 0);
@@ -254,7 +254,7 @@ Test(transform, walks_place_a_quarter_of_the_nodes_and_no_more)
 }
 
 /* An entity without a world separates the entities below it from those above. */
-Test(transform, walks_end_at_entities_that_are_no_nodes)
+Test(transform, walks_end_at_entities_that_are_not_nodes)
 {
     transform_scene scene = transform_open(NULL, 0);
     const quern_local3 local = transform_some_local3(1);
@@ -275,7 +275,7 @@ Test(transform, walks_end_at_entities_that_are_no_nodes)
 }
 
 /* If a frame could not run its sweep, because it ended early or the sweep was disabled, the next frame sweeps. */
-Test(transform, a_sweep_that_was_missed_is_made_up_for)
+Test(transform, a_missed_sweep_runs_in_the_next_frame)
 {
     static quern_entity crowd[CROWD];
     transform_scene scene = transform_open(NULL, 0);
@@ -337,7 +337,7 @@ static void spin(quern_context *context, const quern_view *view)
         locals[i].translation[2] += 1;
 }
 
-Test(transform, what_systems_before_it_write_counts_in_the_same_frame)
+Test(transform, writes_of_earlier_systems_count_in_the_same_frame)
 {
     transform_scene scene = {.world = setup_world()};
     transform_must(quern_transform_register(scene.world, NULL, &scene.transform));
@@ -410,7 +410,7 @@ static void break_some(transform_scene *scene, const quern_entity *crowd)
     }
 }
 
-Test(transform, both_ways_agree_on_what_is_not_finite)
+Test(transform, walk_and_sweep_agree_on_infinite_and_nan_values)
 {
     static quern_entity crowd[CROWD], others[CROWD];
     transform_scene walking = transform_open(NULL, 0);

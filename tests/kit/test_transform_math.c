@@ -79,7 +79,7 @@ Test(transform_math, local_scales_then_rotates_then_moves)
     }
 }
 
-Test(transform_math, quarter_turn_takes_x_to_y)
+Test(transform_math, quarter_turn_rotates_x_to_y)
 {
     quern_local3 local = quern_local3_identity();
     local.rotation[2] = local.rotation[3] = (float)sqrt(0.5);
@@ -113,7 +113,7 @@ Test(transform_math, placing_multiplies)
     }
 }
 
-Test(transform_math, inverse_leads_back)
+Test(transform_math, inverse_undoes_the_world)
 {
     quern_world3 identity;
     const quern_local3 still = quern_local3_identity();
@@ -153,7 +153,7 @@ Test(transform_math, flat_and_infinite_worlds_have_no_inverse)
 }
 
 /* Below a flat ancestor, rotations put rounding errors in the place of the lost direction. */
-Test(transform_math, what_an_ancestor_has_flattened_stays_flat)
+Test(transform_math, flat_ancestors_make_descendants_flat)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         quern_local3 local = transform_some_local3(seed), found;
@@ -254,7 +254,7 @@ Test(transform_math, split_keeps_what_a_flat_world_has)
         }
 }
 
-Test(transform_math, split_refuses_flat_parents_and_what_is_not_finite)
+Test(transform_math, split_refuses_flat_parents_and_infinite_numbers)
 {
     quern_local3 local = transform_some_local3(1), found = transform_some_local3(2);
     const quern_local3 before = found;

@@ -46,7 +46,7 @@ Test(transform, children_follow_a_world_without_local)
     transform_close(&scene);
 }
 
-Test(transform, parent_that_loses_its_world_is_none)
+Test(transform, parent_without_world_is_ignored)
 {
     transform_scene scene = transform_open(NULL, 0);
     quern_local3 local = quern_local3_identity();
@@ -149,7 +149,7 @@ Test(transform, keep_world_keeps_the_place)
 }
 
 /* The world of the new parent is computed from locals; the one of the last frame is outdated. */
-Test(transform, keep_world_sees_a_parent_that_has_moved_since_the_last_frame)
+Test(transform, keep_world_uses_the_current_place_of_the_parent)
 {
     transform_scene scene = transform_open(NULL, 0);
     quern_local3 local = transform_some_local3(1);
@@ -167,7 +167,7 @@ Test(transform, keep_world_sees_a_parent_that_has_moved_since_the_last_frame)
     transform_close(&scene);
 }
 
-Test(transform, keep_world_refuses_what_has_no_answer)
+Test(transform, keep_world_refuses_parents_without_solution)
 {
     transform_scene scene = transform_open(NULL, 0);
     quern_local3 local = transform_some_local3(1);

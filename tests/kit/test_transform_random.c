@@ -177,7 +177,7 @@ Test(transform_random, frames_with_few_changes)
         run_program(seed, 0);
 }
 
-Test(transform_random, frames_with_few_and_with_many)
+Test(transform_random, frames_with_few_and_with_many_changes)
 {
     for (uint64_t seed = 11; seed <= effort(14, 14, 12); seed++)
         run_program(seed, 30);

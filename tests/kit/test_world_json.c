@@ -110,7 +110,7 @@ static void fill_scene(const scene *at, uint64_t seed)
 
 /* In a new world, entities get slots in the order of the list, so writing it again gives the same text. The text
  * contains the whole content and nothing specific to a world. */
-Test(json, random_worlds_come_back_in_fresh_worlds)
+Test(json, random_worlds_survive_a_round_trip)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         const scene from = open_scene(NULL), to = open_scene(NULL);
@@ -151,7 +151,7 @@ static const char small_world[] =
     "{\"id\": 30, \"components\": {\"blob\": \"00ff10a0b1\", \"Owner\": {\"points\": 9}, \"Handed\": "
     "{}}}]}";
 
-Test(json, handles_children_and_names_are_those_of_the_world_that_reads)
+Test(json, ids_become_handles_of_the_reading_world)
 {
     const scene at = open_scene(NULL);
     loaded_entities loaded = {.count = 0};
@@ -183,7 +183,7 @@ Test(json, handles_children_and_names_are_those_of_the_world_that_reads)
     cr_assert_eq(owner_count, 0);
 }
 
-Test(json, names_of_children_may_be_those_of_roots_of_the_world)
+Test(json, children_may_have_names_of_roots)
 {
     const scene at = open_scene(NULL);
     const quern_entity taken = setup_entity(at.world);
@@ -198,7 +198,7 @@ Test(json, names_of_children_may_be_those_of_roots_of_the_world)
     quern_world_destroy(at.world);
 }
 
-Test(json, built_in_types_are_registered_where_they_are_needed)
+Test(json, built_in_types_are_registered_if_used)
 {
     quern_world *world = setup_world();
     must(read_into(world, "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {\"disabled\": true}},"
@@ -219,7 +219,7 @@ Test(json, built_in_types_are_registered_where_they_are_needed)
     "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {}}, {\"id\": 1, \"components\": {}, " rest \
     "}]}"
 
-Test(json, wrong_input_is_refused_and_says_where)
+Test(json, invalid_input_fails_and_names_the_place)
 {
     static const struct {
         const char *text, *said;
@@ -329,7 +329,7 @@ Test(json, wrong_input_is_refused_and_says_where)
     quern_world_destroy(at.world);
 }
 
-Test(json, relations_without_levels_may_be_circles)
+Test(json, relations_without_levels_may_have_cycles)
 {
     const scene at = open_scene(NULL);
     must(read_into(
@@ -339,7 +339,7 @@ Test(json, relations_without_levels_may_be_circles)
     quern_world_destroy(at.world);
 }
 
-Test(json, what_is_not_known_is_left_out_and_listed)
+Test(json, unknown_names_are_left_out_and_listed)
 {
     const scene at = open_scene(NULL);
     char list[512];
@@ -362,7 +362,7 @@ static void clear_nothing(void *values, uint32_t count, void *user_data)
     (void)values, (void)count, (void)user_data;
 }
 
-Test(json, types_with_hooks_and_without_fields_are_refused_by_name)
+Test(json, types_with_hooks_and_no_fields_fail_by_name)
 {
     const scene at = open_scene(NULL);
     quern_component hooked;
@@ -410,7 +410,7 @@ static void load_without_memory(uint64_t call, bool *has_passed)
     cr_assert_eq(owner_count, 0);
 }
 
-Test(json, without_memory_nothing_is_read)
+Test(json, reading_without_memory_changes_nothing)
 {
     bool has_passed = false;
     uint64_t call = 1;

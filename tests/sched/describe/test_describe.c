@@ -11,7 +11,7 @@ TestSuite(describe, .init = open_world, .fini = close_world);
 
 /* ------------------------------------------------------------------------------------------ as text */
 
-Test(describe, a_schedule_without_systems_says_that_there_is_nothing_to_do)
+Test(describe, a_schedule_without_systems_has_nothing_to_do)
 {
     assert_text("phase 'p0'\n"
                 "  sync\n"
@@ -72,7 +72,7 @@ Test(describe, every_kind_of_access_is_named)
                 "read resource 'score', write resource 'clock' concurrently");
 }
 
-Test(describe, filters_by_row_are_told_from_those_by_chunk)
+Test(describe, filters_by_row_and_by_chunk_differ)
 {
     add_filters();
     assert_line("'rows': read 'state' if changed, by row, read 'position' if changed");
@@ -131,7 +131,7 @@ Test(describe, a_disabled_system_is_no_work)
     assert_line("frame: parallelism 1.0 (work 1, critical path 1, in calls)");
 }
 
-Test(describe, edges_that_follow_from_others_are_told_from_those_of_the_graph)
+Test(describe, implied_edges_differ_from_those_of_the_graph)
 {
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++)
@@ -166,7 +166,7 @@ Test(describe, all_causes_of_an_edge_are_named)
                 "lookup of 'mass' written by 'b', component 'velocity' (whole)");
 }
 
-Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
+Test(describe, a_component_without_common_archetype_is_no_cause)
 {
     quern_component first[] = {position, velocity}, second[] = {position, health};
     setup_entity_with(world, first, 2);
@@ -246,7 +246,7 @@ static void describe_within(quern_context *context)
                  QUERN_ERROR_WORLD_LOCKED);
 }
 
-Test(describe, it_is_refused_while_a_frame_runs)
+Test(describe, describing_is_refused_while_a_frame_runs)
 {
     quern_system_def def = system_def("asks", NULL);
     def.begin = describe_within;

@@ -35,7 +35,7 @@ static void assert_in(const char *text, const char *part)
     cr_assert_not_null(strstr(text, part), "no '%s' in:\n%s", part, text);
 }
 
-Test(describe_dot, systems_passes_and_edges_are_there)
+Test(describe_dot, the_drawing_has_systems_passes_and_edges)
 {
     setup_zoo();
     const char *text = drawn();
@@ -65,7 +65,7 @@ Test(describe_dot, graphviz_accepts_it)
 }
 
 /* The script draws nothing if its input is not a schedule or is truncated. */
-Test(describe_dot, what_is_no_schedule_is_refused)
+Test(describe_dot, other_input_is_refused)
 {
     if (system("python3 --version >/dev/null 2>&1") != 0) cr_skip_test("Python 3 is not installed");
     static const char *const texts[] = {"", "[1, 2]", "{\"version\": 2}",

@@ -183,7 +183,7 @@ Test(describe_json, up_terms_name_their_relation)
     cJSON_Delete(root);
 }
 
-Test(describe_json, filters_by_row_are_told_from_those_by_chunk)
+Test(describe_json, filters_by_row_and_by_chunk_differ)
 {
     add_filters();
     cJSON *root = parsed();
@@ -193,7 +193,7 @@ Test(describe_json, filters_by_row_are_told_from_those_by_chunk)
     cJSON_Delete(root);
 }
 
-Test(describe_json, a_system_with_all_it_declares)
+Test(describe_json, a_system_with_all_declarations)
 {
     quern_term terms[] = {quern_term_changed(quern_term_read(position)), quern_term_without(velocity)};
     quern_system_def def = system_def("rich", idle_run);
@@ -247,7 +247,7 @@ Test(describe_json, a_system_with_all_it_declares)
     cJSON_Delete(root);
 }
 
-Test(describe_json, why_systems_are_apart)
+Test(describe_json, reasons_for_separate_passes)
 {
     add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
     add_user("b", velocity, score, QUERN_ACCESS_READ);
@@ -347,7 +347,7 @@ static void assert_times(const cJSON *object)
     assert_number(load, "parallelism", (double)(uint64_t)(all * 1000 / path + 0.5) / 1000);
 }
 
-Test(describe_json, measured_times_are_used_where_there_are_some)
+Test(describe_json, measured_times_are_used_if_present)
 {
     static uint64_t sum;
     quern_schedule_def def = {.timing = true};
@@ -376,7 +376,7 @@ Test(describe_json, measured_times_are_used_where_there_are_some)
     cr_assert_not_null(strstr(written(QUERN_DESCRIBE_TEXT), " us, critical path "));
 }
 
-Test(describe_json, without_timing_calls_are_counted_after_a_frame_too)
+Test(describe_json, without_timing_calls_are_counted)
 {
     must_exist(position);
     setup_reader(schedule, "a", position);

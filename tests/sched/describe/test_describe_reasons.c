@@ -35,7 +35,7 @@ Test(describe_reasons, a_resource_that_is_written_concurrently)
     assert_line("after 'a' of pass 1: resource 'score' (whole)");
 }
 
-Test(describe_reasons, a_lookup_of_what_an_earlier_system_writes)
+Test(describe_reasons, a_lookup_of_a_component_written_by_an_earlier_system)
 {
     must_exist(position);
     setup_writer(schedule, "a", position);
@@ -43,7 +43,7 @@ Test(describe_reasons, a_lookup_of_what_an_earlier_system_writes)
     assert_line("not with 'a' in pass 1: lookup of 'position' written by 'a'");
 }
 
-Test(describe_reasons, a_lookup_of_what_a_later_system_writes)
+Test(describe_reasons, a_lookup_of_a_component_written_by_a_later_system)
 {
     must_exist(position);
     add_looker("a", velocity, position);
@@ -59,7 +59,7 @@ Test(describe_reasons, before_and_after_of_systems_that_share_nothing)
     assert_line("after 'a' of pass 1: before/after (whole)");
 }
 
-Test(describe_reasons, before_and_after_of_systems_that_share_a_component_do_not_part_them)
+Test(describe_reasons, before_and_after_keep_sharing_systems_in_one_pass)
 {
     setup_writer(schedule, "a", position);
     add_after("b", position, "a");
@@ -68,7 +68,7 @@ Test(describe_reasons, before_and_after_of_systems_that_share_a_component_do_not
     assert_no("not ");
 }
 
-Test(describe_reasons, something_that_must_come_first)
+Test(describe_reasons, a_system_that_must_run_first)
 {
     must_exist(position);
     add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
@@ -162,7 +162,7 @@ Test(describe_reasons, a_shuffle)
     cr_assert(is_found, "no seed puts 'c' into pass 1");
 }
 
-Test(describe_reasons, systems_that_are_alone)
+Test(describe_reasons, systems_that_run_alone)
 {
     setup_reader(schedule, "views", position);
     add_user("writer", position, score, QUERN_ACCESS_WRITE);
@@ -191,7 +191,7 @@ Test(describe_reasons, fusing_that_is_off)
 
 /* ---------------------------------------------------------------------- order by registration alone */
 
-Test(describe_order, what_before_and_after_decide_is_not_left_to_registration)
+Test(describe_order, order_by_before_and_after_is_not_accidental)
 {
     must_exist(position);
     setup_writer(schedule, "a", position);
@@ -218,7 +218,7 @@ Test(describe_order, a_chain_of_before_and_after_decides)
     assert_no("registration");
 }
 
-Test(describe_order, a_sync_point_between_phases_leaves_nothing_to_registration)
+Test(describe_order, order_of_phases_is_not_accidental)
 {
     quern_schedule_destroy(schedule);
     schedule = setup_phases(world, 2);

@@ -525,7 +525,7 @@ static void destroy_above_leaf(quern_entity *list)
     must(quern_entity_destroy(first.world, list[0]));
 }
 
-Test(delta_calls, trees_that_turn_over_or_end_are_followed)
+Test(delta_calls, deltas_invert_and_destroy_trees)
 {
     try_change(relate_chain, turn_chain);
     try_change(relate_chain_and_make_room, put_chain_below_its_leaf);
@@ -549,7 +549,7 @@ static void destroy_guarded(quern_entity *list)
         must(quern_entity_destroy(first.world, list[i]));
 }
 
-Test(delta_calls, targets_that_refuse_to_end_are_followed)
+Test(delta_calls, deltas_respect_targets_that_refuse_destruction)
 {
     try_change(guard_in_a_ring, destroy_guarded);
 }
@@ -592,7 +592,7 @@ static void pass_names_on(quern_entity *list)
     set_name(list[0], "b");
 }
 
-Test(delta_calls, names_that_change_hands_are_followed)
+Test(delta_calls, deltas_swap_names_of_entities)
 {
     try_change(name_families, swap_parents);
     try_change(name_families, swap_names);

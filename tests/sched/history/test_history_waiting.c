@@ -244,7 +244,7 @@ static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
     failing_allocator_close(memory);
 }
 
-Test(history_waiting, events_reactions_and_steps_are_taken_back_too)
+Test(history_waiting, restoring_includes_events_reactions_and_steps)
 {
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
         quern_jobs *jobs = setup_jobs(pool_threads[i]);
@@ -255,7 +255,7 @@ Test(history_waiting, events_reactions_and_steps_are_taken_back_too)
 }
 
 /* Whichever allocation of a frame fails, the frame can be undone, and runs again as if it had never failed. */
-Test(history_waiting, a_frame_that_fails_at_any_allocation_is_taken_back)
+Test(history_waiting, a_frame_that_failed_at_any_allocation_is_restored)
 {
     failing_allocator *memory = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(memory)};

@@ -102,7 +102,7 @@ static size_t read_one(void *user_data, void *bytes, size_t capacity_bytes)
     return given;
 }
 
-Test(replay, sources_may_give_little_at_a_time)
+Test(replay, sources_may_return_small_pieces)
 {
     scene it;
     quern_byte_buffer memory = {0};
@@ -242,7 +242,7 @@ static void expect_case(const quern_byte_buffer *memory, const rich_case *expect
     replay_scene_close(&it);
 }
 
-Test(replay, each_of_several_components_is_told_apart)
+Test(replay, each_of_several_components_is_distinguished)
 {
     static const char rich[] = "vec3, health, tag, leader";
     static const rich_case cases[] = {
@@ -280,7 +280,7 @@ Test(replay, without_entities_component_and_archetype_are_named)
     quern_byte_buffer_release(&memory);
 }
 
-Test(replay, hashes_alone_tell_the_frame)
+Test(replay, hashes_alone_name_the_frame)
 {
     scene it;
     quern_byte_buffer memory = {0};
@@ -317,7 +317,7 @@ static void swap_two(void *user_data, uint64_t frame)
     must(quern_entity_remove(it->world, it->entities[SCENE_STILL], it->tag));
 }
 
-Test(replay, entities_that_are_elsewhere_are_named)
+Test(replay, misplaced_entities_are_named)
 {
     static const struct {
         void (*stray)(void *scene, uint64_t frame);
@@ -397,7 +397,7 @@ static void waste_a_handle(void *user_data, uint64_t frame)
     if (frame == 5) must(quern_entity_destroy(it->world, setup_entity(it->world)));
 }
 
-Test(replay, what_is_beside_rows_is_named)
+Test(replay, differences_outside_of_rows_are_named)
 {
     static const struct {
         void (*stray)(void *scene, uint64_t frame);
@@ -428,7 +428,7 @@ Test(replay, what_is_beside_rows_is_named)
     quern_byte_buffer_release(&memory);
 }
 
-Test(replay, a_world_that_begins_otherwise_parts_before_the_first_frame)
+Test(replay, a_different_start_diverges_before_the_first_frame)
 {
     scene it;
     quern_byte_buffer memory = {0};
@@ -454,7 +454,7 @@ static bool stop_after_three(void *user_data, uint64_t frame)
     return frame < 2;
 }
 
-Test(replay, a_callback_may_end_it)
+Test(replay, a_callback_may_end_a_replay)
 {
     scene it;
     quern_byte_buffer memory = {0};
@@ -471,7 +471,7 @@ Test(replay, a_callback_may_end_it)
     quern_byte_buffer_release(&memory);
 }
 
-Test(replay, frames_that_did_not_begin_are_left_out)
+Test(replay, frames_that_did_not_begin_are_skipped)
 {
     scene it;
     quern_byte_buffer memory = {0};
@@ -539,7 +539,7 @@ static bool write_narrow(void *user_data, const char *text, size_t bytes)
     return true;
 }
 
-Test(replay, a_sink_that_is_full_stops_no_frame)
+Test(replay, a_full_sink_stops_no_frame)
 {
     scene it;
     narrow_sink narrow = {3000};

@@ -93,7 +93,7 @@ static quern_result run(const void *bytes, size_t size, quern_replay_report *rep
     return result;
 }
 
-Test(replay_damage, cut_off_after_any_byte_it_runs_up_to_there)
+Test(replay_damage, recordings_cut_off_at_any_byte_run_to_the_cut)
 {
     quern_byte_buffer memory = {0};
     quern_replay_report report;
@@ -131,7 +131,7 @@ Test(replay_damage, every_flipped_bit_is_noticed)
 }
 
 /* With corrected checksums, the contents must be checked or be harmless. */
-Test(replay_damage, bytes_that_are_made_up_do_no_harm)
+Test(replay_damage, forged_bytes_do_no_harm)
 {
     static const unsigned char changes[] = {0x01, 0x10, 0x80, 0xFF};
     quern_byte_buffer memory = {0};
@@ -161,7 +161,7 @@ Test(replay_damage, bytes_that_are_made_up_do_no_harm)
 }
 
 /* The frame in which a program crashed has its inputs, and no state after it. */
-Test(replay_damage, the_last_inputs_run_without_what_came_of_them)
+Test(replay_damage, the_last_inputs_run_without_a_state)
 {
     quern_byte_buffer memory = {0};
     tiny it;
@@ -178,7 +178,7 @@ Test(replay_damage, the_last_inputs_run_without_what_came_of_them)
     quern_byte_buffer_release(&memory);
 }
 
-Test(replay_damage, what_is_no_recording_is_refused)
+Test(replay_damage, other_files_are_refused)
 {
     quern_replay_report report;
     static const char text[] = "This is a letter, and no recording.";

@@ -71,7 +71,7 @@ typedef struct quern_save_def {
  * Data owned by hooks cannot be saved: a component with a copy, move or destroy hook is an error, unless it
  * is left out or no entity has it. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; commands
  * wait for quern_world_flush), UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY,
- * FILE. Threads: main, between frames. */
+ * IO. Threads: main, between frames. */
 QUERN_API quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def);
 
 /** A list of entities of a world to save together. */

@@ -96,7 +96,7 @@ QUERN_API quern_result quern_graph_set_count(quern_graph *graph, uint32_t node, 
  * stays on the caller, or wakes no threads. Nodes must therefore not wait for each other except through
  * edges.
  *
- * Errors, with nothing run: NULL_ARGUMENT, OUT_OF_MEMORY, THREAD; POOL_BUSY (the graph or one that is a
+ * Errors, with nothing run: NULL_ARGUMENT, OUT_OF_MEMORY, THREAD_UNAVAILABLE; POOL_BUSY (the graph or one that is a
  * node of it is running, or the pool has its maximum number of external threads); INVALID_ARGUMENT (a
  * graph is contained twice, or no node could begin). LIMIT: a node exceeded its choice_limit; the message
  * has its number, and all nodes that had begun have finished. Threads: any outside of the pool, or inside

@@ -110,7 +110,7 @@ QUERN_API void quern_history_destroy(quern_history *history);
  * kept then, the oldest is dropped. Once frame_count frames of this size were saved, saving allocates
  * nothing. jobs may be NULL.
  *
- * Errors, with world and history unchanged: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD, OUT_OF_MEMORY,
+ * Errors, with world and history unchanged: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD_UNAVAILABLE, OUT_OF_MEMORY,
  * and INVALID_ARGUMENT. The last means that something cannot be copied, and the message names it. It may
  * be a type with hooks but no copy hook, or a removed value with hooks that reactions have not seen. It
  * may be a waiting command that spawns a prefab, or that belongs to a schedule outside of the history. Or
@@ -125,7 +125,7 @@ QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame
  * commands that waited when the frame was saved wait again. jobs may be NULL. Allocates from the world's
  * allocator only if the frame has more rows, records, events or commands than the world has room for.
  *
- * Errors, with everything unchanged: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD, OUT_OF_MEMORY,
+ * Errors, with everything unchanged: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, THREAD_UNAVAILABLE, OUT_OF_MEMORY,
  * INVALID_ARGUMENT (the frame is not kept, or systems were added to a schedule since). Threads: main,
  * between frames. */
 QUERN_API quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs);

@@ -18,7 +18,7 @@
  * time.
  *
  * In a process that was forked outside of a job, the pool has no threads. There, calls of a pool with
- * threads return THREAD, and quern_jobs_destroy only frees the memory.
+ * threads return THREAD_UNAVAILABLE, and quern_jobs_destroy only frees the memory.
  *
  * docs/jobs.md explains which call to use when. */
 
@@ -127,7 +127,7 @@ typedef struct quern_jobs_def {
 } quern_jobs_def;
 
 /** Creates a pool and starts its threads. def may be NULL for the defaults. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD (the system refused to start a thread). Threads: any. */
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD_UNAVAILABLE (the system refused to start a thread). Threads: any. */
 QUERN_API quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs);
 
 /** Runs all submitted jobs and the jobs that these submit, then ends the threads and frees the pool. The
@@ -152,7 +152,7 @@ QUERN_API void quern_jobs_destroy(quern_jobs *jobs);
  * POOL_BUSY. No other thread may run frames on the pool, and no job may call this.
  *
  * Errors, with nothing changed: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, POOL_BUSY (another thread
- * is registered, or is inside a wait, loop, graph or quern_jobs_run). THREAD means that the system refused
+ * is registered, or is inside a wait, loop, graph or quern_jobs_run). THREAD_UNAVAILABLE means that the system refused
  * to start a thread: the pool then has as many as could be started (quern_jobs_thread_count). */
 QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count);
 
@@ -175,12 +175,12 @@ QUERN_API uint32_t quern_jobs_worker_count(const quern_jobs *jobs);
  * A thread that ends is unregistered, and the jobs assigned to it run on any worker.
  *
  * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (called inside a job, or the thread is registered already);
- * POOL_BUSY (no place is free); THREAD. Threads: any outside of the pool. */
+ * POOL_BUSY (no place is free); THREAD_UNAVAILABLE. Threads: any outside of the pool. */
 QUERN_API quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_index);
 
 /** Runs the jobs that are assigned to the calling thread, then unregisters it. quern_jobs_destroy does this
  * for the thread that calls it. Assigned jobs that still wait for counters will run on any worker. Errors:
- * NULL_ARGUMENT; INVALID_ARGUMENT (called inside a job, or the thread is not registered); THREAD. Threads:
+ * NULL_ARGUMENT; INVALID_ARGUMENT (called inside a job, or the thread is not registered); THREAD_UNAVAILABLE. Threads:
  * the registered thread. */
 QUERN_API quern_result quern_jobs_unregister_thread(quern_jobs *jobs);
 
@@ -213,7 +213,7 @@ typedef struct quern_cache_sizes {
 QUERN_API quern_cache_sizes quern_processor_caches(void);
 
 /** Writes one line per worker with its state and the jobs in its deque, to find out why a program hangs.
- * Takes no lock and allocates nothing, unless the sink does. Errors: NULL_ARGUMENT, FILE. Threads: any. */
+ * Takes no lock and allocates nothing, unless the sink does. Errors: NULL_ARGUMENT, IO. Threads: any. */
 QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink);
 
 /* --------------------------------------------------------------------------------------- fork and join */
@@ -227,7 +227,7 @@ QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink si
 typedef void quern_job_function(void *user_data, uint32_t worker_index);
 
 /** Runs function as a job on the calling thread, and returns when it has returned. Code outside of the pool
- * calls this to use quern_jobs_fork. Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: any outside of the
+ * calls this to use quern_jobs_fork. Errors: NULL_ARGUMENT, POOL_BUSY, THREAD_UNAVAILABLE. Threads: any outside of the
  * pool, or inside a job. */
 QUERN_API quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void *user_data);
 
@@ -352,7 +352,7 @@ typedef struct quern_job_def {
  * memory if more of them wait than ever before: jobs of high or low priority, jobs after counters, jobs for
  * external threads, jobs from other threads, and jobs that find the deque full 64 calls deep.
  *
- * Errors, with nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD. Threads: any,
+ * Errors, with nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD_UNAVAILABLE. Threads: any,
  * also from inside jobs. */
 QUERN_API quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def);
 
@@ -372,7 +372,7 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
  * Its own jobs of normal priority run first, newest first, including those of other counters, until the
  * counter is zero. So submit last what you wait for first, and give low priority to long jobs that you do
  * not wait for. A thread outside of the pool becomes an external thread meanwhile; if external_thread_count is
- * reached, it sleeps without helping. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
+ * reached, it sleeps without helping. Errors: NULL_ARGUMENT, THREAD_UNAVAILABLE. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
 /** Waits like quern_jobs_wait, but at most limit_ns nanoseconds. out_done, which may be NULL, is set to
@@ -381,7 +381,7 @@ QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
  * The calling thread helps meanwhile. A job that it has begun is not interrupted when the time is up: the
  * call returns after that job. So a job that runs until the caller stops it must not be among the jobs that
  * the caller may help with (see quern_jobs_wait). A limit of 0 only checks; UINT64_MAX means no limit. The
- * counter must not move until the call has returned. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
+ * counter must not move until the call has returned. Errors: NULL_ARGUMENT, THREAD_UNAVAILABLE. Threads: any. */
 QUERN_API quern_result quern_jobs_wait_for(quern_jobs *jobs, quern_counter *counter, uint64_t limit_ns,
                                            bool *out_done);
 
@@ -389,7 +389,7 @@ QUERN_API quern_result quern_jobs_wait_for(quern_jobs *jobs, quern_counter *coun
  * (see quern_jobs_wait_for). out_index, which may be NULL, is set to the index of the first counter that is
  * zero, or to count when the time is up. What the jobs of that counter wrote is then visible. The calling
  * thread helps with the jobs of all counters, none of which may move until the call has returned. Errors,
- * with count in out_index: NULL_ARGUMENT, INVALID_ARGUMENT, THREAD. Threads: any. */
+ * with count in out_index: NULL_ARGUMENT, INVALID_ARGUMENT, THREAD_UNAVAILABLE. Threads: any. */
 QUERN_API quern_result quern_jobs_wait_any(quern_jobs *jobs, quern_counter *const *counters, uint32_t count,
                                            uint64_t limit_ns, uint32_t *out_index);
 
@@ -402,12 +402,12 @@ QUERN_API bool quern_counter_is_done(const quern_counter *counter);
  * Threads: any. */
 QUERN_API void quern_counter_hold(quern_counter *counter);
 
-/** Subtracts a hold from the counter. Errors: NULL_ARGUMENT, THREAD; INVALID_ARGUMENT (the counter is
+/** Subtracts a hold from the counter. Errors: NULL_ARGUMENT, THREAD_UNAVAILABLE; INVALID_ARGUMENT (the counter is
  * zero). Threads: any. */
 QUERN_API quern_result quern_counter_release(quern_jobs *jobs, quern_counter *counter);
 
 /** Runs the queued jobs that only the calling thread may run (caller_only, or on_worker). out_count, which
- * may be NULL, is set to their number. Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: any outside of
+ * may be NULL, is set to their number. Errors: NULL_ARGUMENT, POOL_BUSY, THREAD_UNAVAILABLE. Threads: any outside of
  * the pool, or inside a job on an external thread. */
 QUERN_API quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count);
 
@@ -424,7 +424,7 @@ typedef void quern_range_function(void *user_data, uint32_t begin, uint32_t end,
  * not defined. The pool remembers the cost of an item per function: a loop that would finish before others
  * could help runs on the caller, and one that would finish before a sleeping thread wakes up wakes none.
  * Items must therefore not wait for each other. A count of 0 does nothing. Errors: NULL_ARGUMENT,
- * POOL_BUSY, THREAD. Threads: any outside of the pool, or inside a job. */
+ * POOL_BUSY, THREAD_UNAVAILABLE. Threads: any outside of the pool, or inside a job. */
 QUERN_API quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
                                                quern_range_function *function, void *user_data);
 
@@ -464,7 +464,7 @@ QUERN_API quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_de
  *
  * Until it begins, a loop costs, queues and runs like one job (quern_jobs_submit). If there is no memory
  * for sharing the loop when it begins, the worker that begins it waits for its helpers. Errors, with
- * nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD. Threads: any, also from inside
+ * nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD_UNAVAILABLE. Threads: any, also from inside
  * jobs. */
 QUERN_API quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def);
 

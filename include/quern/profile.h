@@ -121,7 +121,7 @@ QUERN_API quern_result quern_schedule_get_worker_profile(const quern_schedule *s
 /** Writes the profile as tables, by frame, sync point, system and worker. Each value is the mean over all
  * frames since profiling was switched on or the number of threads changed. With counting, a second table
  * lists the hardware events by system. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no frame was profiled),
- * FILE. Threads: main, between frames. */
+ * IO. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_sink sink);
 
 /* ----------------------------------------------------------------------------------------- forecasts */
@@ -296,7 +296,7 @@ QUERN_API quern_result quern_trace_get_stats(const quern_trace *trace, quern_tra
 
 /** Writes the trace in the trace event format (JSON). Call it after quern_trace_stop if possible; while the
  * trace is running, the events recorded before the call are written. Errors: NULL_ARGUMENT, OUT_OF_MEMORY,
- * FILE. Threads: any. */
+ * IO. Threads: any. */
 QUERN_API quern_result quern_trace_write(quern_trace *trace, quern_sink sink);
 
 /** Writes the trace to a file. If the call fails, the file is as it was before. Errors and threads: as

@@ -168,7 +168,7 @@ QUERN_API uint32_t quern_entity_list_components(const quern_world *world, quern_
 
 /** Writes a field of a value as text. type is the result of a get_info function. path is the path of the
  * field only, without the name of the component. world is the one to which entities in the value belong.
- * Errors: INVALID_ARGUMENT (no such field), FILE. */
+ * Errors: INVALID_ARGUMENT (no such field), IO. */
 QUERN_API quern_result quern_value_get_text(const quern_world *world, const quern_type_info *type,
                                             const void *value, const char *path, quern_sink sink);
 

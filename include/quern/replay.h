@@ -89,14 +89,14 @@ QUERN_API quern_result quern_replay_recorder_create(quern_schedule *schedule, qu
  * or repeat them in the callbacks of quern_replay_run.
  *
  * Errors: those of quern_schedule_run. A frame that ran and returned an error is recorded with it; a frame
- * that did not begin is not recorded. If a frame succeeded but could not be recorded: FILE, OUT_OF_MEMORY,
+ * that did not begin is not recorded. If a frame succeeded but could not be recorded: IO, OUT_OF_MEMORY,
  * LIMIT (4 GiB for one frame). The recording then ends; this call and later ones still run their frames,
  * and return that error. Threads: main, between frames. */
 QUERN_API quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jobs,
                                            double delta_seconds);
 
 /** Ends a recording and frees the recorder. NULL is allowed. Errors: WORLD_LOCKED, with nothing done;
- * FILE, or the error with which quern_replay_record failed to record, with the recorder freed. Threads:
+ * IO, or the error with which quern_replay_record failed to record, with the recorder freed. Threads:
  * main, between frames. */
 QUERN_API quern_result quern_replay_finish(quern_replay_recorder *recorder);
 
@@ -167,7 +167,7 @@ typedef struct quern_replay_run_def {
  * A damaged recording, or one of a program that crashed, is run as far as it is intact. This includes a
  * last frame of which only the inputs were written. The result is then BAD_ARCHIVE.
  *
- * Errors: PARTED (the runs differ); LAYOUT_MISMATCH and UNKNOWN_RESOURCE (the message names the
+ * Errors: DIVERGED (the runs differ); LAYOUT_MISMATCH and UNKNOWN_RESOURCE (the message names the
  * difference) and INVALID_ARGUMENT (inputs with hooks), all before anything is changed; BAD_ARCHIVE;
  * CANCELLED; NULL_ARGUMENT, WORLD_LOCKED, UNAVAILABLE, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_source source,

@@ -321,7 +321,7 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * system returns; otherwise the system's own frame ends there with WORLD_LOCKED and a report.
  *
  * Errors before the first system, with the world unchanged: NULL_ARGUMENT, INVALID_ARGUMENT
- * (delta_seconds), WORLD_LOCKED (a frame of the world is running), POOL_BUSY, THREAD, those of
+ * (delta_seconds), WORLD_LOCKED (a frame of the world is running), POOL_BUSY, THREAD_UNAVAILABLE, those of
  * quern_schedule_compile, OUT_OF_MEMORY.
  *
  * Errors that end the frame at a sync point: OUT_OF_MEMORY, LIMIT (number of entities). The world is as it
@@ -348,7 +348,7 @@ QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *
  *
  * The work is added to the statistics of the schedules' last frames; profiles, traces and captures do not
  * contain it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (a frame of the world is running;
- * see quern_schedule_run), POOL_BUSY, THREAD, those of quern_schedule_run at sync points. Also LIMIT if
+ * see quern_schedule_run), POOL_BUSY, THREAD_UNAVAILABLE, those of quern_schedule_run at sync points. Also LIMIT if
  * reactions of several schedules cause each other for more rounds than any of the schedules allows.
  * Threads: main, between frames. */
 QUERN_API quern_result quern_world_react(quern_world *world, quern_jobs *jobs);
@@ -448,7 +448,7 @@ typedef enum quern_describe_format {
  * systems do not share a pass, every edge with its causes, which order follows from registration alone, and
  * the maximum number of busy threads. Compiles the schedule first. Errors, with nothing written:
  * NULL_ARGUMENT, INVALID_ARGUMENT (format), those of quern_schedule_compile, OUT_OF_MEMORY, WORLD_LOCKED.
- * FILE means that a part was written. Threads: main, between frames. */
+ * IO means that a part was written. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                                quern_sink sink);
 

@@ -28,7 +28,7 @@ extern "C" {
 /** Receives text or other bytes, piece by piece. */
 typedef struct quern_sink {
     /** Writes the next bytes, which are not terminated by a 0. Returns false if they could not be written:
-     * the sink is then not called again, and the library function returns FILE. The last call for a text
+     * the sink is then not called again, and the library function returns IO. The last call for a text
      * has 0 bytes, and returns whether all bytes before it were written. Called on the thread of the
      * library function. */
     bool (*write)(void *user_data, const char *text, size_t bytes);
@@ -62,7 +62,7 @@ typedef struct quern_byte_buffer {
 } quern_byte_buffer;
 
 /** Returns a sink that appends to the memory object, which must not move while the sink is used. If
- * allocation fails, the library function returns FILE, and the memory keeps its contents. Set size_bytes
+ * allocation fails, the library function returns IO, and the memory keeps its contents. Set size_bytes
  * to 0 to reuse the allocation. For NULL it returns a sink with which every function fails
  * (NULL_ARGUMENT). */
 QUERN_API quern_sink quern_sink_bytes(quern_byte_buffer *memory);

@@ -321,7 +321,7 @@ static uint32_t start_threads(quern_jobs *jobs)
     return jobs->thread_count;
 }
 
-/* Starts the pool's threads. If the system refuses one, fails with THREAD, and the pool keeps those that
+/* Starts the pool's threads. If the system refuses one, fails with THREAD_UNAVAILABLE, and the pool keeps those that
  * started. The threads wait for the mutex before they begin, because all of them read the final count. */
 static quern_result start_workers(quern_jobs *jobs, const char *function)
 {

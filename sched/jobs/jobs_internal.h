@@ -211,7 +211,7 @@ static inline quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
 }
 
 /* Makes the calling outside thread a worker of the pool until quern__jobs_leave. `function` names the
- * public call in the message. Errors: THREAD, POOL_BUSY if all external slots are in use. */
+ * public call in the message. Errors: THREAD_UNAVAILABLE, POOL_BUSY if all external slots are in use. */
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function);
 void quern__jobs_leave(quern_jobs *jobs);
 
@@ -287,7 +287,7 @@ static inline bool quern__jobs_has_threads_elsewhere(const quern_jobs *jobs)
     return fork_count != QUERN__NO_THREADS && fork_count != quern__fork_count;
 }
 
-/* Fails with THREAD if the process was forked after the pool started threads, which exist only in the
+/* Fails with THREAD_UNAVAILABLE if the process was forked after the pool started threads, which exist only in the
  * parent. Outside threads call it before they submit or wait. */
 quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
 
@@ -590,7 +590,7 @@ const char *quern__job_name(const quern__job *job);
 
 /* Submits a complete job. Its scope is its counter, or NULL; this call increments the counter, and the
  * job's run function decrements it. The job may run inside this call. `function` names the public call in
- * messages. Thread-safe. Errors, with nothing submitted: OUT_OF_MEMORY, THREAD. */
+ * messages. Thread-safe. Errors, with nothing submitted: OUT_OF_MEMORY, THREAD_UNAVAILABLE. */
 quern_result quern__job_submit(quern_jobs *jobs, quern__job *job, quern__queue_index queue,
                                const char *function);
 

@@ -323,7 +323,7 @@ quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, 
     return result == QUERN_OK ? quern_schedule_add_system(schedule, &builder, NULL) : result;
 }
 
-/* --------------------------------------------------------------------------------------------- figures */
+/* ------------------------------------------------------------------------------------------ statistics */
 
 quern_result quern_grid_get_stats(const quern_grid *grid, quern_grid_stats *out_stats)
 {

@@ -96,7 +96,7 @@ quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, con
     return it;
 }
 
-/* ------------------------------------------------------------------------------------- what comes first */
+/* -------------------------------------------------------------------------------------------- best hits */
 
 /* The best hits so far: a binary heap with the last of them on top. */
 typedef struct hit_heap {

@@ -251,7 +251,7 @@ quern_result quern_transform_add_systems(quern_transform *transform, quern_sched
     return result == QUERN_OK ? quern_schedule_add_system(schedule, &sweep, NULL) : result;
 }
 
-/* ------------------------------------------------------------------------------------- marks and figures */
+/* ---------------------------------------------------------------------------------- marks and statistics */
 
 quern_result quern_transform_mark(quern_transform *transform, quern_entity entity)
 {

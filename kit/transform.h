@@ -68,7 +68,7 @@ typedef struct quern_world2 {
     float m[2][3]; /**< m[row][column]: columns 0 and 1 are the entity's axes, column 2 is its origin. */
 } quern_world2;
 
-/* --------------------------------------------------------------------------------------------- maths */
+/* ---------------------------------------------------------------------------------------- arithmetic */
 
 /* These functions work on plain values and need no ECS world. Any thread may call them at any time. Pointers must
  * not be NULL unless a comment allows it; out may be one of the inputs. Overflow gives infinity, and infinities

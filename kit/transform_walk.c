@@ -91,7 +91,7 @@ void quern__transform_walk_release(quern_transform *transform)
     }
 }
 
-/* ------------------------------------------------------------------------------------- what has changed */
+/* ---------------------------------------------------------------------------------------- changed nodes */
 
 /* Adds an entity whose equation fails to the changed nodes. Returns false if there is no memory. */
 static bool add_changed(quern_transform *transform, quern_entity entity)

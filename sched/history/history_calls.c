@@ -261,7 +261,7 @@ quern_result quern_history_restore(quern_history *history, uint64_t frame, quern
     return run_call(history, frame, jobs, restore, "quern_history_restore");
 }
 
-/* -------------------------------------------------------------------------------------------- looking */
+/* ------------------------------------------------------------------------------ frames and statistics */
 
 bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest, uint64_t *out_newest)
 {

@@ -84,11 +84,11 @@ static void read_folder(const char *folder, quern_cache_sizes *sizes)
 }
 
 /* Sets a size that is still unknown to the value of sysconf, or to an assumed size. */
-static void fall_back(size_t *bytes, quern_cache_source *source, long told, size_t assumed)
+static void set_unknown_size(size_t *bytes, quern_cache_source *source, long sysconf_bytes, size_t assumed)
 {
     if (*bytes > 0) return;
-    *bytes = told > 0 ? (size_t)told : assumed;
-    *source = told > 0 ? QUERN_CACHE_FROM_SYSCONF : QUERN_CACHE_ASSUMED;
+    *bytes = sysconf_bytes > 0 ? (size_t)sysconf_bytes : assumed;
+    *source = sysconf_bytes > 0 ? QUERN_CACHE_FROM_SYSCONF : QUERN_CACHE_ASSUMED;
 }
 
 quern_cache_sizes quern__read_cache_sizes(const char *folder)
@@ -100,8 +100,8 @@ quern_cache_sizes quern__read_cache_sizes(const char *folder)
     second = sysconf(_SC_LEVEL2_CACHE_SIZE);
     third = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
-    fall_back(&sizes.own_bytes, &sizes.own_source, second, assumed_own_bytes);
-    fall_back(&sizes.shared_bytes, &sizes.shared_source, third, assumed_shared_bytes);
+    set_unknown_size(&sizes.own_bytes, &sizes.own_source, second, assumed_own_bytes);
+    set_unknown_size(&sizes.shared_bytes, &sizes.shared_source, third, assumed_shared_bytes);
     return sizes;
 }
 

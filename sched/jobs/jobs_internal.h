@@ -410,7 +410,7 @@ bool quern__worker_mask_clear(quern__worker_mask *mask, uint32_t index);
  * fences, for all threads. */
 void quern__jobs_sleeper_fence(const quern_jobs *jobs);
 
-/* -------------------------------------------------------------------------- worker_times.c: looking on */
+/* ------------------------------------------------------------------- worker_times.c: times and reports */
 
 /* Begin and end an idle period, in which the worker has no job. Called by the worker itself. */
 void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns);
@@ -473,7 +473,7 @@ static inline void quern__worker_end_named(quern__worker *worker, const quern__n
     if (QUERN__UNLIKELY(work->name != NULL)) quern__worker_retract_name(worker, work);
 }
 
-/* ------------------------------------------------------------------- yield.c: two on one processor */
+/* --------------------------------------------------------- yield.c: workers that share a processor */
 
 /* Publishes the processor on which the calling worker runs. Called when it begins work that is long
  * enough. */

@@ -109,7 +109,7 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
     return QUERN_OK;
 }
 
-/* --------------------------------------------------------------------------------------- giving it back */
+/* ----------------------------------------------------------------------------------------- returning it */
 
 static void run_assigned(quern__worker *worker)
 {

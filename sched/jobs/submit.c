@@ -10,7 +10,7 @@ enum {
     MAX_INLINE_DEPTH = 64    /* jobs on one stack that run inside the call that submitted them */
 };
 
-/* ---------------------------------------------------------------------------------- running a job here */
+/* ----------------------------------------------------------------------- running a job inside the call */
 
 static void run_here(quern__worker *worker, quern_job_function *function, void *user_data)
 {
@@ -298,7 +298,7 @@ void quern__worker_return_spare_nodes(quern__worker *worker)
     worker->spare_count = 0;
 }
 
-/* --------------------------------------------------------------------------------------- where it goes */
+/* ------------------------------------------------------------------------------------- choice of queue */
 
 /* Notifies other workers of a pushed job, unless this worker searches for a job and takes this one
  * itself. */

@@ -199,7 +199,7 @@ void quern__count_forks(void)
     pthread_once(&once, watch);
 }
 
-/* --------------------------------------------------------------------------------- fence for everybody */
+/* -------------------------------------------------------------------------------- fence of all threads */
 
 #if HAS_MEMBARRIER && !QUERN__FENCE_FREE
 

@@ -46,48 +46,48 @@ static double lower_quartile(double *times_ns, size_t count)
 
 /* -------------------------------------------------------------------------------------------- threads */
 
-typedef struct meeting {
+typedef struct handover {
     _Atomic uint64_t begin_ns;
-} meeting;
+} handover;
 
-/* Release: pairs with the acquire in time_meeting, although only the time is handed over. */
+/* Release: pairs with the acquire in time_handover, although only the time is handed over. */
 static void note_begin(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
-    meeting *place = *(meeting **)argument;
-    atomic_store_explicit(&place->begin_ns, quern__clock_ns(), memory_order_release);
+    handover *handover_time = *(handover **)argument;
+    atomic_store_explicit(&handover_time->begin_ns, quern__clock_ns(), memory_order_release);
 }
 
 /* Submits a job and polls until another worker has begun it. Acquire: pairs with the release in note_begin. */
-static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
+static quern_result time_handover(quern_jobs *jobs, double *out_ns)
 {
-    meeting place = {0};
-    meeting *payload = &place;
+    handover handover_time = {0};
+    handover *payload = &handover_time;
     quern_counter counter = {0};
     quern_job_def def = {
         .function = note_begin, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
     const uint64_t start_ns = quern__clock_ns();
     quern_result result = quern_jobs_submit(jobs, &def);
-    while (result == QUERN_OK && atomic_load_explicit(&place.begin_ns, memory_order_acquire) == 0 &&
+    while (result == QUERN_OK && atomic_load_explicit(&handover_time.begin_ns, memory_order_acquire) == 0 &&
            quern__clock_ns() - start_ns < LIMIT_NS)
         sched_yield(); /* the system may have put the other worker on this processor */
     if (result == QUERN_OK) result = quern_jobs_wait(jobs, &counter);
-    const uint64_t begin_ns = atomic_load_explicit(&place.begin_ns, memory_order_acquire);
+    const uint64_t begin_ns = atomic_load_explicit(&handover_time.begin_ns, memory_order_acquire);
     *out_ns = begin_ns > start_ns ? (double)(begin_ns - start_ns) : 0;
     return result;
 }
 
-/* Measures a quartile of meetings. Leaves out_ns unchanged if other workers did not start in time, because
+/* Measures a quartile of handovers. Leaves out_ns unchanged if other workers did not start in time, because
  * the processors are busy. */
 static quern_result time_meetings(quern_jobs *jobs, bool asleep, double *out_ns)
 {
     double times_ns[MEETINGS] = {0};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < WARM_UP_MEETINGS && result == QUERN_OK; i++)
-        result = time_meeting(jobs, &times_ns[0]);
+        result = time_handover(jobs, &times_ns[0]);
     for (uint32_t i = 0; i < MEETINGS && result == QUERN_OK; i++) {
         if (asleep) nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-        result = time_meeting(jobs, &times_ns[i]);
+        result = time_handover(jobs, &times_ns[i]);
     }
     const double quartile_ns = lower_quartile(times_ns, MEETINGS);
     if (result == QUERN_OK && quartile_ns < LIMIT_NS) *out_ns = quartile_ns;

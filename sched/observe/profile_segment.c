@@ -8,8 +8,8 @@
 /* Calls of the thread that runs the frame: segments and sync points. */
 
 enum {
-    SPAN_LOOKS = 500, /* minimum length of a timed span, in clock reads */
-    MIN_SPANS = 16    /* minimum number of timed spans per pass; limits SPAN_LOOKS */
+    SPAN_CLOCK_READS = 500, /* minimum length of a timed span, in clock reads */
+    MIN_SPANS = 16          /* minimum number of timed spans per pass; limits SPAN_CLOCK_READS */
 };
 
 /* --------------------------------------------------------------------------------------------- names */
@@ -97,7 +97,7 @@ static void learn(const quern__profiler *profiler, const quern__pass *pass, cons
     if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
     profile->chunk_ns = times->timed_ns / (pass->item_count - times->counted_count);
     const uint64_t most = pass->item_count / MIN_SPANS;
-    const uint64_t wanted = SPAN_LOOKS * quern__clock_cost_ns() / (profile->chunk_ns + 1);
+    const uint64_t wanted = SPAN_CLOCK_READS * quern__clock_cost_ns() / (profile->chunk_ns + 1);
     profile->span_chunk_count = (uint32_t)(wanted < most ? wanted : most);
     profile->sample_stride =
         quern__profile_choose_stride(profiler, pass, profile->chunk_ns * pass->item_count + 1);

@@ -169,7 +169,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     return quern__schedule_create(world, def, create_profiler, out_schedule);
 }
 
-/* ------------------------------------------------------------------------------------------- asking */
+/* ----------------------------------------------------------------------------------------- public calls */
 
 quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
 {

@@ -10,7 +10,7 @@
 
 typedef quern__state_archetype archetype_of_state;
 
-/* ------------------------------------------------------------------------------------------- words */
+/* ------------------------------------------------------------------------------------- report text */
 
 static const char *component_name(const quern_world *world, uint32_t index)
 {
@@ -232,7 +232,7 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- the rest */
+/* ------------------------------------------------------------------------- relations and resources */
 
 /* Finds the index of the first differing pair. Both states list the same types, checked before, unless one has more
  * pairs. */

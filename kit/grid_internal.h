@@ -51,8 +51,8 @@ struct quern_grid {
     int32_t *cell_of; /* cell of each row */
     uint32_t *starts; /* cell_count + 1 entries */
     size_t starts_capacity;
-    uint32_t
-        *cursors; /* by part and cell: number of rows; then the index at which the next row is placed */
+    /* by part and cell: number of rows; then the index at which the next row is placed */
+    uint32_t *cursors;
     size_t cursors_capacity;
     uint64_t build_count;
     quern_result last_result;

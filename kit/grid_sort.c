@@ -44,8 +44,8 @@ typedef struct sorting {
     quern_grid *grid;
     uint32_t part_count;
     box boxes[MOST_PARTS]; /* bounding box of each part */
-    uint32_t
-        range_sums[MOST_PARTS]; /* per range of cells: number of rows; then the index of its first item */
+    /* per range of cells: number of rows; then the index of its first item */
+    uint32_t range_sums[MOST_PARTS];
 } sorting;
 
 /* ----------------------------------------------------------------------------------------------- parts */

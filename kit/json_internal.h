@@ -80,8 +80,8 @@ typedef enum quern__json_kind {
 /* A value of a document. The elements or members of a container follow it, each with its own contents. */
 typedef struct quern__json_item {
     const char *key; /* zero-terminated key of a member; NULL for an element and the root */
-    const char
-        *text; /* of a string: decoded, zero-terminated; of a number: `bytes` characters as written */
+    /* of a string: decoded, zero-terminated; of a number: `bytes` characters as written */
+    const char *text;
     uint32_t bytes;
     uint32_t count; /* number of elements or members */
     uint32_t span;  /* number of items of this value, itself included */

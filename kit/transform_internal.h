@@ -72,10 +72,10 @@ struct quern_transform {
     quern_query *nodes;                /* entities with local and world: the systems place them */
     quern_query *changed_for_counting; /* nodes that may have changed, for counting them */
     quern_query *changed;              /* nodes that may have changed, for testing them */
-    quern_query
-        *world_only; /* entities with world and no local: never placed, but may be parents of nodes */
-    quern_query *
-        changed_world_only; /* entities of `world_only` whose world was written; NULL until `world_only` has entities */
+    /* entities with world and no local: never placed, but may be parents of nodes */
+    quern_query *world_only;
+    /* entities of `world_only` whose world was written; NULL until `world_only` has entities */
+    quern_query *changed_world_only;
     quern_query *local_only; /* entities with a changed local and no world: they may have lost it */
     quern_getter *locals, *worlds;
     bool no_walk;

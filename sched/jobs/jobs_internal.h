@@ -167,25 +167,25 @@ struct quern_jobs {
      * do not rest, and, while the pool ends, also the thread that ends it; see rest in jobs.c. */
     _Atomic uint32_t active_thread_count;
     _Atomic uint32_t fork_count; /* quern__fork_count when the threads started, or QUERN__NO_THREADS */
-    _Atomic uint32_t
-        public_thread_count; /* copy of thread_count that outside threads may read at any time */
+    /* copy of thread_count that outside threads may read at any time */
+    _Atomic uint32_t public_thread_count;
     pthread_mutex_t outside_mutex;
-    pthread_cond_t
-        outside_condition; /* a wait of an outside thread ended, or an external slot became free */
+    /* a wait of an outside thread ended, or an external slot became free */
+    pthread_cond_t outside_condition;
     quern__queues queues;
     /* One bit per external slot in each half. Low half: a thread is inside. High half: the slot is
      * reserved, and only the thread that reserved it may enter. See enter.c. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t external_slots;
-    quern__registration
-        registrations[QUERN_MAX_EXTERNAL_THREADS]; /* by slot; accessed by the registered thread alone */
+    /* by slot; accessed by the registered thread alone */
+    quern__registration registrations[QUERN_MAX_EXTERNAL_THREADS];
     /* Number of bits in idle and blocked, or more while bits change: it is 0 only if both masks are
      * empty. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;
     quern__worker_mask idle;    /* workers that found no job and are asleep or about to sleep */
     quern__worker_mask blocked; /* workers that are asleep or about to sleep in a wait */
     _Atomic uint32_t blocked_count;
-    _Atomic uint32_t
-        outside_waiter_count; /* outside threads that sleep until a wait ends or a slot is free */
+    /* outside threads that sleep until a wait ends or a slot is free */
+    _Atomic uint32_t outside_waiter_count;
     struct quern__submitted_loop *loops;      /* every loop object ever allocated; see submit_loop.c */
     struct quern__submitted_loop *free_loops; /* loop objects not in use; under the queues' lock */
     quern_graph *waiting_graphs; /* submitted graph runs that wait for counters; under the queues' lock */

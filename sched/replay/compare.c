@@ -188,7 +188,7 @@ static void report_value(const quern_world *world, const archetype_of_state *rec
     else
         APPEND(report,
                "component '%s' of entity %" PRIu32 " (use count %" PRIu32 ") differs, and of %" PRIu64
-               " other entities",
+               " others",
                name, report->entity_index, report->entity_use_count, report->entity_count - 1);
     end_text(report);
 }

@@ -233,12 +233,13 @@ static void expect_case(const quern_byte_buffer *memory, const rich_case *expect
     cr_assert_eq(report.difference, expected->difference, "%s", report.text);
     cr_assert_eq(report.component.bits, component.bits, "%s", report.text);
     cr_assert_str_eq(report.archetype, expected->archetype);
-    const bool is_told = has_entities && expected->entity_count > 0;
-    cr_assert_eq(report.entity_count, is_told ? expected->entity_count : 0, "%s", report.text);
-    cr_assert_eq(report.entity.bits, is_told ? it.entities[expected->entity].bits : 0, "%s", report.text);
+    const bool is_reported = has_entities && expected->entity_count > 0;
+    cr_assert_eq(report.entity_count, is_reported ? expected->entity_count : 0, "%s", report.text);
+    cr_assert_eq(report.entity.bits, is_reported ? it.entities[expected->entity].bits : 0, "%s",
+                 report.text);
     char others[64];
     snprintf(others, sizeof others, "and of %u others", expected->entity_count - 1u);
-    cr_assert_eq(strstr(report.text, others) != NULL, is_told, "%s", report.text);
+    cr_assert_eq(strstr(report.text, others) != NULL, is_reported, "%s", report.text);
     replay_scene_close(&it);
 }
 

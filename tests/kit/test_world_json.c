@@ -250,7 +250,7 @@ Test(json, invalid_input_fails_and_names_the_place)
         {"{\"quern\": 2, \"entities\": []}", "version 2"},
         {"{\"quern\": 1, \"entities\": {}}", "a world must be an object"},
         {"{\"quern\": 1, \"entities\": [], \"resources\": 1}", "'resources' must be an object"},
-        {"{\"quern\": 1, \"entities\": [], \"resources\": {\"score\": {}}}", "no resource 'score'"},
+        {"{\"quern\": 1, \"entities\": [], \"resources\": {\"score\": {}}}", "unknown resource 'score'"},
         {"{\"quern\": 1, \"entities\": [], \"resources\": {\"rules\": {\"gravity\": \"x\"}}}",
          "expected a number"},
         {"{\"quern\": 1, \"entities\": [{}]}", "entity 0 of 'entities' has no 'id'"},
@@ -288,7 +288,7 @@ Test(json, invalid_input_fails_and_names_the_place)
         {THING("\"friend\": \"1:1\""), "'friend' of 'Thing' must be null or the id"},
         {THING("\"others\": [0, 0.5]"), "'others[1]' of 'Thing' must be null or the id"},
         {THING("\"speed\": 11"), "from 0 to 10"},
-        {TWO("\"disabled\": 1"), "an array 'disabled'"},
+        {TWO("\"disabled\": 1"), "'disabled' of an entity must be an array"},
         {TWO("\"disabled\": [\"toggle\"]"), "'disabled' names 'toggle', which is not in 'components'"},
         {TWO("\"disabled\": [7]"), "'disabled' names ''"},
         {"{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {\"tag\": true}, \"disabled\": "

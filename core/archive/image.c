@@ -47,7 +47,7 @@ static quern_result parse_world(quern__image *image, quern__byte_reader *payload
 }
 
 static bool set_slot_state(const quern__image *image, uint32_t slot, uint32_t use_count,
-                           quern__archived_state state)
+                           quern__archived_slot_state state)
 {
     if (slot >= image->head.slot_count || image->states.items[slot] != QUERN__STATE_UNKNOWN ||
         use_count == 0 || use_count > QUERN__MAX_GENERATION)
@@ -192,7 +192,7 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
     case QUERN__SECTION_NAMES:
         return quern__image_parse_names(image, &section->payload);
     case QUERN__SECTION_END:
-        image->is_whole = quern__is_fully_read(&section->payload);
+        image->has_end_section = quern__is_fully_read(&section->payload);
         break;
     }
     return QUERN_OK;
@@ -245,7 +245,7 @@ quern_result quern__image_read(quern__image *image, quern_source source)
     quern_result result = quern__archive_blocks_read(&image->blocks, source, &image->allocator);
     quern__world_set_locked(image->world, false);
     if (result == QUERN_OK) result = parse_sections(image);
-    return result == QUERN_OK ? quern__image_check_whole(image) : result;
+    return result == QUERN_OK ? quern__image_check_consistency(image) : result;
 }
 
 static void type_release(quern__image *image, quern__archived_type *type)

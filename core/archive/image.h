@@ -7,8 +7,9 @@
  * values of components, which remain in the blocks.
  *
  * Each section is checked when it is parsed (image.c, image_types.c, image_rows.c). Consistency between
- * sections is checked at the end (quern__image_check_whole). So code that uses an image needs no further
- * checks. Memory is allocated in proportion to bytes that exist in the archive, never for a count alone. */
+ * sections is checked at the end (quern__image_check_consistency). So code that uses an image needs no
+ * further checks. Memory is allocated in proportion to bytes that exist in the archive, never for a
+ * count alone. */
 
 #include "core/archive/archive_block.h"
 #include "core/archive/convert.h"
@@ -68,7 +69,7 @@ typedef struct quern__image {
     quern_allocator allocator;
     quern__archive_blocks blocks;
     quern__world_section head;
-    bool is_whole; /* whether the END section was parsed */
+    bool has_end_section; /* whether the END section was parsed */
     bool keeps_handles;
     quern__section_kind last_kind;
     QUERN__ARRAY(quern__archived_type *) types;
@@ -79,25 +80,25 @@ typedef struct quern__image {
     QUERN__ARRAY(uint32_t) free_slots; /* in the order in which the world reuses them */
     QUERN__ARRAY(uint32_t)
     use_counts; /* by slot: of the current entity, or of the next one if the slot is free; 0: unknown so far */
-    QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_state */
+    QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_slot_state */
     uint32_t retired_count;
     quern__names names; /* by slot of the archive */
 } quern__image;
 
-typedef enum quern__archived_state {
+typedef enum quern__archived_slot_state {
     QUERN__STATE_UNKNOWN,
     QUERN__STATE_ALIVE,
     QUERN__STATE_FREE,
     QUERN__STATE_RETIRED
-} quern__archived_state;
+} quern__archived_slot_state;
 
 /* Reads and checks an archive. The world does not change, except that built-in components may be
  * registered. Errors: as quern_world_load. quern__image_release must be called in any case. */
 quern_result quern__image_read(quern__image *image, quern_source source);
 void quern__image_release(quern__image *image);
 
-/* quern__image_parse_* parses and checks one section. quern__image_check_whole checks the consistency of
- * all sections at the end. */
+/* quern__image_parse_* parses and checks one section. quern__image_check_consistency compares all
+ * sections with each other. */
 quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *payload);
@@ -107,7 +108,7 @@ quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *pa
 quern_result quern__image_parse_free(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_check_whole(const quern__image *image);
+quern_result quern__image_check_consistency(const quern__image *image);
 
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);

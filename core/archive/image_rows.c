@@ -314,9 +314,9 @@ static quern_result check_links(const quern__image *image, const quern__archived
     return QUERN_OK;
 }
 
-quern_result quern__image_check_whole(const quern__image *image)
+quern_result quern__image_check_consistency(const quern__image *image)
 {
-    if (!image->is_whole || !is_last_archetype_complete(image))
+    if (!image->has_end_section || !is_last_archetype_complete(image))
         return quern__image_fail("the END section or some rows are missing");
     uint64_t row_count = 0;
     for (uint32_t i = 0; i < image->archetypes.count; i++)

@@ -11,7 +11,7 @@ static quern__conflict conflict_of(const quern__system *earlier, const quern__sy
 
 static bool is_exclusive(const quern__system *system)
 {
-    return quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE);
+    return quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE);
 }
 
 /* ------------------------------------------------------------------------------------------ order */
@@ -214,8 +214,9 @@ quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t 
 {
     const quern__system *system = pass->systems.items[0];
     if (is_exclusive(system)) return QUERN__ALONE_EXCLUSIVE;
-    if (quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD)) return QUERN__ALONE_MAIN_THREAD;
-    if (quern__system_is(system, QUERN_SYSTEM_SERIAL)) return alone_by_access(&system->access, out_index);
+    if (quern__system_has_flag(system, QUERN_SYSTEM_MAIN_THREAD)) return QUERN__ALONE_MAIN_THREAD;
+    if (quern__system_has_flag(system, QUERN_SYSTEM_SERIAL))
+        return alone_by_access(&system->access, out_index);
     if (system->events.items != NULL) return QUERN__ALONE_EVENTS;
     if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
     return pass->plan->fuses_systems ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
@@ -314,7 +315,7 @@ static uint64_t sequential_calls(const quern__system *system)
 
 static quern__load system_load(const quern__facts *facts, const quern__system *system)
 {
-    if (!system->enabled) return (quern__load){0};
+    if (!system->is_enabled) return (quern__load){0};
     const uint64_t calls = calls_of(system);
     uint64_t work =
         facts->is_timed
@@ -350,7 +351,7 @@ static void count_rows(quern__pass_facts *pass_facts)
         const quern__pass_table *table = &pass->tables.items[i];
         bool is_used = false;
         for (uint32_t k = table->first_call; k < table->end_call; k++)
-            is_used |= pass->calls.items[k].system->enabled;
+            is_used |= pass->calls.items[k].system->is_enabled;
         if (!is_used) continue;
         pass_facts->archetype_count++;
         pass_facts->chunk_count += table->archetype->chunk_count;
@@ -412,8 +413,8 @@ static bool reserve(quern__facts *facts)
 
 quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule)
 {
-    *facts =
-        (quern__facts){.schedule = schedule, .is_timed = schedule->timing && schedule->frame_index > 0};
+    *facts = (quern__facts){.schedule = schedule,
+                            .is_timed = schedule->measures_times && schedule->frame_index > 0};
     if (!reserve(facts)) {
         quern__facts_release(facts);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,

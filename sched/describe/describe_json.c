@@ -239,11 +239,11 @@ static void put_traits(quern__json *out, const quern__system *system)
 {
     put_reaction(out, system);
     quern__json_integer(out, "lane", system->lane + 1);
-    quern__json_bool(out, "enabled", system->enabled);
-    quern__json_bool(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
+    quern__json_bool(out, "enabled", system->is_enabled);
+    quern__json_bool(out, "serial", quern__system_has_flag(system, QUERN_SYSTEM_SERIAL));
     quern__json_bool(out, "whole_chunks", system->query.whole_chunks);
-    quern__json_bool(out, "main_thread", quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD));
-    quern__json_bool(out, "exclusive", quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE));
+    quern__json_bool(out, "main_thread", quern__system_has_flag(system, QUERN_SYSTEM_MAIN_THREAD));
+    quern__json_bool(out, "exclusive", quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE));
     put_levels(out, system->plan, system->levels);
     quern__json_bool(out, "condition", system->condition != NULL);
     quern__json_decimal(out, "interval_seconds", quern__seconds_to_ns(system->interval_seconds), 9);

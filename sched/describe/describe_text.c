@@ -146,7 +146,7 @@ static void write_traits(quern__printer *printer, const quern__system *system)
         quern__print(printer, "; partial results of ");
         write_count(printer, system->partial_bytes, "byte");
     }
-    if (!system->enabled) quern__print(printer, "; disabled");
+    if (!system->is_enabled) quern__print(printer, "; disabled");
 }
 
 /* ------------------------------------------------------------------------------------------- edges */

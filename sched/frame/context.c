@@ -262,7 +262,7 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
     const quern_schedule *schedule = context->schedule;
     const uint32_t slot = quern__chunk_of(location)->index;
     const uint32_t column = quern__archetype_column(archetype, index);
-    const bool is_exclusive = quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE);
+    const bool is_exclusive = quern__system_has_flag(context->system, QUERN_SYSTEM_EXCLUSIVE);
     uint64_t *versions = quern__versions_of(&archetype->versions, slot);
     if (versions != NULL) {
         const uint64_t version =
@@ -617,7 +617,8 @@ quern_world *quern_context_world(quern_context *context)
         refuse_plain(plain, "quern_context_world", "the world");
         return NULL;
     }
-    if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->plan.world;
+    if (quern__system_has_flag(context->system, QUERN_SYSTEM_EXCLUSIVE))
+        return context->schedule->plan.world;
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
                   "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",
                   context->system->name);

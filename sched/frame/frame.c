@@ -75,7 +75,7 @@ static bool targets_are_current(const quern__segment *segment)
     for (uint32_t i = 0; i < segment->passes.count && segment->has_targets; i++) {
         const quern__system *system = segment->passes.items[i]->systems.items[0];
         const quern__query *query = &system->query;
-        if (query->target != NULL && system->enabled && !quern__target_is_listed(query)) return false;
+        if (query->target != NULL && system->is_enabled && !quern__target_is_listed(query)) return false;
     }
     return true;
 }
@@ -581,7 +581,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     return result;
 }
 
-quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, const char *function)
+quern_result quern__frame_run_reactions(quern_schedule *schedule, quern_jobs *jobs, const char *function)
 {
     quern_result result = prepare_run(schedule, jobs);
     const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;

@@ -20,7 +20,7 @@ quern_result quern__frame_run_round(quern_schedule *schedule, struct quern__flus
 
 /* Applies the commands that a failed frame kept, and runs reactions to changes that calls between frames
  * have made. Messages name `function`. Errors: as quern_schedule_run. */
-quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, const char *function);
+quern_result quern__frame_run_reactions(quern_schedule *schedule, quern_jobs *jobs, const char *function);
 
 enum { QUERN__CALL_BEGIN = 0, QUERN__CALL_FIRST_VIEW = 1 };
 

@@ -126,7 +126,7 @@ SPECIALIZED void begin_systems(const quern__pass *pass, quern_context *context, 
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        if (!system->enabled || (system->reaction != NULL && system->view_count == 0)) continue;
+        if (!system->is_enabled || (system->reaction != NULL && system->view_count == 0)) continue;
         enter_call(context, system, QUERN__CALL_BEGIN);
         if (quern__system_is_gated(system)) system->is_active = passes_gates(system, context, is_reported);
         if (system->is_active && system->begin != NULL) {

@@ -107,7 +107,7 @@ void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, u
 {
     const quern__pass *pass = stage->pass;
     if (is_reported) quern__pass_begin_calls(context);
-    if (!stage->shows_removed && quern__system_is(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
+    if (!stage->shows_removed && quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
         call_exclusive(pass, context, is_reported);
     else
         for (uint32_t item = begin; item < end; item++)

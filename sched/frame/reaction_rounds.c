@@ -114,7 +114,7 @@ static quern_result react_all(const quern_world *world, quern_jobs *jobs, bool *
          it = it->next_schedule) {
         if (!quern__reaction_rounds_are_due(it)) continue;
         *out_any = true;
-        result = quern__frame_react(it, jobs, function_name);
+        result = quern__frame_run_reactions(it, jobs, function_name);
     }
     return result;
 }

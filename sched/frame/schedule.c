@@ -93,7 +93,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
                                                                      : QUERN_DEFAULT_REACTION_ROUNDS,
                                           .own_cache_bytes = caches.own_bytes,
                                           .shared_cache_bytes = caches.shared_bytes},
-                                 .timing = def->timing};
+                                 .measures_times = def->timing};
     result = create_observer(&schedule->plan, def, &schedule->observer);
     if (result != QUERN_OK) {
         quern__release(allocator, schedule, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
@@ -250,7 +250,7 @@ quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_s
     if (result != QUERN_OK) return result;
     result = quern__schedule_check_idle(schedule, "quern_schedule_set_system_enabled");
     if (result != QUERN_OK) return result;
-    system->enabled = enabled;
+    system->is_enabled = enabled;
     quern__plan_invalidate_segments(&schedule->plan);
     return QUERN_OK;
 }
@@ -259,7 +259,7 @@ bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_syst
 {
     quern__system *system;
     return find_system(schedule, handle, "quern_schedule_is_system_enabled", &system) == QUERN_OK &&
-           system->enabled;
+           system->is_enabled;
 }
 
 quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system handle, quern_entity target)

@@ -17,7 +17,7 @@ struct quern_context;
 
 struct quern_schedule {
     quern__plan plan;
-    bool timing;
+    bool measures_times;
     quern__frame_observer *observer;
 
     /* frames */

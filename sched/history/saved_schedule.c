@@ -61,7 +61,7 @@ void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *wr
                                     .due_seconds = system->due_seconds,
                                     .elapsed_seconds = system->elapsed_seconds,
                                     .delta_seconds = system->delta_seconds,
-                                    .enabled = system->enabled};
+                                    .enabled = system->is_enabled};
         quern__write(writer, &saved, sizeof saved);
     }
 }
@@ -87,7 +87,7 @@ static void restore_system(quern__system *system, const saved_system *saved)
     system->due_seconds = saved->due_seconds;
     system->elapsed_seconds = saved->elapsed_seconds;
     system->delta_seconds = saved->delta_seconds;
-    system->enabled = saved->enabled != 0;
+    system->is_enabled = saved->enabled != 0;
 }
 
 void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader)
@@ -102,7 +102,7 @@ void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reade
         quern__system *system = schedule->plan.systems.items[i];
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
-        has_toggled_system |= system->enabled != (saved.enabled != 0);
+        has_toggled_system |= system->is_enabled != (saved.enabled != 0);
         restore_system(system, &saved);
     }
     if (has_toggled_system || schedule->plan.world->events != NULL)

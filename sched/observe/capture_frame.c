@@ -28,7 +28,7 @@ static void capture_pass(const quern__profiler *profiler, const quern__segment *
         quern__task *task = &capture->tasks.items[number];
         task->bytes = streamed_bytes(pass, stage);
         task->is_serial = quern__stage_is_serial(stage);
-        task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
+        task->caller_only = quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
         if (i > 0) quern__capture_add_wait(capture, number - 1);
         for (uint32_t k = 0; k < pass->waits_for.count && i == 0; k++) {
             const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];

@@ -38,7 +38,7 @@ static void add_segment(quern__plan *plan, quern__segment_kind kind, uint32_t ph
 static void split_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
-        if (!quern__system_is(plan->order.items[i], QUERN_SYSTEM_EXCLUSIVE)) continue;
+        if (!quern__system_has_flag(plan->order.items[i], QUERN_SYSTEM_EXCLUSIVE)) continue;
         if (first < i) add_segment(plan, QUERN__SEGMENT_RUN, phase, first, i);
         add_segment(plan, QUERN__SEGMENT_SYNC, phase, i, i);
         add_segment(plan, QUERN__SEGMENT_EXCLUSIVE, phase, i, i + 1);
@@ -84,10 +84,10 @@ static quern_result compile_segments(quern__plan *plan)
 static quern_result add_node(quern_graph *graph, const quern__pass *pass, quern_range_function *function,
                              void *argument, uint32_t *out_node)
 {
-    quern_graph_node_def def = {.function = function,
-                                .user_data = argument,
-                                .caller_only =
-                                    quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD)};
+    quern_graph_node_def def = {
+        .function = function,
+        .user_data = argument,
+        .caller_only = quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD)};
     return quern_graph_add_node(graph, &def, out_node);
 }
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/fuse.h"
 
-bool quern__fuse_allows(const quern__system *system)
+bool quern__fuse_allows_system(const quern__system *system)
 {
-    return system->query.term_count > 0 && !quern__system_is(system, QUERN_SYSTEM_SERIAL);
+    return system->query.term_count > 0 && !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL);
 }
 
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system)
@@ -26,7 +26,7 @@ static quern__pass *create_pass(quern__plan *plan, const quern__system *first)
     if (pass == NULL) return NULL;
     *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS, .run_node_count = 1};
     if (first->events.items != NULL) pass->kind = QUERN__PASS_EVENTS;
-    if (quern__system_is(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
+    if (quern__system_has_flag(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
     if (first->query.term_count == 0 && first->events.items == NULL) pass->kind = QUERN__PASS_ONCE;
     return pass;
 }
@@ -87,7 +87,7 @@ static uint64_t next_random(uint64_t *state)
 static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
                                 uint64_t *random)
 {
-    if (!system->plan->fuses_systems || !quern__fuse_allows(system)) return NULL;
+    if (!system->plan->fuses_systems || !quern__fuse_allows_system(system)) return NULL;
     quern__pass *best = NULL;
     uint32_t best_count = 0;
     for (uint32_t i = first_allowed_pass(segment, system); i < segment->passes.count; i++) {

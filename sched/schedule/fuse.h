@@ -30,6 +30,6 @@ quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pa
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system);
 
 /* Returns whether a system may share a pass: it has terms and is not serial. */
-bool quern__fuse_allows(const quern__system *system);
+bool quern__fuse_allows_system(const quern__system *system);
 
 #endif

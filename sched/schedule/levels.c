@@ -14,7 +14,7 @@ static quern_result fail_memory(const quern__pass *pass)
 
 static bool is_level_ordered(const quern__pass_call *call)
 {
-    return call->system->levels != NULL && call->system->enabled;
+    return call->system->levels != NULL && call->system->is_enabled;
 }
 
 /* Returns the level of the table's stage: 0 if no enabled call is level-ordered. */

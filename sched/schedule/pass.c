@@ -170,8 +170,8 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
         quern__pass_call *call = &pass->calls.items[i];
         quern__system *system = call->system;
         call->is_conditional =
-            !system->enabled || quern__system_is_gated(system) || system->query.filter_count > 0;
-        if (!system->enabled) continue;
+            !system->is_enabled || quern__system_is_gated(system) || system->query.filter_count > 0;
+        if (!system->is_enabled) continue;
         call->first_ordinal = system->view_count;
         if (!is_deep(table, system)) system->view_count += archetype->chunk_count;
         system->entity_count += row_count;
@@ -186,7 +186,7 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
 static uint32_t count_stage(const quern__pass *pass, const quern__pass_stage *stage)
 {
     const quern__system *first = pass->systems.items[0];
-    if (pass->kind == QUERN__PASS_ONCE) return first->enabled && first->run != NULL;
+    if (pass->kind == QUERN__PASS_ONCE) return first->is_enabled && first->run != NULL;
     if (pass->kind == QUERN__PASS_SERIAL || stage->is_deep) return stage->is_deep || stage->chunk_count > 0;
     return pass->splits_lanes ? stage->chunk_count * pass->lane_count : stage->chunk_count;
 }
@@ -206,7 +206,7 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
 static quern_result count_target_views(quern__pass *pass)
 {
     quern__system *system = pass->systems.items[0];
-    if (!system->enabled) return QUERN_OK;
+    if (!system->is_enabled) return QUERN_OK;
     const quern_result result = quern__target_list(&system->query);
     if (result != QUERN_OK) return quern__message_add_call(result, system->name, NULL);
     system->view_count = pass->chunk_count = system->query.target->ranges.count;
@@ -223,7 +223,7 @@ static void count_event_views(quern__pass *pass)
     const quern__channel *channel = use->items->channel;
     use->prepared_begin = use->items->cursor;
     use->prepared_end = quern__channel_end(channel);
-    if (!system->enabled) return;
+    if (!system->is_enabled) return;
     system->view_count = pass->chunk_count = (uint32_t)(use->prepared_end - use->prepared_begin);
     system->entity_count = quern__channel_count(channel, use->prepared_begin, use->prepared_end);
     pass->touched_bytes = system->entity_count * channel->stride_bytes;
@@ -291,7 +291,7 @@ static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
         quern__pass_table *table = &pass->tables.items[i];
         uint32_t call_count = 0;
         for (uint32_t k = table->first_call; k < table->end_call; k++)
-            call_count += pass->calls.items[k].system->enabled;
+            call_count += pass->calls.items[k].system->is_enabled;
         table->fetch_limit_bytes = call_count == 1 ? lone_bytes : fetch_limit_bytes;
         if (call_count > 0) divide_fetch(pass, table, call_count);
         pass->prefetches |= table->fetch_share_bytes > 0;
@@ -302,8 +302,8 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        system->is_active = system->enabled;
-        system->view_count = pass->kind == QUERN__PASS_ONCE && system->enabled;
+        system->is_active = system->is_enabled;
+        system->view_count = pass->kind == QUERN__PASS_ONCE && system->is_enabled;
         system->entity_count = 0;
     }
     pass->chunk_count = 0;

@@ -19,7 +19,7 @@ static quern_result take_changes(const quern__pass *pass)
         system->is_active = false;
         system->view_count = system->next_taken_rows = 0;
         system->entity_count = 0;
-        if (!system->enabled) quern__reaction_drop(storage, system->reaction);
+        if (!system->is_enabled) quern__reaction_drop(storage, system->reaction);
         const quern_result result = quern__reaction_take(storage, system->reaction);
         if (result != QUERN_OK) return quern__message_add_call(result, system->name, NULL);
     }
@@ -43,7 +43,7 @@ static bool reserve_items(quern__pass *pass)
         const quern__taken *taken = &system->reaction->taken;
         block_count += taken->removed.count;
         rows_count += taken->rows.count;
-        if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) handle_count += count_handles(taken);
+        if (quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE)) handle_count += count_handles(taken);
     }
     return quern__array_reserve(allocator, &pass->reaction_copies, block_count) &&
            quern__array_reserve(allocator, &pass->reaction_chunks, rows_count) &&
@@ -117,7 +117,7 @@ static void add_call(quern__pass *pass, const quern__pass_table *table, quern__s
     pass->reaction_calls.items[pass->reaction_calls.count++] = (quern__reaction_call){
         .call = find_call(pass, table, system), .rows = rows, .ordinal = system->view_count++};
     system->entity_count += rows->count;
-    if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) copy_handles(pass, taken, rows);
+    if (quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE)) copy_handles(pass, taken, rows);
 }
 
 /* Adds the system's calls on the chunk: one for its added rows, and one for its set rows. */

@@ -121,7 +121,7 @@ static quern_result check_target(const quern__system *system)
 
 static quern_result check_self_conflict(const quern__system *system, const quern_world *world)
 {
-    if (quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    if (quern__system_has_flag(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
     uint32_t component =
         quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
     if (component == QUERN_MAX_COMPONENTS) return QUERN_OK;
@@ -137,7 +137,8 @@ static quern_result check_up_conflict(const quern__system *system, const quern_w
                                       quern_relation levels)
 {
     const uint32_t term = quern__query_up_conflict(&system->query, levels);
-    if (term == system->query.term_count || quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    if (term == system->query.term_count || quern__system_has_flag(system, QUERN_SYSTEM_SERIAL))
+        return QUERN_OK;
     const quern_term *up = &system->query.terms[term];
     const quern__components *components = &world->storage.components;
     return quern__fail(
@@ -192,7 +193,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
 {
     *system = (quern__system){
         .phase = def->phase,
-        .enabled = true,
+        .is_enabled = true,
         .run = def->run,
         .begin = def->begin,
         .end = def->end,

@@ -25,7 +25,7 @@ typedef struct quern__system {
     uint32_t index;           /* in order of registration */
     uint32_t phase;
     uint32_t flags; /* quern_system_flags, including flags that other declarations imply */
-    bool enabled;
+    bool is_enabled;
     quern_view_callback *run;
     quern_system_callback *begin, *end;
     quern_system_condition *condition;
@@ -92,7 +92,7 @@ static inline bool quern__system_may_overlap(const quern__system *system, const 
     return system->phase == other->phase;
 }
 
-static inline bool quern__system_is(const quern__system *system, quern_system_flags flag)
+static inline bool quern__system_has_flag(const quern__system *system, quern_system_flags flag)
 {
     return (system->flags & (uint32_t)flag) != 0;
 }

@@ -13,7 +13,7 @@ typedef struct Recipe {
     uint32_t count;
 } Recipe;
 
-/* value NULL: zero bytes, or a tag. */
+/* Adds a component. value NULL: zero bytes, or a tag. */
 static void recipe_add(Recipe *recipe, quern_component component, const void *value)
 {
     recipe->components[recipe->count] = component;

@@ -3,8 +3,7 @@
 #ifndef SWARM_AGENT_H
 #define SWARM_AGENT_H
 
-/* One whole agent, for the three ways to come into the world: in the beginning, by birth, over the
- * border. */
+/* All values of one agent, for the three ways to create it: at the start, by birth, and by immigration. */
 
 #include "components.h"
 #include "rules.h"
@@ -19,12 +18,12 @@ typedef struct Agent {
     Lineage lineage;
 } Agent;
 
-/* Somewhere in the world, at any age; all of it follows from the seed. */
+/* Returns an agent of random position and age. All of it follows from the seed. */
 Agent agent_make(const Rules *rules, uint64_t seed, bool is_hunter);
 
 void agent_create(quern_world *world, const Types *types, const Agent *agent);
 
-/* From inside a system: the agent exists from the next sync point on. */
+/* Creates an agent by command: it exists from the next sync point on. */
 quern_entity agent_create_deferred(quern_commands *commands, const Types *types, const Agent *agent);
 
 #endif

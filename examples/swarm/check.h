@@ -5,13 +5,13 @@
 
 #include <quern/quern.h>
 
-/* Ends the program with quern_error_message() when a call failed. Any thread. */
+/* Ends the program with quern_error_message() if a call failed. Threads: any. */
 void check(quern_result result);
 
-/* The same for calls that return a handle: null means failure. */
+/* Ends the program with quern_error_message() if a handle is null. Threads: any. */
 quern_entity check_entity(quern_entity entity);
 
-/* Ends the program when memory is missing. Any thread. */
+/* Ends the program if an allocation failed. Threads: any. */
 void *check_memory(void *memory);
 
 #endif

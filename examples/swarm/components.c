@@ -21,7 +21,7 @@ void types_register_components(Types *types, quern_world *world)
     check(QUERN_COMPONENT_REGISTER(world, &types->age, Age));
     check(QUERN_COMPONENT_REGISTER(world, &types->crowd, Crowd));
     check(QUERN_COMPONENT_REGISTER(world, &types->genes, Genes));
-    /* Described, so that a handle which a command makes becomes a real one inside the value too. */
+    /* Described, so that a provisional handle inside the value is replaced by the real one. */
     check(QUERN_COMPONENT_REGISTER_FIELDS(world, &types->lineage, Lineage, mother, last_child));
     check(QUERN_COMPONENT_REGISTER_FIELDS(world, &types->target, Target, prey));
     types->prey = register_tag(world, "Prey");

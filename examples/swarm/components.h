@@ -3,8 +3,8 @@
 #ifndef SWARM_COMPONENTS_H
 #define SWARM_COMPONENTS_H
 
-/* What an agent is made of. Lengths are in grid cells, which are as wide as an agent can see; times are in
- * seconds. */
+/* The components of an agent. Lengths are in grid cells, which are as wide as an agent can see. Times
+ * are in seconds. */
 
 #include <quern/quern.h>
 
@@ -14,7 +14,7 @@ typedef struct Vector {
 
 typedef Vector Position;
 typedef Vector Velocity;
-typedef Vector Steering; /* wished acceleration, made anew each frame */
+typedef Vector Steering; /* desired acceleration, computed anew each frame */
 
 typedef struct Energy {
     float value; /* dies at 0, may breed from 1 */
@@ -25,26 +25,26 @@ typedef struct Age {
 } Age;
 
 typedef struct Crowd {
-    float weight; /* how many of its own kind are near, the nearest counting most */
+    float weight; /* weighted number of agents of the same kind nearby; the nearest count most */
 } Crowd;
 
-/* What an agent's random numbers are drawn from. */
+/* Seed of the random numbers of an agent. */
 typedef struct Genes {
     uint64_t seed;
 } Genes;
 
-/* Handles of agents that may have died meanwhile: looking them up tells. */
+/* Handles of agents that may be dead by now; a lookup finds out. */
 typedef struct Lineage {
-    quern_entity mother; /* null for those that were there first */
+    quern_entity mother; /* null for the first generation and for immigrants */
     quern_entity last_child;
 } Lineage;
 
-/* Hunters only. */
+/* Component of hunters only. */
 typedef struct Target {
-    quern_entity prey; /* null while it has none */
+    quern_entity prey; /* the target; null while the hunter has none */
 } Target;
 
-/* The ids that the world gave to components and resources. Every system gets them as its user data. */
+/* The components and resources of the world. All systems get them as user data. */
 typedef struct Types {
     quern_component position, velocity, steering, energy, age, crowd, genes, lineage, target;
     quern_component prey, hunter; /* tags: an agent is one or the other */

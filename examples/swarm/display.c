@@ -12,9 +12,9 @@
 enum {
     STATUS_LINES = 2,
     BAR_WIDTH = 20,
-    RECENT_FRAMES = 30, /* that the shown frame time is the mean of */
-    PLAIN_LINES = 10,   /* in a whole run */
-    PLAIN_FRAMES = 300, /* from line to line when no end is known */
+    RECENT_FRAMES = 30, /* frames of the mean frame time */
+    PLAIN_LINES = 10,   /* lines in a whole run */
+    PLAIN_FRAMES = 300, /* frames between two lines if the number of frames is unknown */
     LINE_BYTES = 512,
 };
 
@@ -23,7 +23,7 @@ static const uint64_t refresh_ns = 1000000000u / 15;
 /* ---------------------------------------------------------------------------------------- the map */
 
 typedef struct Map {
-    uint32_t width, height; /* pixels; two of them, one above the other, fill a character cell */
+    uint32_t width, height; /* size in pixels; a character cell shows two pixels, one above the other */
     double prey_mean, hunter_mean;
 } Map;
 
@@ -59,7 +59,8 @@ static void count_pixels(Display *display, const Map *map, const quern_grid_cell
     }
 }
 
-/* Each pixel keeps half and gets a quarter of each neighbour; beyond the ends stands the pixel itself. */
+/* Blurs a row or column: each pixel keeps half and gets a quarter of each adjacent pixel. The first and
+ * the last pixel count themselves as missing neighbour. */
 static void blur_line(float *pixels, uint32_t count, size_t stride)
 {
     float before = pixels[0];
@@ -71,7 +72,7 @@ static void blur_line(float *pixels, uint32_t count, size_t stride)
     }
 }
 
-/* Takes the noise of small numbers away, so that flocks stand out. */
+/* Blurs the map to remove the noise of small numbers, so that flocks are visible. */
 static void blur(float *pixels, const Map *map)
 {
     for (uint32_t row = 0; row < map->height; row++)
@@ -80,14 +81,14 @@ static void blur(float *pixels, const Map *map)
         blur_line(pixels + column, map->height, map->width);
 }
 
-/* 0 to 5. Up to floor times the average it is 0. */
+/* Returns a brightness of 0 to 5; 0 up to `floor` times the average. */
 static uint32_t level(float density, double mean, double floor)
 {
     double scaled = 4.0 * ((double)density / (mean + 0.001) - floor);
     return scaled < 0.0 ? 0 : scaled > 4.5 ? 5 : (uint32_t)(scaled + 0.5);
 }
 
-/* From the 6 by 6 by 6 colour cube of terminals: prey are green, hunters red. */
+/* Returns a colour of the 6 by 6 by 6 colour cube of terminals: prey are green, hunters red. */
 static uint32_t colour_of(const Display *display, const Map *map, size_t pixel)
 {
     uint32_t red = level(display->hunter_pixels[pixel], map->hunter_mean, 1.0);
@@ -141,7 +142,7 @@ static int format_progress(const Display *display, const Record *record, char *t
                     bar, 100.0 * done / all, left_seconds);
 }
 
-/* A line that is cut where the terminal ends. */
+/* Prints a line, cut off at the width of the terminal. */
 static void draw_line(uint32_t line, uint32_t columns, const char *text)
 {
     terminal_go_to(line);

@@ -3,25 +3,25 @@
 #ifndef SWARM_DISPLAY_H
 #define SWARM_DISPLAY_H
 
-/* What one sees while the simulation runs: a map and a status line on a terminal, else a line of text for
- * each tenth of the run. */
+/* The output while the simulation runs: a map and a status line on a terminal, otherwise a line of text
+ * for each tenth of the run. */
 
 #include "options.h"
 #include "record.h"
 
 typedef struct Display {
     bool is_live;
-    uint32_t frame_count; /* to come in all; 0: no end known */
+    uint32_t frame_count; /* frames of the whole run; 0: unknown */
     uint32_t thread_count;
     uint64_t start_ns;
-    uint64_t drawn_ns; /* when it was drawn last */
+    uint64_t drawn_ns; /* time of the last drawing */
     size_t pixel_capacity;
     float *prey_pixels, *hunter_pixels; /* agents per pixel */
 } Display;
 
 void display_start(Display *display, const Options *options, uint32_t thread_count);
 
-/* After each frame; most of the time it has nothing to do. */
+/* Call it after each frame. It draws only from time to time. */
 void display_update(Display *display, Simulation *simulation, const Record *record);
 
 void display_stop(Display *display);

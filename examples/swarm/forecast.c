@@ -10,16 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Frames change as the population does, and a processor is not as fast in one second as in the next. But a
- * frame is the same in every run. So several worlds go through the same frames, in turns of some frames
- * each; what the last frame of a turn takes is measured in some worlds, and captured in another:
+/* Frames change with the population, and the speed of a processor changes from second to second. But frame
+ * n is the same in every run. So several worlds run the same frames, in turns of some frames each. The last
+ * frame of a turn is measured in some worlds, and captured in another:
  *
  *     on N threads       . . M             . . M              M  measured
  *     on 1 thread              . . M             . . M
  *     on 1 thread                    . . C             . . C  C  captured
  *
- * The frames before it see to it that caches and threads are as they are in a run without turns. All worlds
- * are timed as the demo always is (`timing` in simulation.c), so forecasts are of frames with that. */
+ * The frames before it bring caches and threads to the state of a run without turns. All worlds are
+ * timed like the demo (`timing` in simulation.c), so forecasts are of frames with timing. */
 
 enum { TURNS_MAX = 20, MEASURED_MAX = 2, LINES_MAX = FORECAST_COUNT_MAX + MEASURED_MAX };
 
@@ -27,7 +27,7 @@ typedef struct Measured {
     uint32_t thread_count;
     quern_jobs *jobs;
     Simulation simulation;
-    uint64_t times_ns[TURNS_MAX]; /* of the last frame of each turn */
+    uint64_t times_ns[TURNS_MAX]; /* duration of the last frame of each turn */
 } Measured;
 
 typedef struct Forecast {
@@ -35,7 +35,7 @@ typedef struct Forecast {
     Measured measured[MEASURED_MAX];
     uint32_t measured_count;
     quern_jobs *jobs;      /* of one thread */
-    Simulation simulation; /* that is captured */
+    Simulation simulation; /* the captured simulation */
     quern_frame_capture *captures[TURNS_MAX];
 } Forecast;
 
@@ -83,7 +83,7 @@ static void close_worlds(Forecast *forecast)
 
 /* ------------------------------------------------------------------------------------------- running */
 
-/* Frames up to the beginning of the turn. */
+/* Returns the number of frames before the turn. */
 static uint32_t frames_before(const Forecast *forecast, uint32_t turn)
 {
     return (uint32_t)((uint64_t)turn * forecast->frame_count / forecast->turn_count);
@@ -118,7 +118,7 @@ static uint32_t middle(const Forecast *forecast)
     return (forecast->turn_count - 1) / 2;
 }
 
-/* The forecast in the middle. */
+/* Returns the forecast with the median duration. */
 static quern_forecast median_forecast(const Forecast *forecast, const quern_forecast_costs *costs,
                                       uint32_t thread_count)
 {
@@ -135,7 +135,7 @@ static int compare_times(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* 0: not measured on so many threads. */
+/* Returns the measured duration; 0 if that number of threads was not measured. */
 static double median_measured_ns(Forecast *forecast, uint32_t thread_count)
 {
     for (uint32_t i = 0; i < forecast->measured_count; i++) {
@@ -180,7 +180,7 @@ static int compare_counts(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Asked for and measured, in order. */
+/* Stores the requested and the measured numbers of threads, in order. Returns how many there are. */
 static uint32_t list_counts(const Forecast *forecast, const Options *options, uint32_t *counts)
 {
     uint32_t count = 0;
@@ -197,7 +197,7 @@ static void print(Forecast *forecast, const Options *options)
     uint32_t counts[LINES_MAX];
     uint32_t count = list_counts(forecast, options, counts);
     quern_forecast_costs costs;
-    quern_jobs *jobs = create_jobs(0); /* on all processors */
+    quern_jobs *jobs = create_jobs(0); /* a thread per processor */
     check(quern_forecast_measure_costs(jobs, &costs));
     quern_jobs_destroy(jobs);
     print_head(forecast, &costs);

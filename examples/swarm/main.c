@@ -4,11 +4,11 @@
 /* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 15 systems in 5 phases
  * over 100,000 agents, on all processors, with the same result on any number of them.
  *
- *   components   what an agent is made of        systems_*    what happens in a frame
- *   simulation   the world and its schedule      neighbours   who is near
- *   display      what one sees meanwhile         report       what one reads afterwards
- *   forecast     what more threads would give
- *   replay       frames recorded, and run again  rewind       frames taken back, and run again      */
+ *   components   the components of an agent    systems_*    the systems of a frame
+ *   simulation   the world and its schedule    neighbours   finding nearby agents
+ *   display      output during the run         report       output after the run
+ *   forecast     frames on more threads
+ *   replay       recorded frames               rewind       restored frames */
 
 #include "check.h"
 #include "display.h"
@@ -50,7 +50,7 @@ static quern_jobs *create_jobs(uint32_t thread_count, quern_trace *trace)
     return jobs;
 }
 
-/* Its rings keep the last of what is recorded, which is the last frames. NULL when none was asked for. */
+/* Creates the trace of --trace, which keeps the last frames; NULL without the option. */
 static quern_trace *start_trace(const Options *options)
 {
     quern_trace *trace = NULL;
@@ -62,7 +62,8 @@ static quern_trace *start_trace(const Options *options)
     return trace;
 }
 
-/* Few machines let everybody count, virtual ones least of all: that is no reason not to run. */
+/* Counting is not permitted on many machines, in particular on virtual ones. The demo then runs without
+ * it. */
 static void start_profile(const Options *options, quern_schedule *schedule)
 {
     check(quern_schedule_set_profiling(schedule, options->profile));
@@ -85,7 +86,7 @@ static uint32_t compared_frames(const Options *options)
     return is_short ? options->frame_count : COMPARED_FRAMES_MAX;
 }
 
-/* The game loop. Returns the hash of the world after the frames that are compared. */
+/* Runs the game loop. Returns the hash of the world after the frames that the baseline repeats. */
 static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *jobs, Record *record,
                     Rewind *rewind)
 {
@@ -108,7 +109,7 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
     return compared_hash;
 }
 
-/* After some frames there are times to go by. */
+/* The profile has data after some frames. */
 static void explain(const Options *options)
 {
     Simulation simulation;
@@ -121,7 +122,7 @@ static void explain(const Options *options)
     simulation_destroy(&simulation);
 }
 
-/* The same world from the start, without other threads. */
+/* Runs the same world again, from the start, on one thread. */
 static Comparison compare(const Options *options, const Record *record, uint64_t compared_hash)
 {
     Simulation simulation;

@@ -3,30 +3,30 @@
 #ifndef SWARM_NEIGHBOURS_H
 #define SWARM_NEIGHBOURS_H
 
-/* Who is near? A cell of the grid is as wide as an agent can see, so the neighbours of an agent stand in 3
- * by 3 cells. Items lie in the order of their cells, which makes each 3 cells of a row one run of memory.
- */
+/* Finding nearby agents. A cell of the grid is as wide as an agent can see, so the neighbours of an
+ * agent are in 3 by 3 cells. Items are sorted by cell, so each 3 cells of a row are consecutive in
+ * memory. */
 
 #include "components.h"
 
 #include <quern/kit/grid.h>
 
 enum {
-    NEIGHBOUR_HUNTER = 1, /* in the marks of an item */
+    NEIGHBOUR_HUNTER = 1, /* bit in the marks of an item */
     NEIGHBOURS_PER_ROW = 10,
-    NEIGHBOURS_AHEAD = 6, /* so many agents before its turn comes, what one looks at is asked for */
+    NEIGHBOURS_AHEAD = 6, /* number of agents for which the items are prefetched in advance */
     CACHE_LINE_BYTES = 64
 };
 
-/* Agents of three cells of a row: items[0], [stride], ... below count. Where it is crowded every second,
- * third ... agent stands for the others, so that the work for one agent has a bound. */
+/* Agents of three cells of a row: items[0], [stride], ... below count. In a crowd only every second,
+ * third ... agent is visited, so the work per agent is bounded. */
 typedef struct NeighbourRow {
     const quern_grid_item *items;
     const Velocity *velocities; /* of the items */
     uint32_t count, stride;
 } NeighbourRow;
 
-/* The rows that an agent at this place looks at. */
+/* The cells around a position. */
 typedef struct Surroundings {
     const quern_grid_cells *cells;
     uint32_t first_x, last_x;
@@ -55,7 +55,7 @@ static inline NeighbourRow neighbour_row(const Surroundings *around, uint32_t y)
                           .stride = (count + NEIGHBOURS_PER_ROW - 1) / NEIGHBOURS_PER_ROW};
 }
 
-/* Asks for what an agent at this place will look at soon: others lie all over the grid. */
+/* Prefetches the items around a position: the items of other agents are scattered over the grid. */
 static inline void neighbours_fetch(const quern_grid_cells *cells, Vector place)
 {
     const Surroundings near = surroundings_of(cells, place);

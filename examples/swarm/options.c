@@ -52,7 +52,7 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
     return number;
 }
 
-/* Numbers with commas between them, which become the ends of strings. */
+/* Parses numbers separated by commas. Overwrites the commas with 0. */
 static void parse_forecasts(Options *options, char *list)
 {
     options->forecast_count = 0;
@@ -132,7 +132,7 @@ static void parse_option(Options *options, int option)
     case 'h':
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
-    default: /* getopt has said what is wrong */
+    default: /* getopt has printed a message */
         fputs("Try 'swarm --help'.\n", stderr);
         exit(2);
     }

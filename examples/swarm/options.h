@@ -15,23 +15,23 @@ typedef struct Options {
     uint32_t frame_count;  /* 0: until interrupted */
     uint32_t thread_count; /* 0: all processors */
     uint64_t seed;
-    bool json;          /* the last line of the output is one JSON object */
-    bool plain;         /* no live view */
-    bool baseline;      /* compare with one thread */
-    bool profile;       /* say where the time went */
-    bool counters;      /* and what processors counted */
+    bool json;          /* print one JSON object as the last line */
+    bool plain;         /* print lines instead of the map */
+    bool baseline;      /* run the frames again on one thread and compare */
+    bool profile;       /* print a profile */
+    bool counters;      /* print hardware counters */
     const char *trace;  /* file; NULL: none */
-    const char *record; /* file to record all frames in; NULL: none */
-    const char *replay; /* file with frames to run again, and nothing else; NULL: none */
-    bool rewind;        /* take frames back and run them again */
-    bool explain;       /* describe the schedule, and nothing else */
+    const char *record; /* file for a recording of all frames; NULL: none */
+    const char *replay; /* recording to run again, and nothing else; NULL: none */
+    bool rewind;        /* restore frames and run them again */
+    bool explain;       /* describe the schedule, run nothing */
     quern_describe_format explain_format;
-    /* Numbers of threads for which to say what a frame would take; none when the count is 0. */
+    /* Numbers of threads to forecast; none if the count is 0. */
     uint32_t forecasts[FORECAST_COUNT_MAX];
     uint32_t forecast_count;
 } Options;
 
-/* Ends the program for --help, and with exit status 2 when it cannot make sense of the arguments. */
+/* Parses the arguments. Ends the program for --help, and with exit status 2 for wrong arguments. */
 Options options_parse(int argc, char **argv);
 
 #endif

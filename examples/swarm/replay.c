@@ -17,7 +17,7 @@ static FILE *open_file(const char *path, const char *mode)
     exit(EXIT_FAILURE);
 }
 
-/* The rules are all that comes from outside: they follow from the options. */
+/* The rules are the only input: they follow from the options. */
 void recording_open(Recording *recording, const Options *options, Simulation *simulation)
 {
     *recording = (Recording){.recorder = NULL};
@@ -32,7 +32,7 @@ void recording_close(Recording *recording)
 {
     if (recording->recorder == NULL) return;
     check(quern_replay_finish(recording->recorder));
-    fclose(recording->file); /* all of it has been flushed */
+    fclose(recording->file); /* the sink has flushed it */
 }
 
 void recording_step(Recording *recording, Simulation *simulation, quern_jobs *jobs)

@@ -24,7 +24,7 @@ static void print_row(const char *name, uint64_t time_ns, double frame_count, do
            100.0 * (double)time_ns / total);
 }
 
-/* Times are added up over the threads, so together they may exceed the time of a frame. */
+/* Durations are sums over the threads, so they may exceed the duration of a frame. */
 static void print_systems(const Record *record)
 {
     double frame_count = record->frame_count, total = (double)total_ns(record) + 1.0;

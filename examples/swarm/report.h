@@ -6,12 +6,12 @@
 #include "options.h"
 #include "record.h"
 
-/* How the run compares with the same frames on one thread. */
+/* Comparison of the run with the same frames on one thread. */
 typedef struct Comparison {
     bool made;
     bool same_hash;
-    uint32_t frame_count; /* compared */
-    double speedup;       /* of the median frame */
+    uint32_t frame_count; /* number of compared frames */
+    double speedup;       /* ratio of the median durations */
 } Comparison;
 
 typedef struct Outcome {

@@ -3,7 +3,8 @@
 #ifndef SWARM_REWIND_H
 #define SWARM_REWIND_H
 
-/* Every 60 frames the last 60 are taken back by a history and run again; each must come to the same world. */
+/* Every 60 frames, a history restores the world of 60 frames before, and these frames run again. Each
+ * must have the same result. */
 
 #include "simulation.h"
 
@@ -12,21 +13,21 @@
 enum { REWIND_FRAMES = 60 };
 
 typedef struct Rewind {
-    quern_history *history; /* NULL: nothing is taken back */
+    quern_history *history; /* NULL: disabled */
     uint64_t hashes[REWIND_FRAMES];
     uint32_t count;        /* frames since the last save */
-    uint64_t again_count;  /* frames that were run again and agreed */
-    bool differs;          /* one did not: nothing is taken back from then on */
-    uint64_t parted_frame; /* that one */
+    uint64_t again_count;  /* frames that ran again with the same result */
+    bool differs;          /* a frame had another result; disables further restoring */
+    uint64_t parted_frame; /* number of that frame */
     uint64_t expected_hash, actual_hash;
 } Rewind;
 
 void rewind_open(Rewind *rewind, Simulation *simulation, quern_jobs *jobs);
 
-/* After each frame. */
+/* Call it after each frame. */
 void rewind_note(Rewind *rewind, Simulation *simulation, quern_jobs *jobs);
 
-/* Takes back what is left. Before the simulation goes. */
+/* Restores and repeats the remaining frames. Call it before the simulation is destroyed. */
 void rewind_close(Rewind *rewind, Simulation *simulation, quern_jobs *jobs);
 
 void rewind_print(const Rewind *rewind);

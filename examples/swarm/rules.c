@@ -7,7 +7,7 @@
 static const double agents_per_cell = 2.5;
 static const double width_by_height = 16.0 / 9.0;
 
-/* A little less than a whole number, so that an agent at the very edge is still in the last cell. */
+/* Slightly less than a whole number, so that an agent at the edge is in the last cell. */
 static float size_in_cells(double square)
 {
     return nextafterf((float)fmax(3.0, ceil(sqrt(square))), 0.0f);

@@ -3,16 +3,16 @@
 #ifndef SWARM_RULES_H
 #define SWARM_RULES_H
 
-/* The resources that hold what all agents share: the rules they live by, and the census. */
+/* Resources that all agents share: the rules and the census. */
 
 #include "random.h"
 
 typedef struct Species {
     float min_speed, max_speed; /* cells per second */
     float lifetime_seconds;     /* on average */
-    float income;               /* energy per second of an agent alone: grazing, or what hunting costs */
-    float crowding;             /* energy per second taken by each of its kind nearby */
-    uint32_t floor_count;       /* below that, others come in over the border */
+    float income;               /* energy per second of a lone agent: grazing, or the cost of hunting */
+    float crowding;             /* energy lost per second for each nearby agent of the same kind */
+    uint32_t floor_count;       /* number of agents below which immigrants are created */
 } Species;
 
 typedef struct Rules {
@@ -21,16 +21,16 @@ typedef struct Rules {
     Species prey, hunter;
 } Rules;
 
-/* The living at the end of the last frame. */
+/* Living agents at the end of the last frame. */
 typedef struct Census {
     uint64_t prey_count, hunter_count;
     double prey_energy, hunter_energy; /* on average */
 } Census;
 
-/* For a world of that many agents. */
+/* Returns the rules for a world of that many agents. */
 Rules rules_make(uint64_t seed, uint32_t agent_count);
 
-/* Of the agent with that seed: between half and 1.5 times the average. */
+/* Returns the lifetime of the agent with that seed: 0.5 to 1.5 times the average. */
 static inline float lifetime_seconds(const Species *species, uint64_t seed)
 {
     return species->lifetime_seconds * (0.5f + random_unit(random_mix(seed)));

@@ -7,7 +7,7 @@
 #include "random.h"
 #include "systems.h"
 
-enum { AGENTS_PER_HUNTER = 32 }; /* in the beginning */
+enum { AGENTS_PER_HUNTER = 32 }; /* agents per hunter at the start */
 
 const double simulation_frame_seconds = 1.0 / 60.0;
 
@@ -19,7 +19,7 @@ static void register_rules(Types *types, quern_world *world, const Rules *rules)
     check(quern_resource_register(world, &def, &types->rules));
 }
 
-/* Described, so that it is part of the world's hash. */
+/* Described, so that the hash of the world includes it. */
 static void register_census(Types *types, quern_world *world)
 {
     check(QUERN_RESOURCE_REGISTER_FIELDS(world, &types->census, Census, prey_count, hunter_count,
@@ -28,7 +28,7 @@ static void register_census(Types *types, quern_world *world)
 
 /* -------------------------------------------------------------------------------------------- grid */
 
-/* Of all agents, with what others look at; phase "sense" keeps it. */
+/* The grid of all agents, with velocities as payload. Phase "sense" builds it. */
 static void create_grid(Simulation *simulation, const Rules *rules)
 {
     Types *types = &simulation->types;

@@ -7,7 +7,7 @@
 #include "neighbours.h"
 #include "rules.h"
 
-/* One world with its systems. What happens in it follows from the seed and the number of agents alone. */
+/* A world with its systems. Its frames follow from the seed and the number of agents alone. */
 typedef struct Simulation {
     quern_world *world;
     quern_schedule *schedule;
@@ -15,19 +15,19 @@ typedef struct Simulation {
     Types types;
 } Simulation;
 
-/* The systems keep pointing at it: it must stay where it is. trace may be NULL. */
+/* Creates the world. Systems keep a pointer to the simulation, so it must not move. trace may be NULL. */
 void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count, quern_trace *trace);
 void simulation_destroy(Simulation *simulation);
 
 extern const double simulation_frame_seconds;
 
-/* One frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
+/* Runs a frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
 void simulation_step(Simulation *simulation, quern_jobs *jobs);
 
-/* The same with a pool of one thread, captured for forecasts. */
+/* Runs a frame on a pool of one thread, and captures it for forecasts. */
 void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_frame_capture *capture);
 
-/* Between frames. */
+/* Returns the census of the last frame. Call it between frames. */
 const Census *simulation_census(Simulation *simulation);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef SWARM_SYSTEMS_H
 #define SWARM_SYSTEMS_H
 
-/* The systems, phase by phase. Each file adds its own. */
+/* Functions that add the systems, one per file, by phase. */
 
 #include "components.h"
 

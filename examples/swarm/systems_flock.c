@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "think", for prey: keep together but not too close, fly as the others fly, flee hunters. */
+/* Phase "think", for prey: stay together at a distance, match velocities, flee from hunters. */
 
 #include "check.h"
 #include "neighbours.h"
@@ -14,22 +14,23 @@ static const float centre_gain = 3.0f;
 static const float flee_gain = 20.0f;
 static const float wander_gain = 1.5f;
 static const float follow_gain = 1.0f;
-static const float child_seconds = 3.0f; /* so long a child follows its mother */
+static const float child_seconds = 3.0f; /* age up to which a child follows its mother */
 
 /* ------------------------------------------------------------------------------------------- flock */
 
 enum { FLOCK_POSITION, FLOCK_VELOCITY, FLOCK_GENES, FLOCK_STEERING, FLOCK_CROWD, FLOCK_PREY };
 
-/* What an agent sees, added up. An agent sees itself too: that only softens what it does. */
+/* Sums over the agents in sight. They include the agent itself, which only softens its steering. */
 typedef struct Flock {
     float weight;
-    Vector velocity; /* of neighbours, weighted */
-    Vector offset;   /* to neighbours, weighted */
-    Vector apart;    /* away from those too close */
-    Vector danger;   /* away from hunters */
+    Vector velocity; /* weighted sum of velocities of neighbours */
+    Vector offset;   /* weighted sum of offsets to neighbours */
+    Vector apart;    /* direction away from agents that are too close */
+    Vector danger;   /* direction away from hunters */
 } Flock;
 
-/* The weight falls from 1 on the spot to 0 at distance 1, without a branch for those further away. */
+/* Adds a neighbour to the sums. Its weight falls from 1 at distance 0 to 0 at distance 1, without a
+ * branch for larger distances. */
 static inline void see(Flock *around, Vector from, const quern_grid_item *neighbour, Velocity velocity,
                        float stands_for)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "think", for hunters: choose the nearest prey, keep out of each other's way, and chase. */
+/* Phase "think", for hunters: choose the nearest prey, keep a distance from other hunters, and chase. */
 
 #include "check.h"
 #include "neighbours.h"
@@ -9,8 +9,8 @@
 
 static const float apart_gain = 4.0f;
 static const float chase_gain = 10.0f;
-static const float lead_seconds = 0.15f; /* aims at where the prey will be by then */
-static const float lost_distance = 2.0f; /* further away a target is given up */
+static const float lead_seconds = 0.15f; /* hunters aim at the position of the prey after that time */
+static const float lost_distance = 2.0f; /* distance beyond which a target is given up */
 static const float hungry_below = 0.9f;  /* energy */
 
 /* ----------------------------------------------------------------------------------- choose target */
@@ -19,9 +19,9 @@ enum { CHOOSE_POSITION, CHOOSE_ENERGY, CHOOSE_TARGET, CHOOSE_STEERING, CHOOSE_CR
 
 typedef struct Scene {
     quern_entity nearest_prey;
-    float nearest_square; /* of its distance */
-    float crowd;          /* of other hunters */
-    Vector apart;         /* away from them */
+    float nearest_square; /* square of the distance of the nearest prey */
+    float crowd;          /* weighted number of other hunters nearby */
+    Vector apart;         /* direction away from other hunters */
 } Scene;
 
 static inline void watch(Scene *scene, Vector from, const quern_grid_item *neighbour, float stands_for)
@@ -53,8 +53,8 @@ static Scene watch_out(const quern_grid_cells *cells, Vector from)
     return scene;
 }
 
-/* A hunter stays with its target while that lives and is near. The handle may have gone stale since the
- * last frame: the lookup then finds nothing. */
+/* Returns whether a hunter keeps its target: while that is alive and near. If the target died since the
+ * last frame, the handle is stale and the lookup finds nothing. */
 static bool can_keep(quern_context *context, Target target, Vector from)
 {
     const Types *types = quern_context_user_data(context);
@@ -108,7 +108,7 @@ static void add_choose_target(quern_schedule *schedule, Types *types)
 
 enum { CHASE_POSITION, CHASE_TARGET, CHASE_STEERING };
 
-/* Targets live: they were chosen this frame, and nobody dies before the end of phase "life". */
+/* Targets are alive: they were chosen in this frame, and agents die only at the end of phase "life". */
 static void chase(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);

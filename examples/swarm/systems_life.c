@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "life": agents gain and lose energy, hunters eat, and all of them breed and die. What is born and
- * what dies does so at the end of the phase: until then every system sees the same agents. */
+/* Phase "life": agents gain and lose energy, hunters eat, and all agents breed and die. Births and
+ * deaths are commands, applied at the end of the phase: until then every system sees the same agents. */
 
 #include "agent.h"
 #include "check.h"
@@ -10,9 +10,9 @@
 #include "rules.h"
 #include "systems.h"
 
-static const float reach = 0.3f;         /* at which a hunter gets its prey */
+static const float reach = 0.3f;         /* distance at which a hunter catches its prey */
 static const float meal = 0.45f;         /* energy */
-static const float child_seconds = 2.0f; /* so old is the last child before the next one comes */
+static const float child_seconds = 2.0f; /* age of the last child before the next birth */
 
 static const Rules *rules_of(quern_context *context)
 {
@@ -58,8 +58,8 @@ static void add_metabolise(quern_schedule *schedule, Types *types)
 
 enum { EAT_POSITION, EAT_ENERGY, EAT_TARGET };
 
-/* Two hunters may get the same prey in one frame: both have eaten, and of two commands to destroy one
- * entity the runtime drops the second. */
+/* Lets hunters eat the prey within reach. Two hunters may catch the same prey in one frame: both eat,
+ * and the runtime drops the second command to destroy it. */
 static void eat(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -95,7 +95,7 @@ static void add_eat(quern_schedule *schedule, Types *types)
 
 enum { BREED_ENERGY, BREED_LINEAGE, BREED_POSITION, BREED_VELOCITY, BREED_GENES, BREED_HUNTER };
 
-/* One child at a time: not before the last one has grown up or died. */
+/* Returns whether the last child is alive and not grown up: a mother has one child at a time. */
 static bool has_small_child(quern_context *context, const Lineage *lineage)
 {
     const Types *types = quern_context_user_data(context);
@@ -104,8 +104,8 @@ static bool has_small_child(quern_context *context, const Lineage *lineage)
     return age != NULL && age->seconds < child_seconds;
 }
 
-/* The child's handle is provisional until the end of the phase. Inside the mother's new Lineage it becomes
- * the real one, because the fields of Lineage are described. */
+/* Creates the child by command. Its handle is provisional until the end of the phase; the described
+ * field in the mother's new Lineage then gets the real handle. */
 static void give_birth(quern_context *context, quern_entity mother, Lineage lineage, const Agent *child)
 {
     const Types *types = quern_context_user_data(context);

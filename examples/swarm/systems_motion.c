@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "move": these three touch only rows of their own, so that the runtime can run them in one pass. */
+/* Phase "move": these three systems access only their own rows, so the runtime fuses them into one pass. */
 
 #include "check.h"
 #include "rules.h"
@@ -56,7 +56,7 @@ static void add_steer(quern_schedule *schedule, Types *types)
 
 enum { MOVE_VELOCITY, MOVE_POSITION };
 
-/* Agents bounce off the edges, and end up inside at any speed. */
+/* Moves an agent along one axis. Agents bounce off the edges, and are inside afterwards at any speed. */
 static inline void move_along(float *position, float *velocity, float dt, float size)
 {
     float moved = *position + dt * *velocity;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* "immigrate" (phase "life") keeps a species from dying out, "take census" (phase "observe") counts. */
+/* "immigrate" (phase "life") prevents the extinction of a species, "take census" (phase "observe")
+ * counts agents. */
 
 #include "agent.h"
 #include "check.h"
@@ -11,7 +12,7 @@
 
 /* --------------------------------------------------------------------------------------- immigrate */
 
-/* So many at once that a species is back above its floor in about a second. */
+/* Returns the number of immigrants of a frame: they restore the floor of a species in about a second. */
 static uint32_t immigrant_count(uint64_t alive_count, uint32_t floor_count)
 {
     return alive_count >= floor_count ? 0 : 1 + floor_count / 60;
@@ -79,8 +80,9 @@ static double mean_energy(Tally tally)
     return tally.count == 0 ? 0.0 : tally.energy / (double)tally.count;
 }
 
-/* Floating-point sums depend on their order. The partial results come in the order of views, which is a
- * matter of the world and not of threads, so the mean has the same bits at every thread count. */
+/* Adds up the partial results. Floating-point sums depend on their order. Partial results are in the
+ * order of views, which depends on the world and not on threads, so the mean has the same bits at every
+ * number of threads. */
 static void take_census(quern_context *context)
 {
     const Types *types = quern_context_user_data(context);
@@ -102,7 +104,7 @@ static void take_census(quern_context *context)
 
 static void add_census(quern_schedule *schedule, Types *types)
 {
-    /* Written in take_census alone, so views may run side by side. */
+    /* Only take_census writes the resource, so its views may run at the same time. */
     const quern_system_def def = {
         .name = "take census",
         .phase = PHASE_OBSERVE,

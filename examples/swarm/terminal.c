@@ -49,7 +49,8 @@ void terminal_go_to(uint32_t line)
     printf("\033[%u;1H", line + 1);
 }
 
-/* Colours stay until others are chosen; saying them again would more than double what is sent. */
+/* The terminal keeps a colour until another one is set. Repeating colours would more than double the
+ * output. */
 void terminal_put_pixels(uint32_t upper_colour, uint32_t lower_colour)
 {
     if (upper_colour != upper_now) printf("\033[38;5;%um", upper_colour);

@@ -6,27 +6,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Standard output as a screen, driven by ANSI escape codes. */
+/* Standard output as a screen, by ANSI escape codes. */
 
 typedef struct TerminalSize {
     uint32_t columns, lines;
 } TerminalSize;
 
-/* Whether standard output is a terminal that understands the codes. */
+/* Returns whether standard output is a terminal that understands the codes. */
 bool terminal_is_available(void);
 
-/* Switches to an empty screen of its own without a cursor. However the program exits, the user's own
- * screen and cursor come back. */
+/* Switches to an empty screen without a cursor. When the program exits in any way, the user's screen and
+ * cursor are restored. */
 void terminal_enter(void);
 void terminal_leave(void);
 
-/* As it is now: the user may change it at any time. */
+/* Returns the current size, which the user may change at any time. */
 TerminalSize terminal_size(void);
 
-/* line from 0. */
+/* Moves to a line, from 0. */
 void terminal_go_to(uint32_t line);
 
-/* One character cell that shows two pixels, in colours 0 to 255. */
+/* Prints a character cell with two pixels, in colours 0 to 255. */
 void terminal_put_pixels(uint32_t upper_colour, uint32_t lower_colour);
 void terminal_reset_colours(void);
 

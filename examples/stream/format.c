@@ -13,7 +13,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Neighbours in a file are neighbours in the level, so differences are small. */
+/* Consecutive rows of the file are close to each other in the level, so differences are small. */
 void piece_make_block(uint32_t number, uint32_t block, Placement *out_rows)
 {
     int32_t x = (int32_t)number * 100000, y = (int32_t)block * 5000, z = 0;
@@ -37,7 +37,8 @@ uint64_t placement_sum(const Placement *rows, uint32_t count)
     return sum;
 }
 
-/* Seven bits in a byte, the lowest first; small differences of either sign take one or two. */
+/* Writes a difference, seven bits per byte, lowest bits first. Small differences of either sign need one
+ * or two bytes. */
 static uint8_t *write_value(uint8_t *to, int32_t difference)
 {
     uint32_t left = (uint32_t)difference << 1 ^ (difference < 0 ? UINT32_MAX : 0);
@@ -47,7 +48,7 @@ static uint8_t *write_value(uint8_t *to, int32_t difference)
     return to;
 }
 
-/* NULL: the bytes end within the value, or are none. */
+/* Reads a difference. Returns NULL if the bytes end before or within it. */
 static const uint8_t *read_value(const uint8_t *from, const uint8_t *end, int32_t *value)
 {
     uint32_t read = 0;

@@ -15,7 +15,7 @@ void level_piece_path(const char *folder, uint32_t number, char *out_path, size_
     snprintf(out_path, path_bytes, "%s/piece-%u", folder, number);
 }
 
-/* To the disk, and out of the memory where the system keeps what was written: so that reading is real. */
+/* Writes a file to the disk and drops it from the cache of the system, so that reading is real. */
 static bool write_file(const char *path, const uint8_t *bytes, uint32_t byte_count)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -50,7 +50,7 @@ static bool is_read(const read_request *request)
     return request->error == 0 && request->read_count == request->byte_count;
 }
 
-/* A job that is decided on while the level goes on: without memory for it there is no level. */
+/* Ends the program if a job cannot be submitted: the level needs all of them. */
 static void check(quern_result result)
 {
     if (result == QUERN_OK) return;
@@ -99,8 +99,8 @@ static void finish(void *argument, uint32_t worker_index)
     }
 }
 
-/* Knows from the head what to read. First comes what is to follow the read, and the read itself last: until
- * then neither counter can come to zero. */
+/* Reads the head and requests the body. The following stages are submitted before the read, so neither
+ * counter can reach zero before all of them are known. */
 static void open_piece(void *argument, uint32_t worker_index)
 {
     const block_job *mine = argument;

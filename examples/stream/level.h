@@ -3,11 +3,12 @@
 #ifndef STREAM_LEVEL_H
 #define STREAM_LEVEL_H
 
-/* The pieces of a level between their files and the world. Each comes in stages, of which none waits:
+/* The pieces of a level, from their files to the world. Each passes these stages, none of which waits:
  *
  *     read the head > open > read the body > decode, a job for each block > finish
  *
- * The reader reads; the rest are jobs of low priority, which the pool runs when frames leave it time. */
+ * The reader reads. The other stages are jobs of low priority, which the pool runs when frames leave it
+ * time. */
 
 #include "format.h"
 #include "reader.h"
@@ -18,7 +19,7 @@ typedef struct Sway {
     float lean, speed, stiffness;
 } Sway;
 
-/* Where a piece came to grief. */
+/* The stage at which a piece failed. */
 typedef enum piece_failure {
     PIECE_IS_SOUND,
     PIECE_HEAD_NOT_READ,
@@ -32,7 +33,7 @@ typedef struct level level;
 typedef struct piece {
     level *of;
     uint32_t number;
-    quern_counter ready; /* at zero: the fields up to `sways` are the caller's to use */
+    quern_counter ready; /* at zero, the caller may use the fields up to `sways` */
     piece_failure failure;
     uint32_t damaged_block;
     Placement placements[PIECE_ROWS];
@@ -41,7 +42,7 @@ typedef struct piece {
     char path[512];
     quern_counter head_read, body_read, decoded;
     read_request head_request, body_request;
-    bool is_block_sound[PIECE_BLOCKS]; /* each is written by the job of its block alone */
+    bool is_block_sound[PIECE_BLOCKS]; /* each is written only by the job of its block */
     piece_head head;
     uint8_t body[BODY_BYTES_MAX];
 } piece;
@@ -52,15 +53,15 @@ struct level {
     reader *files;
 };
 
-/* Writes the file of a piece that level_ask will look for. False: errno says why. */
+/* Writes the file of a piece for level_ask. Returns false on failure, with the cause in errno. */
 bool level_write_piece(const char *folder, uint32_t number, uint32_t byte_count_kept, bool is_damaged);
 
 void level_piece_path(const char *folder, uint32_t number, char *out_path, size_t path_bytes);
 
-/* Asks for a piece and returns at once. Nobody else uses `asked` until asked->ready is at zero. */
+/* Requests a piece and returns immediately. No other code may use `asked` until asked->ready is zero. */
 quern_result level_ask(level *of, uint32_t number, piece *asked);
 
-/* One line that says what is wrong with a piece, and where. */
+/* Prints a line with the fault of a piece and its position. */
 void level_report(const piece *failed, FILE *to);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A level is streamed from files while frames run, and no worker ever waits for a file. docs/jobs.md,
- * "Waiting for files", explains it. Some of the files are missing, cut short or damaged: that is said, and
- * the level goes on. */
+/* A level is streamed from files while frames run, and no worker waits for a file. docs/jobs.md,
+ * "Waiting for files", explains it. Some of the files are missing, truncated or damaged: the program
+ * reports them, and the level continues. */
 #include "level.h"
 
 #include <quern/quern.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 enum {
-    LEVEL_PIECES = 48, /* around and around */
-    AHEAD = 4,         /* pieces on their way */
+    LEVEL_PIECES = 48, /* pieces of the level, which is a circle */
+    AHEAD = 4,         /* pieces that are being loaded */
     DEFAULT_WINDOW = 32,
-    ROWS_PER_FRAME = 1024, /* that come, and that go: what a frame has time for */
+    ROWS_PER_FRAME = 1024, /* rows that enter and rows that leave per frame */
     FRAME_NS = 3000000,
     DEFAULT_ROUNDS = 5,
     MISSING_PIECE = 5,
@@ -30,8 +30,8 @@ typedef struct Times {
     uint32_t count, capacity;
 } Times;
 
-/* Pieces are numbered along the way, which goes around the level: those from `left` to `entered` stand in
- * the world, those up to `asked` are on their way. Each has the slot of its number. */
+/* Pieces are numbered along the way around the level. Those from `left` to `entered` are in the world,
+ * those up to `asked` are being loaded. Each has the slot of its number. */
 typedef struct Game {
     quern_world *world;
     quern_jobs *jobs;
@@ -41,9 +41,9 @@ typedef struct Game {
     level level;
     uint32_t window; /* pieces in the world */
     piece *slots;
-    quern_entity (*entities)[PIECE_ROWS]; /* of each slot */
+    quern_entity (*entities)[PIECE_ROWS]; /* entities of each slot */
     uint32_t left, entered, asked;
-    uint32_t rows_gone, rows_come; /* of the pieces at both ends */
+    uint32_t rows_gone, rows_come; /* rows of the leaving and of the entering piece that are done */
     uint32_t left_out_count;
     bool is_reported[LEVEL_PIECES];
     uint64_t next_frame_ns;
@@ -104,7 +104,7 @@ static void write_level(void)
 
 /* ----------------------------------------------------------------------------------------- the world */
 
-/* Grass and trees sway with a wind that comes in waves. */
+/* Sways grass and trees with a wind that blows in waves. */
 static void blow(quern_context *context, const quern_view *view)
 {
     const float phase = (float)(quern_context_frame_index(context) % 100) * 0.01f;
@@ -129,7 +129,8 @@ static void swing(quern_context *context, const quern_view *view)
     }
 }
 
-/* Jobs of low priority need a thread that is not the caller's, who is away between frames. */
+/* Creates the game. Jobs of low priority need a thread of the pool, because the caller does not run them
+ * between frames. */
 static void open_game(Game *game)
 {
     const quern_jobs_def jobs_def = {.thread_count = quern_processor_count() < 2 ? 2 : 0};
@@ -186,7 +187,7 @@ static void leave_out(Game *game, const piece *failed)
     game->is_reported[failed->number] = true;
 }
 
-/* The next rows of a piece that is ready; those of a piece that failed are none. */
+/* Creates the next rows of a piece that is ready. A piece that failed has no rows. */
 static void let_enter(Game *game, uint32_t row_count)
 {
     piece *next = piece_at(game, game->entered);
@@ -216,7 +217,8 @@ static void let_leave(Game *game, uint32_t row_count)
     game->left++;
 }
 
-/* Nothing in here waits: a piece that is not ready is asked for again in the next frame. */
+/* Moves rows into and out of the world without waiting: a piece that is not ready is checked again in
+ * the next frame. */
 static void hand_over(Game *game)
 {
     if (game->entered < game->asked && quern_counter_is_done(&piece_at(game, game->entered)->ready))
@@ -224,7 +226,7 @@ static void hand_over(Game *game)
     if (game->entered - game->left > game->window) let_leave(game, ROWS_PER_FRAME);
 }
 
-/* Wakes the reader, so it comes after the frame, when there is time for what it does. */
+/* Requests pieces ahead. Called after the frame, because it wakes the reader. */
 static void ask_ahead(Game *game, uint32_t goal)
 {
     while (game->asked < goal && game->asked - game->left < game->window + AHEAD) {
@@ -233,7 +235,7 @@ static void ask_ahead(Game *game, uint32_t goal)
     }
 }
 
-/* A level begins with a picture that says so: here the caller may wait, and helps. */
+/* Loads the first pieces behind a loading screen: here the caller may wait, and helps. */
 static void load_window(Game *game)
 {
     ask_ahead(game, game->window);
@@ -270,7 +272,7 @@ static void run_frame(Game *game, uint32_t goal, Times *times)
     note_time(times, now_ns() - begin_ns);
 }
 
-/* Once around the level. */
+/* Runs frames for one round of the level. */
 static void run_streaming(Game *game, Times *times)
 {
     const uint32_t goal = game->entered + LEVEL_PIECES;
@@ -299,7 +301,7 @@ static double percentile_ms(Times *times, uint32_t percent)
     return (double)times->ns[nearest] / 1e6;
 }
 
-/* Without and with streaming in turn, so that what else the machine does meets both. */
+/* Measures rounds without and with streaming in turn, so that other load of the machine affects both. */
 static void run_rounds(Game *game, uint32_t round_count)
 {
     Times times = {0}, worst_still = {0}, worst_streaming = {0};
@@ -339,7 +341,8 @@ static uint64_t sum_of_world(const Game *game, uint64_t *out_count)
     return sum;
 }
 
-/* Made anew by the rule that the level was made by, without files. */
+/* Returns the checksum of the pieces in the world, computed from the rule of the level and without
+ * files. */
 static uint64_t sum_of_window(const Game *game, uint64_t *out_count)
 {
     Placement rows[BLOCK_ROWS];
@@ -376,7 +379,7 @@ static bool is_as_written(const Game *game)
     return is_right;
 }
 
-/* stream [ROUNDS [PIECES]]: how often to go around the level, and how many pieces the world has. */
+/* stream [ROUNDS [PIECES]]: number of rounds, and number of pieces in the world. */
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : DEFAULT_ROUNDS;

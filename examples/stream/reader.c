@@ -10,15 +10,15 @@
 
 struct reader {
     quern_jobs *jobs;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
-    read_request *first; /* in order; NULL: nothing to read */
+    read_request *first; /* queue in order; NULL: empty */
     read_request **end;
     bool is_stopping;
     pthread_t thread;
 };
 
-/* As many bytes as there are, which one call need not bring. */
+/* Reads all bytes of the request. One call of pread may return fewer. */
 static void read_bytes(read_request *request, int file)
 {
     while (request->read_count < request->byte_count) {
@@ -45,18 +45,18 @@ static void read_file(read_request *request)
         return;
     }
     read_bytes(request, file);
-#ifdef POSIX_FADV_DONTNEED /* or else the next way through the level would read from memory */
+#ifdef POSIX_FADV_DONTNEED /* otherwise the next round through the level would read from memory */
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
 #endif
     close(file);
 }
 
-/* NULL: nothing is left, and nothing will come. */
+/* Waits for the next request. Returns NULL if the queue is empty and the reader stops. */
 static read_request *take(reader *of)
 {
     pthread_mutex_lock(&of->mutex);
     while (of->first == NULL && !of->is_stopping)
-        pthread_cond_wait(&of->changed, &of->mutex); /* woken by whoever asks or stops */
+        pthread_cond_wait(&of->changed, &of->mutex); /* woken by reader_ask and reader_stop */
     read_request *request = of->first;
     if (request != NULL) of->first = request->next;
     if (of->first == NULL) of->end = &of->first;
@@ -68,7 +68,8 @@ static void *run(void *argument)
 {
     reader *of = argument;
     for (read_request *request = take(of); request != NULL; request = take(of)) {
-        quern_counter *arrived = request->arrived; /* with the hold off, the request is no longer ours */
+        quern_counter *arrived =
+            request->arrived; /* after the release, the request belongs to its owner again */
         read_file(request);
         if (quern_counter_release(of->jobs, arrived) != QUERN_OK) abort(); /* the counter was not held */
     }

@@ -3,33 +3,34 @@
 #ifndef STREAM_READER_H
 #define STREAM_READER_H
 
-/* A thread that reads files, so that no worker of the pool has to wait for one. The same shape fits
- * io_uring or whatever a system has: all that it takes is somebody who is told that a read has ended. */
+/* A thread that reads files, so that no worker of the pool waits for one. io_uring or another interface
+ * works in the same way, if some thread learns that a read has ended. */
 
 #include <quern/jobs.h>
 
 typedef struct reader reader;
 
-/* Belongs to the reader from the call that asks until the hold on `arrived` is off. */
+/* A request. The reader owns it from reader_ask until the release of `arrived`. */
 typedef struct read_request {
     const char *path;
     uint64_t offset;
     void *bytes;
     uint32_t byte_count;
-    quern_counter *arrived; /* held by whoever asks; the reader takes the hold off */
+    quern_counter *arrived; /* held by the caller of reader_ask, released by the reader */
 
-    uint32_t read_count; /* less than byte_count: the file ends there, or there was an error */
-    int error;           /* an errno; 0: none */
+    uint32_t
+        read_count; /* number of bytes read; less than byte_count at the end of the file or after an error */
+    int error;      /* an errno; 0: none */
     struct read_request *next;
 } read_request;
 
-/* NULL: the system refused a thread or memory. */
+/* Starts a reader. Returns NULL if the system refuses a thread or memory. */
 reader *reader_start(quern_jobs *jobs);
 
-/* Returns at once. Threads: any. */
+/* Queues a request and returns immediately. Threads: any. */
 void reader_ask(reader *of, read_request *request);
 
-/* Reads what was asked for, then ends the thread. */
+/* Reads the queued requests, then ends the thread. */
 void reader_stop(reader *of);
 
 #endif

@@ -26,8 +26,7 @@ typedef struct Placement {
 typedef struct piece_head {
     uint32_t magic;
     uint32_t number;
-    uint32_t
-        block_ends[PIECE_BLOCKS]; /* offsets of the ends of blocks in the body, which follows the head */
+    uint32_t block_ends[PIECE_BLOCKS]; /* ends of blocks, as offsets in the body */
     uint32_t reserved[2];
     uint64_t block_sums[PIECE_BLOCKS];
 } piece_head;

@@ -68,8 +68,7 @@ static void *run(void *argument)
 {
     reader *of = argument;
     for (read_request *request = take(of); request != NULL; request = take(of)) {
-        quern_counter *arrived =
-            request->arrived; /* after the release, the request belongs to its owner again */
+        quern_counter *arrived = request->arrived; /* read before the release, which ends our use of it */
         read_file(request);
         if (quern_counter_release(of->jobs, arrived) != QUERN_OK) abort(); /* the counter was not held */
     }

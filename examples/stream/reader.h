@@ -18,9 +18,8 @@ typedef struct read_request {
     uint32_t byte_count;
     quern_counter *arrived; /* held by the caller of reader_ask, released by the reader */
 
-    uint32_t
-        read_count; /* number of bytes read; less than byte_count at the end of the file or after an error */
-    int error;      /* an errno; 0: none */
+    uint32_t read_count; /* bytes read; fewer at the end of the file or after an error */
+    int error;           /* an errno; 0: none */
     struct read_request *next;
 } read_request;
 

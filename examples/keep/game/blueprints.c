@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Blueprints: one tower and one enemy of each kind, switched off and named, from which prefabs are
- * captured. A tower is a base with a turret on it, and the turret has barrels. */
+/* Blueprints: one tower and one enemy of each kind, disabled and named, from which prefabs are captured.
+ * A tower is a base with a turret, and the turret has barrels. */
 
 #include "check.h"
 #include "kinds.h"
@@ -16,7 +16,7 @@ static quern_entity make_folder(quern_world *world, const char *name)
     return folder;
 }
 
-/* A part of a tower: an entity with a shape at a place on its parent. */
+/* Creates a part of a tower: an entity with a shape, at a position on its parent. */
 static quern_entity make_part(Game *game, quern_entity parent, const char *name, float x, float y,
                               Shape shape)
 {
@@ -51,7 +51,7 @@ static quern_entity make_turret(Game *game, quern_entity base, Turret turret, Sh
     return part;
 }
 
-/* A barrel that is loaded every load_seconds; what it does is a component that the caller adds. */
+/* Creates a barrel that is loaded every load_seconds. The caller adds the component of its weapon. */
 static quern_entity make_barrel(Game *game, quern_entity turret, const char *name, float x, float y,
                                 Shape shape, float load_seconds)
 {

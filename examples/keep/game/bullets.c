@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* What has been fired: bullets fly straight (phase "move") and hit the first enemy that they touch, shells
- * burst where they come down and hit all around (phase "fire"). */
+/* Bullets fly straight (phase "move") and hit the first enemy that they touch. Shells burst where they
+ * land, and hit everything around (phase "fire"). */
 
 #include "check.h"
 #include "kinds.h"
@@ -59,7 +59,7 @@ static void add_fly(Game *game)
 
 /* ----------------------------------------------------------------------------------------------- strike */
 
-/* The nearest enemy that the bullet touches, or NULL. */
+/* Returns the nearest enemy that the bullet touches, or NULL. */
 static const quern_grid_item *touched(const quern_grid *grid, Place at)
 {
     const quern_grid_item *nearest = NULL;
@@ -131,7 +131,7 @@ static void glide(quern_context *context, const quern_view *view)
     }
 }
 
-/* Half of the damage at the edge. */
+/* Damages all enemies in the radius; the damage at the edge is half of that in the centre. */
 static void splash(quern_context *context, const Game *game, const Shell *shell)
 {
     const float center[2] = {shell->to_x, shell->to_y}, square = shell->radius * shell->radius;

@@ -3,13 +3,13 @@
 #ifndef KEEP_CHECK_H
 #define KEEP_CHECK_H
 
-/* What only fails for want of memory, or by a fault of the game itself, ends the program with a message. */
+/* Ends the program with a message on errors that only lack of memory or a fault of the game can cause. */
 
 #include <quern/quern.h>
 
 void check(quern_result result);
 
-/* Ends the program when memory is NULL. */
+/* Ends the program if memory is NULL. */
 void *check_memory(void *memory);
 
 #endif

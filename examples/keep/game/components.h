@@ -3,8 +3,8 @@
 #ifndef KEEP_COMPONENTS_H
 #define KEEP_COMPONENTS_H
 
-/* What things are made of. All that matters for how a game goes on is in components and in the resource
- * Keep, so that an earlier state of the world is an earlier state of the game. */
+/* The components of the game. All game state is in components and in the resource Keep, so an earlier
+ * state of the world is an earlier state of the game. */
 
 #include <quern/kit/transform.h>
 #include <quern/quern.h>
@@ -32,53 +32,53 @@ typedef enum EnemyKind {
 
 typedef struct Enemy {
     uint32_t kind, road;
-    float along;            /* how far it has come on its road */
-    float lane;             /* how far to the side of the middle it keeps, -1 to 1 */
+    float along;            /* distance that it has walked on its road */
+    float lane;             /* distance to the middle of the road, -1 to 1 */
     float pace;             /* units per second */
-    float drift_x, drift_y; /* where it goes now, per second */
+    float drift_x, drift_y; /* current velocity, units per second */
 } Enemy;
 
 typedef struct Health {
     float points;
 } Health;
 
-/* It is slow for so long. Disabled: it is not slow. */
+/* Slows an enemy for `seconds`. Disabled: the enemy is not slow. */
 typedef struct Chill {
     float seconds;
 } Chill;
 
-/* Lets enemies of one kind out, and is gone when all are. */
+/* Creates enemies of one kind one by one, and is destroyed after the last one. */
 typedef struct Spawner {
     uint32_t kind, road, left;
     float wait_seconds, every_seconds;
 } Spawner;
 
-/* Named as the level names it, below "roads". */
+/* A road entity, named as in the level, below "roads". */
 typedef struct RoadNumber {
     uint32_t number;
 } RoadNumber;
 
 /* ---------------------------------------------------------------------------------------------- towers */
 
-/* A tower is a prefab: a base, on which a turret turns, on which barrels sit. Places are those of
- * <quern/kit/transform.h>. What a barrel does is the component it has: Gun, Mortar, Prism or Bell. */
+/* A tower is a prefab: a base with a turret that turns, and barrels on the turret. Places are those of
+ * <quern/kit/transform.h>. The component of a barrel decides what it does: Gun, Mortar, Prism or Bell. */
 
 typedef enum TowerKind { TOWER_GUN, TOWER_MORTAR, TOWER_PRISM, TOWER_BELL, TOWER_KINDS } TowerKind;
 
-/* The base. */
+/* The base of a tower. */
 typedef struct Tower {
     uint32_t kind;
     int32_t cost;
 } Tower;
 
-/* Disabled: it is stunned, for as long as Stun says. */
+/* Aims at a target. Disabled: the turret is stunned, for the duration in Stun. */
 typedef struct Turret {
     quern_entity target;
     float range, least_range;
-    float shot_speed;   /* to aim at where the target will be; 0: at where it is */
+    float shot_speed;   /* speed of a shot, to aim ahead of the target; 0: aim at the target itself */
     float turn_speed;   /* radians per second */
-    float aim_x, aim_y; /* what it aims at */
-    uint32_t is_locked; /* it has a target and looks at it */
+    float aim_x, aim_y; /* point that it aims at */
+    uint32_t is_locked; /* it has a target and points at it */
 } Turret;
 
 typedef struct Stun {
@@ -86,12 +86,12 @@ typedef struct Stun {
 } Stun;
 
 typedef struct Barrel {
-    float rest;   /* its place on the turret */
-    float length; /* from there to the muzzle */
-    float recoil; /* how far it is driven back now */
+    float rest;   /* position on the turret */
+    float length; /* distance to the muzzle */
+    float recoil; /* current recoil */
 } Barrel;
 
-/* Disabled: it is being loaded, for so many seconds yet. */
+/* Lets a barrel fire. Disabled: the barrel is being loaded for `seconds` more. */
 typedef struct Loaded {
     float seconds, load_seconds;
 } Loaded;
@@ -112,15 +112,15 @@ typedef struct Bell {
     float damage, radius, chill_seconds;
 } Bell;
 
-/* A ray of light of a prism. Disabled: it is dark. */
+/* A ray of light of a prism. Disabled: dark. */
 typedef struct Beam {
     float from_x, from_y, to_x, to_y;
 } Beam;
 
-/* How a part of a tower is drawn. */
+/* The look of a part of a tower. */
 typedef struct Shape {
     uint32_t sprite; /* ShapeKind */
-    uint32_t layer;  /* what has a higher one is drawn later */
+    uint32_t layer;  /* parts with a higher layer are drawn later */
     float width, height;
     uint32_t color; /* 0xRRGGBBAA */
 } Shape;
@@ -133,23 +133,23 @@ typedef struct Bullet {
     float damage, seconds;
 } Bullet;
 
-/* Flies high, over all that is below, and bursts where it comes down. */
+/* Flies over everything and bursts where it lands. */
 typedef struct Shell {
     float from_x, from_y, to_x, to_y;
-    float seconds, span; /* of its flight: so far, and in all */
+    float seconds, span; /* duration of the flight so far, and in all */
     float damage, radius;
 } Shell;
 
 typedef enum ParticleKind { PARTICLE_SPARK, PARTICLE_SMOKE, PARTICLE_RING, PARTICLE_EMBER } ParticleKind;
 
 typedef struct Particle {
-    float seconds, span; /* that it has been there, and will be */
+    float seconds, span; /* age and lifetime */
     float size;
     uint32_t color; /* 0xRRGGBBAA */
     uint32_t kind;
 } Particle;
 
-/* Drifts about for ever. */
+/* Drifts about and never disappears. */
 typedef struct Firefly {
     float phase;
 } Firefly;
@@ -158,24 +158,24 @@ typedef struct Firefly {
 
 typedef enum KeepState { KEEP_PLAYING, KEEP_WON, KEEP_LOST } KeepState;
 
-/* How the game stands: a resource. */
+/* The state of the game: a resource. */
 typedef struct Keep {
     uint64_t step;
     int32_t gold, lives, score;
     uint32_t kills;
-    uint32_t wave;        /* waves that have begun */
+    uint32_t wave;        /* number of waves that have begun */
     uint32_t state;       /* KeepState */
-    uint32_t enemy_count; /* there are, or are still to come */
-    uint32_t is_called;   /* the player wants the next wave now */
-    float rest_seconds;   /* until the next wave begins */
+    uint32_t enemy_count; /* living enemies, and those that spawners still create */
+    uint32_t is_called;   /* the player has called the next wave */
+    float rest_seconds;   /* seconds until the next wave */
 } Keep;
 
 /* ---------------------------------------------------------------------------------------------- events */
 
-/* Asks for particles. */
+/* Requests particles. */
 typedef struct Burst {
-    float x, y, push_x, push_y; /* where, and their common velocity */
-    float speed;                /* of each, in some direction */
+    float x, y, push_x, push_y; /* position and common velocity */
+    float speed;                /* own speed of each particle, in a random direction */
     float span, size;
     uint32_t count, color, kind;
 } Burst;
@@ -184,12 +184,12 @@ typedef struct Kill {
     uint32_t kind;
 } Kill;
 
-/* An enemy has come to the end of its road. */
+/* An enemy has reached the end of its road. */
 typedef struct Leak {
     uint32_t kind;
 } Leak;
 
-/* A witch's curse stuns turrets near by. */
+/* A witch's curse: stuns nearby turrets. */
 typedef struct Curse {
     float x, y;
 } Curse;
@@ -210,7 +210,7 @@ typedef enum CueKind {
     CUE_KINDS
 } CueKind;
 
-/* Something to be heard. */
+/* Requests a sound. */
 typedef struct Cue {
     uint32_t kind;
     float x;
@@ -222,14 +222,14 @@ typedef struct Types {
     quern_component place, velocity;
     quern_component enemy, health, chill, spawner, road_number;
     quern_component tower, turret, stun, barrel, loaded, gun, mortar, prism, bell, beam, shape;
-    quern_component local, spot; /* of towers' parts: quern_local2 and quern_world2 */
+    quern_component local, spot; /* components of towers' parts: quern_local2 and quern_world2 */
     quern_component bullet, shell, particle, firefly;
     quern_relation parent;
     quern_resource keep, grid;
     quern_event burst, kill, leak, curse, cue;
 } Types;
 
-/* Registers everything but the grid. */
+/* Registers all types except the grid. */
 void types_register(Types *types, quern_world *world, quern_transform *transform);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "move", for enemies: they walk along their roads, and slow ones thaw. Who has lost all health
- * dies, in a reaction to the hits of the phase, whoever has dealt them. */
+/* Phase "move", for enemies: they walk along their roads, and slow ones thaw. Enemies without health
+ * die, in a reaction to all hits of the phase. */
 
 #include "check.h"
 #include "kinds.h"
@@ -17,7 +17,7 @@ static const float chilled_pace = 0.45f;
 
 enum { WALK_ENEMY, WALK_PLACE, WALK_CHILL };
 
-/* Keeps to its lane, and sways a little on the way. */
+/* Returns the position of an enemy in its lane, with a slight sway. */
 static Place step_aside(const Road *road, RoadStep step, const Enemy *enemy)
 {
     const float sway = 0.25f * sinf(enemy->along * 1.7f + enemy->lane * 9);
@@ -78,7 +78,8 @@ static void add_walk(Game *game)
 
 /* ------------------------------------------------------------------------------------------------ thaw */
 
-/* Only those that are chilled are looked at. */
+/* Counts down the chill of slow enemies and disables it at the end. The views leave out all other
+ * enemies. */
 static void thaw(quern_context *context, const quern_view *view)
 {
     (void)context;

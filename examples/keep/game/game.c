@@ -14,7 +14,7 @@ static const float plot_size = 2;
 
 /* -------------------------------------------------------------------------------------- what names mean */
 
-/* A road is an entity, too, for its name. */
+/* Creates an entity for each road, for its name. */
 static void make_roads(Game *game)
 {
     const Types *types = &game->types;
@@ -32,7 +32,7 @@ static void make_roads(Game *game)
     }
 }
 
-/* The component of what has that name below a folder; NULL where there is none. */
+/* Returns a component of the entity with a name below a folder; NULL if there is none. */
 static const void *find_named(Game *game, const char *folder, const char *name, quern_component component)
 {
     const quern_entity parent = quern_entity_find(game->world, folder);
@@ -65,7 +65,7 @@ static bool resolve_waves(Game *game, char *message, size_t bytes)
     return true;
 }
 
-/* The towers of the level stand there without being paid for. */
+/* Builds the towers of the level, which cost nothing. */
 static bool build_towers(Game *game, char *message, size_t bytes)
 {
     Keep *keep = quern_resource_get(game->world, game->types.keep);
@@ -87,7 +87,7 @@ static bool build_towers(Game *game, char *message, size_t bytes)
     return true;
 }
 
-/* Whether every road is short enough to be walked to its end. */
+/* Returns whether every road is short enough for its table. */
 static bool check_roads(const Game *game, char *message, size_t bytes)
 {
     for (uint32_t i = 0; i < game->level.road_count; i++)
@@ -100,7 +100,7 @@ static bool check_roads(const Game *game, char *message, size_t bytes)
 
 /* ------------------------------------------------------------------------------------- begin and end */
 
-/* Of enemies, with what those who aim at them look at. */
+/* Creates the grid of enemies, with the payload that turrets need to aim. */
 static void create_grid(Game *game)
 {
     Types *types = &game->types;
@@ -227,7 +227,7 @@ const char *game_why_not(Game *game, TowerKind tower, Point at)
     return NULL;
 }
 
-/* Something to see and hear, from between steps. */
+/* Emits a burst and a sound between steps. */
 static void tell(Game *game, Point at, CueKind cue, uint32_t color)
 {
     const Burst dust = {.x = at.x,
@@ -259,7 +259,7 @@ static const char *build(Game *game, TowerKind tower, Point at)
     return NULL;
 }
 
-/* Turret and barrels go with the base: that is the policy of the hierarchy. */
+/* Sells a tower. By the policy of the hierarchy, turret and barrels are destroyed with the base. */
 static const char *sell(Game *game, Point at)
 {
     const quern_entity base = game_tower_at(game, at);

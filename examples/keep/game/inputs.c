@@ -14,7 +14,7 @@
 
 enum { LINE_BYTES = 128, WORD_BYTES = 16 };
 
-static const uint64_t step_max = 100000000; /* nobody plays for that long */
+static const uint64_t step_max = 100000000; /* limit of steps, longer than any game */
 
 static const char *const words[] = {
     [ACTION_WAVE] = "wave", [ACTION_BUILD] = "build", [ACTION_SELL] = "sell"};
@@ -52,7 +52,7 @@ void inputs_free(Inputs *inputs)
 
 /* --------------------------------------------------------------------------------------------- reading */
 
-/* Whether the rest of a line holds what the action takes, and nothing more. */
+/* Parses the rest of a line. Returns whether it has exactly what the action needs. */
 static bool parse_action(const char *word, const char *rest, Action *action)
 {
     char tower[WORD_BYTES];
@@ -74,7 +74,7 @@ static bool parse_action(const char *word, const char *rest, Action *action)
            strspn(rest + end, " \t\r\n") == strlen(rest + end);
 }
 
-/* Returns what is wrong with a line, or NULL. */
+/* Reads a line. Returns its fault, or NULL. */
 static const char *read_line(Inputs *inputs, const char *line, bool *has_end)
 {
     uint64_t step;

@@ -3,8 +3,8 @@
 #ifndef KEEP_INPUTS_H
 #define KEEP_INPUTS_H
 
-/* What a player has done in a game, as a text file: a line for each action, with the step before which it
- * is done.
+/* The actions of a player in a game, as a text file: a line per action, with the step before which it is
+ * done.
  *
  *     # the ford
  *     0 build gun 21 9
@@ -12,7 +12,7 @@
  *     400 sell 21 9
  *     3600 end
  *
- * Steps do not go back. The last line says how many steps the game has. */
+ * Steps never decrease. The last line has the number of steps of the game. */
 
 #include "game.h"
 
@@ -24,25 +24,25 @@ typedef struct Input {
 typedef struct Inputs {
     Input *list;
     uint32_t count, capacity;
-    uint64_t end; /* steps of the game */
+    uint64_t end; /* number of steps of the game */
 } Inputs;
 
-/* Reads a file. Returns false, and says in message which line of it is wrong, and how. */
+/* Reads a file. Returns false on failure, with the line and its fault in message. */
 bool inputs_load(Inputs *inputs, const char *path, char *message, size_t message_bytes);
 
-/* Writes one. Returns false with a message, too. */
+/* Writes a file. Returns false on failure, with a message. */
 bool inputs_save(const Inputs *inputs, const char *path, char *message, size_t message_bytes);
 
 void inputs_add(Inputs *inputs, uint64_t step, const Action *action);
 
-/* Drops what was done from a step on: the game has been taken back to it. */
+/* Drops the actions from a step on, after the game was rewound to it. */
 void inputs_rewind(Inputs *inputs, uint64_t step);
 
-/* How many inputs are done before a step, and are not those of that step. */
+/* Returns the number of inputs before a step, excluding those of the step itself. */
 uint32_t inputs_before(const Inputs *inputs, uint64_t step);
 
-/* Does what is done before the next step of the game; *next is the first input that was not done yet.
- * Returns false, and says in message what the game would not do. */
+/* Performs the actions before the next step of the game; *next is the first input that was not done yet.
+ * Returns false if the game rejects an action, with the cause in message. */
 bool inputs_replay(const Inputs *inputs, uint32_t *next, Game *game, char *message, size_t message_bytes);
 
 void inputs_free(Inputs *inputs);

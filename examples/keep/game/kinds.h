@@ -3,15 +3,15 @@
 #ifndef KEEP_KINDS_H
 #define KEEP_KINDS_H
 
-/* What kinds of enemies and towers there are, and how strong: all numbers of the game in one place. */
+/* The kinds of enemies and towers, and all numbers of the game in one place. */
 
 #include "components.h"
 
 typedef struct EnemyRules {
     const char *name;
     float health, speed, radius;
-    int32_t bounty; /* gold and score for killing one */
-    int32_t harm;   /* lives lost when it gets through */
+    int32_t bounty; /* gold and score for a kill */
+    int32_t harm;   /* lives lost when it reaches the end of its road */
     uint32_t color; /* 0xRRGGBBAA */
 } EnemyRules;
 
@@ -20,13 +20,13 @@ typedef struct TowerRules {
     int32_t cost;
     float range;
     uint32_t color;
-    const char *about; /* a line for the player */
+    const char *about; /* description for the player, one line */
 } TowerRules;
 
 extern const EnemyRules enemy_rules[ENEMY_KINDS];
 extern const TowerRules tower_rules[TOWER_KINDS];
 
-/* The kind of that name; TOWER_KINDS where there is none. */
+/* Returns the kind of that name; TOWER_KINDS if there is none. */
 TowerKind tower_kind_named(const char *name);
 
 #endif

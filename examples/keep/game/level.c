@@ -13,7 +13,7 @@
 
 enum { FILE_BYTES_MAX = 1 << 20, WHERE_BYTES = 64 };
 
-/* Who reads: the first thing that is wrong goes to the message, and what follows it does not matter. */
+/* State of reading. The first fault goes to the message; what is read after it is not used. */
 typedef struct Reader {
     const char *path;
     char *message;
@@ -67,7 +67,7 @@ static void read_name(Reader *reader, const cJSON *object, const char *where, co
     snprintf(out, LEVEL_NAME_BYTES, "%s", item->valuestring);
 }
 
-/* The number of elements of a list, which is 0 when there is something wrong with it. */
+/* Returns the number of elements of a list; 0 if the list is faulty. */
 static uint32_t read_list(Reader *reader, const cJSON *object, const char *where, const char *name,
                           int least, int most, const cJSON **out_list)
 {
@@ -78,7 +78,7 @@ static uint32_t read_list(Reader *reader, const cJSON *object, const char *where
     return 0;
 }
 
-/* A place on the field: [x, y]. */
+/* Reads a point on the field: [x, y]. */
 static Point read_point(Reader *reader, const Level *level, const cJSON *item, const char *where)
 {
     const cJSON *x = cJSON_GetArrayItem(item, 0), *y = cJSON_GetArrayItem(item, 1);
@@ -165,7 +165,7 @@ static void read_level(Reader *reader, Level *level, const cJSON *root)
 
 /* -------------------------------------------------------------------------------------------- file */
 
-/* The whole file with a 0 behind it, to be freed; NULL when it cannot be read. */
+/* Returns the whole file with a final 0, to be freed; NULL if it cannot be read. */
 static char *read_text(Reader *reader)
 {
     FILE *file = fopen(reader->path, "rb");

@@ -3,8 +3,8 @@
 #ifndef KEEP_LEVEL_H
 #define KEEP_LEVEL_H
 
-/* A level as its file has it (JSON): roads, waves, and towers that stand from the beginning. Roads, enemies
- * and towers are named; the names are looked up in the world when the game begins (game.c). */
+/* The contents of a level file (JSON): roads, waves, and towers that exist from the start. Roads,
+ * enemies and towers are named; the names are looked up in the world when the game begins (game.c). */
 
 #include "road.h"
 
@@ -28,13 +28,13 @@ typedef struct LevelRoad {
     Point points[LEVEL_POINTS_MAX];
 } LevelRoad;
 
-/* Enemies of one kind that come one after another. */
+/* Enemies of one kind that appear one after another. */
 typedef struct LevelGroup {
     char enemy[LEVEL_NAME_BYTES], road[LEVEL_NAME_BYTES];
     uint32_t count;
-    float after_seconds;        /* from the beginning of the wave */
-    float every_seconds;        /* between two of them */
-    uint32_t kind, road_number; /* what the names mean: found when the game begins */
+    float after_seconds;        /* delay after the start of the wave */
+    float every_seconds;        /* interval between two enemies */
+    uint32_t kind, road_number; /* numbers for the names, found when the game begins */
 } LevelGroup;
 
 typedef struct LevelWave {
@@ -52,14 +52,14 @@ typedef struct Level {
     float width, height;
     uint32_t gold, lives;
     uint32_t firefly_count;
-    float rest_seconds; /* between waves */
+    float rest_seconds; /* pause between waves */
     uint32_t road_count, wave_count, tower_count;
     LevelRoad roads[LEVEL_ROADS_MAX];
     LevelWave waves[LEVEL_WAVES_MAX];
     LevelTower towers[LEVEL_TOWERS_MAX];
 } Level;
 
-/* Reads a level. Returns false, and says in message which file, where in it, and what is wrong. */
+/* Reads a level. Returns false on failure; message then has the file, the position and the fault. */
 bool level_load(Level *level, const char *path, char *message, size_t message_bytes);
 
 #endif

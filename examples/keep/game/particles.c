@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Particles by the ten thousand: bursts are events that become entities (phase "tell"), which drift and
- * fade (phase "move"). Fireflies drift for ever. */
+/* Tens of thousands of particles: bursts are events that become entities (phase "tell"), which drift and
+ * fade (phase "move"). Fireflies drift without end. */
 
 #include "check.h"
 #include "random.h"
@@ -15,7 +15,7 @@ static const float circle = 6.2831853f;
 
 /* ----------------------------------------------------------------------------------------------- burst */
 
-enum { BURST_MAX = 256 }; /* particles of one event */
+enum { BURST_MAX = 256 }; /* maximum number of particles of one event */
 
 typedef struct Cloud {
     Place places[BURST_MAX];
@@ -36,7 +36,7 @@ static void scatter(Cloud *cloud, uint32_t i, const Burst *burst, uint64_t bits)
                                      .kind = burst->kind};
 }
 
-/* The views are events: each has as many particles as it says. */
+/* Creates the particles of each event; its views are blocks of events. */
 static void burst(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);
@@ -72,7 +72,7 @@ static void add_burst(Game *game)
 
 enum { DRIFT_PLACE, DRIFT_VELOCITY, DRIFT_PARTICLE };
 
-/* What is left of the velocity after a step. */
+/* Factor of the velocity per step. */
 static const float drag[] = {
     [PARTICLE_SPARK] = 0.965f, [PARTICLE_SMOKE] = 0.96f, [PARTICLE_RING] = 0, [PARTICLE_EMBER] = 0.97f};
 
@@ -122,7 +122,7 @@ static void flicker(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         fireflies[i].phase = wrapped(fireflies[i].phase + step_seconds * 0.5f, circle);
-        /* A flow without springs or sinks: wherever there are few, there will be few. */
+        /* A flow without divergence: it gathers fireflies nowhere. */
         const float x = places[i].x + 0.5f * cosf(0.41f * places[i].y + fireflies[i].phase) * step_seconds;
         const float y = places[i].y + 0.5f * sinf(0.37f * places[i].x + fireflies[i].phase) * step_seconds;
         places[i].x = wrapped(x, game->level.width);

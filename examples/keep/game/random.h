@@ -3,8 +3,8 @@
 #ifndef KEEP_RANDOM_H
 #define KEEP_RANDOM_H
 
-/* Random numbers that are a function of what they are for (an entity, a step, a number) and of nothing
- * else: a generator with a state of its own would make results depend on who draws first. */
+/* Random numbers as a function of an entity, a step and a number. A generator with a state of its own
+ * would make results depend on the order of its callers. */
 
 #include <stdint.h>
 
@@ -16,13 +16,13 @@ static inline uint64_t random_hash(uint64_t key, uint64_t number)
     return x ^ (x >> 31);
 }
 
-/* 0 up to, not including, 1. */
+/* Returns a number in [0, 1). */
 static inline float random_unit(uint64_t bits)
 {
     return (float)(bits >> 40) * 0x1p-24f;
 }
 
-/* -1 up to, not including, 1; from other bits than random_unit. */
+/* Returns a number in [-1, 1), from other bits than random_unit. */
 static inline float random_signed(uint64_t bits)
 {
     return (float)(bits & 0xFFFFFFu) * 0x1p-23f - 1.0f;

@@ -3,12 +3,12 @@
 #ifndef KEEP_REWIND_H
 #define KEEP_REWIND_H
 
-/* Turns back time: the world is saved every few steps, and what was not written since is shared. All that
- * matters for the game is in the world, so there is nothing else to take back. */
+/* Rewinds the game. The world is saved every few steps; saves share what was not written between them.
+ * All game state is in the world, so nothing else is restored. */
 
 #include "game.h"
 
-enum { REWIND_STRIDE = 6, REWIND_SECONDS = 20 }; /* steps between saves, and how far back they reach */
+enum { REWIND_STRIDE = 6, REWIND_SECONDS = 20 }; /* steps between saves, and the time that they cover */
 
 typedef struct Rewind {
     quern_history *history;
@@ -16,13 +16,13 @@ typedef struct Rewind {
 
 void rewind_create(Rewind *rewind, Game *game);
 
-/* Before the game is destroyed. */
+/* Call it before the game is destroyed. */
 void rewind_destroy(Rewind *rewind);
 
-/* After each step: saves the game when it is time. */
+/* Saves the game every REWIND_STRIDE steps. Call it after each step. */
 void rewind_note(Rewind *rewind, Game *game, quern_jobs *jobs);
 
-/* Takes the game back to the last save before this step. Returns false when there is none. */
+/* Restores the last save before this step. Returns false if there is none. */
 bool rewind_back(Rewind *rewind, Game *game, quern_jobs *jobs);
 
 #endif

@@ -4,11 +4,11 @@
 
 #include <math.h>
 
-enum { FINE = 64 }; /* places looked at between two points */
+enum { FINE = 64 }; /* samples between two points */
 
 static const float step_length = 0.125f;
 
-/* Catmull and Rom's curve between b and c; t from 0 to 1. */
+/* Returns a point of the Catmull-Rom curve between b and c; t from 0 to 1. */
 static float curve(float a, float b, float c, float d, float t)
 {
     return 0.5f * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t * t +
@@ -22,7 +22,7 @@ static Point between(const Point *points, uint32_t count, uint32_t i, float t)
     return (Point){curve(a.x, b.x, c.x, d.x, t), curve(a.y, b.y, c.y, d.y, t)};
 }
 
-/* Adds steps from the last one towards a place, as far as they reach. */
+/* Adds steps from the last one towards a point, as long as there is room for a whole step. */
 static void pave(Road *road, Point to)
 {
     while (road->step_count < ROAD_STEPS_MAX) {

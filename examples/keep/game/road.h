@@ -13,7 +13,7 @@ typedef struct Point {
     float x, y;
 } Point;
 
-/* A place on a road and the direction there, of length 1. */
+/* A point of a road, and the direction there, of length 1. */
 typedef struct RoadStep {
     Point at, ahead;
 } RoadStep;
@@ -25,13 +25,13 @@ typedef struct Road {
     RoadStep steps[ROAD_STEPS_MAX];
 } Road;
 
-/* Through count points, at least two. */
+/* Makes a road through count points, at least two. */
 void road_make(Road *road, float width, const Point *points, uint32_t count);
 
-/* So far along the road, from 0 to its length. */
+/* Returns the step at a distance along the road, from 0 to its length. */
 RoadStep road_at(const Road *road, float along);
 
-/* From its middle line. */
+/* Returns the distance of a point from the middle of the road. */
 float road_distance(const Road *road, Point point);
 
 #endif

@@ -3,18 +3,18 @@
 #ifndef KEEP_SYSTEMS_H
 #define KEEP_SYSTEMS_H
 
-/* Who adds which systems. Their user_data is the game. */
+/* Functions that add the systems. Their user_data is the game. */
 
 #include "game.h"
 
-void waves_add(Game *game);     /* let enemies out, and say who has won */
+void waves_add(Game *game);     /* create enemies, and decide the end of the game */
 void enemies_add(Game *game);   /* walk, thaw, die */
-void towers_add(Game *game);    /* choose targets, turn, reload, are stunned */
+void towers_add(Game *game);    /* choose targets, turn, reload, and are stunned */
 void weapons_add(Game *game);   /* fire */
 void bullets_add(Game *game);   /* fly and hit */
 void particles_add(Game *game); /* burst, drift and fade */
 
-/* Makes the blueprints of towers and enemies, below "towers" and "enemies", and prefabs of them. */
+/* Makes blueprints of towers and enemies, below "towers" and "enemies", and prefabs of them. */
 void blueprints_make(Game *game);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Towers: barrels are loaded and come to rest, turrets recover (phase "move"), choose targets and turn to
- * them (phase "aim"), and are stunned by curses (phase "tell"). */
+/* Towers: barrels are loaded and recover from recoil, turrets recover from stuns (phase "move"), choose
+ * targets and turn to them (phase "aim"), and are stunned by curses (phase "tell"). */
 
 #include "check.h"
 #include "systems.h"
@@ -16,7 +16,8 @@ static const float circle = 6.2831853f;
 
 /* -------------------------------------------------------------------------------------------- barrels */
 
-/* A barrel that is being loaded has Loaded disabled: it comes here, and to no system that fires. */
+/* Loads barrels. While a barrel is being loaded, Loaded is disabled, so this system gets it, and no
+ * system that fires does. */
 static void reload(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -145,7 +146,7 @@ static bool is_in_reach(const Turret *turret, float square)
     return square <= turret->range * turret->range && square >= turret->least_range * turret->least_range;
 }
 
-/* Where the target will be when a shot gets there. */
+/* Aims at the position of the target when a shot arrives. */
 static void lead_target(Turret *turret, Point from, Point at, const Enemy *enemy)
 {
     const float x = at.x - from.x, y = at.y - from.y;
@@ -154,7 +155,7 @@ static void lead_target(Turret *turret, Point from, Point at, const Enemy *enemy
     turret->aim_y = at.y + enemy->drift_y * seconds;
 }
 
-/* A turret stays with its target while that lives and is in reach. */
+/* Returns whether a turret keeps its target: while that is alive and within range. */
 static bool keep_target(quern_context *context, const Game *game, Turret *turret, Point from)
 {
     if (quern_entity_is_null(turret->target)) return false;
@@ -167,7 +168,7 @@ static bool keep_target(quern_context *context, const Game *game, Turret *turret
     return true;
 }
 
-/* The enemy in reach that has the shortest way left. */
+/* Chooses the enemy within range with the shortest remaining way. */
 static bool choose_target(quern_context *context, const Game *game, Turret *turret, Point from)
 {
     const quern_grid *grid = quern_context_grid(context, game->types.grid);
@@ -185,7 +186,7 @@ static bool choose_target(quern_context *context, const Game *game, Turret *turr
     return least < INFINITY;
 }
 
-/* Turns by as much as it can in a step; returns how much is left. */
+/* Turns by at most one step of turn_speed. Returns the remaining angle. */
 static float turn(quern_local2 *local, float turn_speed, float angle)
 {
     const float most = turn_speed * step_seconds;

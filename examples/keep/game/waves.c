@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phases "lead" and "tell": the next wave begins, spawners let enemies out, and what has been killed or
- * has got through counts. */
+/* Phases "lead" and "tell": the next wave begins, spawners create enemies, and kills and leaks are
+ * counted. */
 
 #include "check.h"
 #include "kinds.h"
@@ -41,7 +41,8 @@ static void begin_wave(quern_context *context, const Game *game, Keep *keep)
     quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_WAVE, game->level.width / 2});
 }
 
-/* The next wave begins when it is time, or when the player calls it, who is paid for the seconds left. */
+/* Begins the next wave when its time has come, or when the player calls it. The remaining seconds are
+ * then paid in gold. */
 static void lead(quern_context *context, const quern_view *view)
 {
     (void)view;
@@ -112,7 +113,7 @@ static void add_spawn(Game *game)
 
 /* ----------------------------------------------------------------------------------------------- score */
 
-/* Gold and lives follow from what was told; nobody else writes them in a step. */
+/* Updates gold and lives by the events of the step. No other system writes them. */
 static void score(quern_context *context, const quern_view *view)
 {
     (void)view;
@@ -194,7 +195,7 @@ static void add_census(Game *game)
         .user_data = game,
         .terms = {[CENSUS_ENEMY] = quern_term_any(types->enemy, QUERN_ACCESS_NONE),
                   [CENSUS_SPAWNER] = quern_term_any(types->spawner, QUERN_ACCESS_READ)},
-        /* Written in decide alone, so views may run side by side. */
+        /* Only decide writes the resource, so views may run at the same time. */
         .resources = {{types->keep, QUERN_ACCESS_WRITE_CONCURRENT}},
         .emits = {types->cue}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));

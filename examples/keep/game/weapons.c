@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "fire": what loaded barrels do when their turret has its target before it. Damage and chill are
- * accumulated: many weapons hit one enemy in the same step, on several threads. */
+/* Phase "fire": loaded barrels fire when their turret points at its target. Damage and chill are
+ * accumulated, because many weapons hit one enemy in the same step, on several threads. */
 
 #include "check.h"
 #include "kinds.h"
@@ -23,7 +23,7 @@ static Point muzzle_of(const quern_world2 *spot, const Barrel *barrel)
     return (Point){out[0], out[1]};
 }
 
-/* The direction in which the barrel points, of length 1. */
+/* Returns the direction of the barrel, of length 1. */
 static Point direction_of(const quern_world2 *spot)
 {
     return (Point){spot->m[0][0], spot->m[1][0]};
@@ -54,7 +54,7 @@ static void tell_shot(quern_context *context, const Game *game, Point at, Point 
                                                                            .kind = PARTICLE_SPARK});
 }
 
-/* The terms that all weapons have in common. */
+/* Returns a definition with the terms that all weapons share. */
 static quern_system_def weapon_def(Game *game, const char *name, quern_view_callback *run,
                                    quern_component weapon)
 {
@@ -144,7 +144,7 @@ static void fire_mortars(quern_context *context, const quern_view *view)
 
 /* ------------------------------------------------------------------------------------------------ bell */
 
-/* Hurts and chills all enemies in its radius. Chill is the most that anybody gives, not the sum. */
+/* Damages and chills all enemies in its radius. Chills do not add up; the longest counts. */
 static bool ring(quern_context *context, const Game *game, const Bell *bell, Point at)
 {
     const Types *types = &game->types;
@@ -191,7 +191,7 @@ static void ring_bells(quern_context *context, const quern_view *view)
 
 enum { PRISM_SPOT, PRISM_BARREL, PRISM_BEAM, PRISM_TURRET, PRISM_PRISM };
 
-/* A beam burns as long as it has a target; it is disabled when it is dark. */
+/* Lets a prism shine: its beam is enabled while it has a target. */
 static void shine(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Keep without a window: replays a recorded game, as fast as it goes, and says what became of it. The end
- * is the same on any number of threads. */
+/* Keep without a window: replays a recorded game as fast as possible, and prints the result, which is
+ * the same on any number of threads. */
 
 #include "../game/check.h"
 #include "../game/inputs.h"
@@ -36,7 +36,7 @@ typedef struct Options {
     bool json, profile, rewind;
 } Options;
 
-/* The times of all steps, and of those in which very much was there. */
+/* Durations of all steps, and of those with very many entities. */
 typedef struct Record {
     uint64_t *frame_ns, *heavy_ns;
     uint32_t frame_count, heavy_count;
@@ -109,7 +109,7 @@ static void note_frame(Record *record, const Game *game, uint64_t start_ns)
     if (stats.entity_count > record->entities_most) record->entities_most = stats.entity_count;
 }
 
-/* A game that is replayed, and whether its past is kept. */
+/* A replayed game, optionally with a history. */
 typedef struct Replay {
     Game game;
     Inputs inputs;
@@ -118,7 +118,7 @@ typedef struct Replay {
     bool keeps_past;
 } Replay;
 
-/* Goes on until the game has made so many steps. */
+/* Runs until the game has made step_count steps. */
 static void replay_until(Replay *replay, uint32_t step_count, Record *record)
 {
     char message[MESSAGE_BYTES];
@@ -133,7 +133,7 @@ static void replay_until(Replay *replay, uint32_t step_count, Record *record)
     }
 }
 
-/* Goes back as far as the past is kept, and plays the same steps again: they must come to the same end. */
+/* Rewinds as far as possible and runs the same steps again; they must have the same result. */
 static void play_again(Replay *replay, uint32_t step_count)
 {
     const uint64_t hash = quern_world_hash(replay->game.world);
@@ -154,7 +154,7 @@ static int compare_times(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Sorts the times; the median and the longest are 0 where there are none. */
+/* Sorts the durations. Median and maximum are 0 if there are none. */
 static void summarise(uint64_t *times, uint32_t count, uint64_t *out_median, uint64_t *out_worst)
 {
     qsort(times, count, sizeof *times, compare_times);

@@ -9,7 +9,7 @@ enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 5 };
 
 /* ------------------------------------------------------------------------------------------- sprites */
 
-/* How bright and how opaque a sprite is at (x, y), each -1 to 1. */
+/* Brightness and opacity of a sprite at (x, y), each -1 to 1. */
 typedef struct Texel {
     float light, alpha;
 } Texel;
@@ -19,7 +19,7 @@ static float clamp01(float x)
     return fminf(fmaxf(x, 0), 1);
 }
 
-/* From 1 inside to 0 outside of an edge; distance in units of the sprite. */
+/* Returns 1 inside and 0 outside of an edge, with a soft transition. distance: in units of the sprite. */
 static float edge(float distance)
 {
     return clamp01(0.5f - distance * (CELL / 2.0f) * 0.6f);
@@ -32,26 +32,27 @@ static float octagon(float x, float y)
     return fmaxf(fmaxf(x, y), (x + y) * 0.7071f);
 }
 
-/* A square, narrower than its cell so that barrels reach beyond it. */
+/* Returns the distance from the centre of a square, for slab_texel. The square is narrower than its
+ * cell, so that barrels extend beyond it. */
 static float plate(float x, float y)
 {
     return fmaxf(fmaxf(fabsf(x), fabsf(y)) * 1.22f, (fabsf(x) + fabsf(y)) * 0.72f);
 }
 
-/* A triangle that points along x. */
+/* Returns the distance from the centre of a triangle that points along x, for slab_texel. */
 static float wedge(float x, float y)
 {
     return fmaxf(-x * 1.53f, x * 0.94f + fabsf(y) * 1.56f);
 }
 
-/* Four discs around the middle. */
+/* Returns the distance from the centre of four discs, for slab_texel. */
 static float clover(float x, float y)
 {
     const float u = fmaxf(fabsf(x), fabsf(y)), v = fminf(fabsf(x), fabsf(y));
     return hypotf(u - 0.46f, v) + 0.46f;
 }
 
-/* A slab with a light rim; distance: from the middle, where its outline is at 0.92. */
+/* Returns a slab with a light rim. distance: from the centre, 0.92 at the outline. */
 static Texel slab_texel(float distance, float x, float y)
 {
     const float rim = clamp01((distance - 0.68f) * 12) * clamp01((0.92f - distance) * 12);
@@ -77,7 +78,7 @@ static Texel crystal_texel(float x, float y)
     return (Texel){facet + 0.3f * clamp01(1 - 3 * far), edge((far - 0.92f) * 0.7f)};
 }
 
-/* A drop that is round before and pointed behind, with a dark rim and a light back. */
+/* Returns a drop with a round front and a pointed back, with a dark rim and light on top. */
 static Texel bug_texel(float x, float y)
 {
     const float half = x > 0 ? 0.62f : 0.62f * (1 - 0.72f * x * x);
@@ -166,7 +167,8 @@ static SDL_Texture *make_sprites(SDL_Renderer *renderer)
 
 /* -------------------------------------------------------------------------------------------- batches */
 
-/* Where the sprites are in the texture; half a texel in, so that neighbours do not shine through. */
+/* Computes the corners of the sprites in the texture; half a texel inside, so that adjacent sprites are
+ * not visible. */
 static void place_corners(Canvas *canvas)
 {
     const float in = 0.5f / CELL;
@@ -266,7 +268,7 @@ void canvas_blend(Canvas *canvas, SDL_BlendMode blend)
 
 /* ------------------------------------------------------------------------------------------------ quads */
 
-/* (ax, ay) and (bx, by) lead from the middle to the right and to the lower side. */
+/* Adds a quad. (ax, ay) and (bx, by) lead from the centre to the right and to the lower side. */
 static void add_quad(Canvas *canvas, Sprite sprite, float x, float y, float ax, float ay, float bx,
                      float by, uint32_t color)
 {

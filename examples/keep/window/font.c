@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 256, ROUND_PIXELS = 6 }; /* lines from that width on have round ends */
+enum { TEXT_BYTES = 256, ROUND_PIXELS = 6 }; /* lines of at least that width have round ends */
 
-static const float advance = 6; /* from letter to letter; a letter is 4 wide and 6 high */
+static const float advance = 6; /* distance between letters; a letter is 4 wide and 6 high */
 
-/* Strokes, with spaces between them: each is a line through points, two digits for the x and y of each. */
+/* Strokes, separated by spaces: each is a line through points, with two digits for x and y of each. */
 static const char *const glyphs[128] = {
     ['A'] = "0602204246 0444",
     ['B'] = "0333444536060030414233",

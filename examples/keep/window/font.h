@@ -3,8 +3,7 @@
 #ifndef KEEP_FONT_H
 #define KEEP_FONT_H
 
-/* Letters of soft lines. There are capital letters, digits and some signs; small letters look like
- * capitals. */
+/* Letters of soft lines: capital letters, digits and some signs. Small letters look like capitals. */
 
 #include "canvas.h"
 
@@ -13,7 +12,7 @@ typedef enum Align { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 /* Draws text with its upper edge at y; size is the height of a letter. */
 void font_draw(Canvas *canvas, float x, float y, float size, Align align, uint32_t color, const char *text);
 
-/* The same, as printf does. */
+/* Draws text that is formatted as by printf. */
 __attribute__((format(printf, 7, 8))) void font_print(Canvas *canvas, float x, float y, float size,
                                                       Align align, uint32_t color, const char *format, ...);
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { STRIDE = 4 }; /* distances to roads are computed at every fourth pixel, and interpolated */
+enum { STRIDE = 4 }; /* distances to roads are computed for every fourth pixel and interpolated */
 
 typedef struct Color {
     float r, g, b;
@@ -50,7 +50,7 @@ static float noise(float x, float y)
     return upper + (lower - upper) * v;
 }
 
-/* 0 to 1, with details of three sizes. */
+/* Returns noise from 0 to 1, with details of three sizes. */
 static float clouds(float x, float y)
 {
     return (noise(x, y) * 4 + noise(x * 2.1f + 7, y * 2.1f) * 2 + noise(x * 4.3f, y * 4.3f + 5)) / 7;
@@ -58,7 +58,7 @@ static float clouds(float x, float y)
 
 /* ---------------------------------------------------------------------------------------------- roads */
 
-/* How far outside of the nearest road: negative on it. */
+/* Returns the distance to the nearest road; negative on a road. */
 static float road_gap(const Game *game, float x, float y)
 {
     float least = INFINITY;
@@ -111,7 +111,7 @@ static Color meadow_at(float x, float y)
 static Color road_at_gap(float x, float y, float gap)
 {
     const float grain = clouds(x * 1.7f, y * 1.7f) * 0.7f + noise(x * 11, y * 11) * 0.3f;
-    const float wear = fminf(-gap * 0.9f, 1); /* trodden in the middle */
+    const float wear = fminf(-gap * 0.9f, 1); /* worn in the middle */
     return mixed(shaded(road_dark, 0.7f + 0.5f * grain), road_light, wear * (0.35f + 0.65f * grain));
 }
 
@@ -123,7 +123,7 @@ static Color ground_at(float x, float y, float gap)
     return mixed(mixed(off, on, 0.5f - ragged * 6), road_rim, rim * 0.75f);
 }
 
-/* Darker towards the corners. */
+/* Returns a brightness that falls towards the corners. */
 static float vignette(int x, int y)
 {
     const float u = (float)x / FIELD_WIDTH * 2 - 1, v = (float)y / FIELD_HEIGHT * 2 - 1;

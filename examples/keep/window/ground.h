@@ -3,13 +3,13 @@
 #ifndef KEEP_GROUND_H
 #define KEEP_GROUND_H
 
-/* The field without anything on it, painted once: meadows at night, and the roads of the level. */
+/* The empty field, painted once: meadows at night, and the roads of the level. */
 
 #include "../game/game.h"
 
 #include <SDL2/SDL.h>
 
-/* NULL when SDL refuses; SDL_GetError says why. */
+/* Paints the field. Returns NULL if SDL fails; SDL_GetError has the cause. */
 SDL_Texture *ground_paint(SDL_Renderer *renderer, const Game *game);
 
 #endif

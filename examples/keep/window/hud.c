@@ -12,7 +12,7 @@ static const uint32_t panel = 0x0C1219F0, key_off = 0x1A2632FF, key_on = 0x2E4A5
 
 /* --------------------------------------------------------------------------------------------- buttons */
 
-/* In units of the bar. In the small one, keys have no names. */
+/* Positions in units of the bar. In the small bar, keys have no names. */
 typedef struct BarPlan {
     float key_top, key_height, tower_left, tower_width, order_left;
     float order_widths[4]; /* wave, speed, pause, rewind */
@@ -71,7 +71,7 @@ static SDL_FRect draw_key(const Hud *hud, Scene *scene, HudButton button, bool i
 
 /* ------------------------------------------------------------------------------------------------ bar */
 
-/* A tower as its prefab looks, in small. */
+/* Draws a small icon of a tower. */
 static void draw_icon(Canvas *canvas, TowerKind kind, float x, float y, float unit)
 {
     const uint32_t color = tower_rules[kind].color;
@@ -110,7 +110,7 @@ static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is
                (int)rules->cost);
 }
 
-/* A key with two words, the second in the colour of hints. */
+/* Draws a key with two words, the second in the colour of hints. */
 static void draw_words(const Hud *hud, Scene *scene, HudButton button, bool is_on, uint32_t color,
                        const char *text, const char *hint)
 {
@@ -213,7 +213,7 @@ static void draw_plot(const Hud *hud, Scene *scene)
 
 /* --------------------------------------------------------------------------------------------- notices */
 
-/* What the tower under the mouse does, above the bar. */
+/* Draws the description of the tower under the mouse, above the bar. */
 static void draw_hint(const Hud *hud, Scene *scene)
 {
     const HudButton button = hud_button_at(hud, &scene->layout);

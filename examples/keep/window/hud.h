@@ -3,14 +3,14 @@
 #ifndef KEEP_HUD_H
 #define KEEP_HUD_H
 
-/* What lies over the field: the bar below it with gold, lives and buttons, and the place under the mouse.
- * Title, menu and end are in pages.h. */
+/* The bar below the field, with gold, lives and buttons, and the marked plot under the mouse. Title,
+ * menu and end are in pages.h. */
 
 #include "scene.h"
 
 typedef enum Page { PAGE_TITLE, PAGE_GAME, PAGE_MENU } Page;
 
-/* What the player has chosen and where the mouse is, in pixels of the window. */
+/* The selection of the player, and the mouse, in pixels of the window. */
 typedef struct Hud {
     Page page;
     int chosen; /* a TowerKind; TOWER_KINDS: to sell */
@@ -18,26 +18,26 @@ typedef struct Hud {
     bool is_mouse_away; /* outside of the window */
     uint32_t speed;     /* steps per picture */
     bool is_paused, is_rewinding, is_mute;
-    const char *notice; /* why something could not be done, or NULL */
+    const char *notice; /* why an action failed, or NULL */
     float notice_seconds;
 } Hud;
 
 typedef enum HudButton {
     HUD_NOTHING,
-    HUD_TOWER, /* and the kinds behind it, and selling */
+    HUD_TOWER, /* followed by the other kinds, and selling */
     HUD_WAVE = HUD_TOWER + TOWER_KINDS + 1,
     HUD_SPEED,
     HUD_PAUSE,
     HUD_REWIND
 } HudButton;
 
-/* The button under the mouse; HUD_NOTHING while title or menu are over the field. */
+/* Returns the button under the mouse; HUD_NOTHING while title or menu cover the field. */
 HudButton hud_button_at(const Hud *hud, const Layout *layout);
 
-/* Whether the mouse is on the field. */
+/* Returns whether the mouse is on the field. */
 bool hud_is_on_field(const Hud *hud, const Layout *layout);
 
-/* The bar alone: below a page. */
+/* Draws the bar alone, for the time that a page is shown. */
 void hud_draw_bar(const Hud *hud, Scene *scene);
 
 void hud_draw(const Hud *hud, Scene *scene);

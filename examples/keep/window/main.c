@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Keep in a window: SDL's renderer, sound if there is any, mouse and keys. */
+/* Keep in a window: SDL's renderer, sound if available, mouse and keys. */
 
 #include "../game/check.h"
 #include "../game/kinds.h"
@@ -18,7 +18,7 @@ static _Noreturn void stop(const char *message)
     exit(EXIT_FAILURE);
 }
 
-/* SDL's own words, behind what could not be done. */
+/* Ends the program with a message and the error of SDL. */
 static _Noreturn void stop_by_sdl(const char *what)
 {
     fprintf(stderr, "keep: %s: %s\n", what, SDL_GetError());
@@ -55,8 +55,7 @@ static void close_window(Play *play)
     SDL_Quit();
 }
 
-/* The game loop. Pictures come as often as the screen shows them, or 250 times a second where it does not
- * say. */
+/* Runs the game loop. Draws at the rate of the screen, or 250 times a second if the rate is unknown. */
 static void run(Play *play)
 {
     uint64_t last = SDL_GetPerformanceCounter();
@@ -87,8 +86,8 @@ static void save_picture(SDL_Renderer *renderer, const char *path)
     SDL_FreeSurface(surface);
 }
 
-/* A picture of a recorded game; on the way steps are made without drawing them. It is drawn many times, to
- * say how long that takes. */
+/* Draws a picture of a recorded game, after steps that are not drawn. Draws it many times to measure the
+ * duration. */
 static void take_picture(Play *play, const Options *options)
 {
     const Overlay *overlay = &play->overlay;
@@ -121,7 +120,7 @@ int main(int argc, char **argv)
     const Options options = options_parse(argc, argv);
     Play *play = check_memory(calloc(1, sizeof *play));
     load(play, &options);
-    if (options.record != NULL) save_record(play, options.record); /* rather now than when all is played */
+    if (options.record != NULL) save_record(play, options.record); /* shows errors before the game */
     if (SDL_Init(SDL_INIT_VIDEO) != 0) stop_by_sdl("there is no screen to be had");
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &play->jobs));
     open_window(play);

@@ -11,8 +11,8 @@
 typedef struct Options {
     const char *level;
     const char *input;      /* a recorded game to watch, or NULL */
-    const char *record;     /* where to write what is played, or NULL */
-    const char *screenshot; /* a picture to make instead of playing, or NULL */
+    const char *record;     /* file for the played game, or NULL */
+    const char *screenshot; /* file for a picture to draw instead of playing, or NULL */
     uint32_t frame_count;   /* steps until the picture */
     uint32_t thread_count;
     bool overlay, title;

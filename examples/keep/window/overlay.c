@@ -64,7 +64,7 @@ void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_
 enum {
     WIDTH = 340,
     MARGIN = 14,
-    TABLE = 72, /* the top of the list of systems, and of its first line */
+    TABLE = 72, /* position of the list of systems, and height of a line */
     LINE = 15,
     LINES_MOST = 6,
     CHARTS = TABLE + LINE * (LINES_MOST + 1) + 12,
@@ -74,10 +74,9 @@ enum {
     BARS_LEFT = 232
 };
 
-static const float shown_ms = 0.0005f; /* less would be printed as 0.000 */
+static const float shown_ms = 0.0005f; /* shorter durations would be printed as 0.000 */
 
-/* The indices of the slowest systems, the slowest first, without those that take next to no time. Returns
- * their number. */
+/* Finds the slowest systems, slowest first, without those of negligible duration. Returns their number. */
 static uint32_t find_slowest(const Overlay *overlay, const Game *game, uint32_t slowest[LINES_MOST])
 {
     uint32_t count = 0;
@@ -91,7 +90,7 @@ static uint32_t find_slowest(const Overlay *overlay, const Game *game, uint32_t 
     return count;
 }
 
-/* A line for each of the slowest systems, with a bar whose length is relative to the slowest. */
+/* Draws a line for each of the slowest systems, with a bar relative to the slowest. */
 static void draw_systems(const Overlay *overlay, Scene *scene)
 {
     uint32_t slowest[LINES_MOST];
@@ -108,7 +107,7 @@ static void draw_systems(const Overlay *overlay, Scene *scene)
     }
 }
 
-/* A row for each thread: a column for each frame, filled as far as the thread was busy. */
+/* Draws a row for each thread: a column per frame, filled up to the busy fraction. */
 static void draw_threads(const Overlay *overlay, Canvas *canvas)
 {
     const float left = MARGIN + 78, column = (WIDTH - MARGIN - left) / (float)OVERLAY_FRAMES;
@@ -150,8 +149,8 @@ static void draw_head(const Overlay *overlay, Scene *scene)
     font_print(canvas, second, 48, 9, ALIGN_LEFT, ink, "%u CALLS", overlay->call_count);
 }
 
-/* How many steps of a road a rectangle of the window hides. A step of the first quarter counts more, since
- * enemies enter there. */
+/* Returns how many steps of a road a rectangle of the window hides. Steps of the first quarter count
+ * more, because enemies enter there. */
 static uint32_t count_hidden_steps(const Scene *scene, const Road *road, const SDL_FRect *box)
 {
     enum { ENTRANCE_WEIGHT = 10 };
@@ -165,7 +164,7 @@ static uint32_t count_hidden_steps(const Scene *scene, const Road *road, const S
     return hidden;
 }
 
-/* The corner of the field in which the panel hides least of the level's roads. */
+/* Returns the corner of the field in which the panel hides the least of the roads. */
 static Frame find_corner(const Scene *scene, float height)
 {
     const Layout *layout = &scene->layout;
@@ -186,7 +185,7 @@ static Frame find_corner(const Scene *scene, float height)
     return best;
 }
 
-/* In a small window the charts of the threads are left out. */
+/* Draws the overlay. In a small window the charts of the threads are left out. */
 void overlay_draw(const Overlay *overlay, Scene *scene)
 {
     if (!overlay->is_on) return;

@@ -3,13 +3,13 @@
 #ifndef KEEP_OVERLAY_H
 #define KEEP_OVERLAY_H
 
-/* Where the time of the last frames went: by system, and by thread. */
+/* Where the time of the last frames is spent: by system, and by thread. */
 
 #include "scene.h"
 
 enum { OVERLAY_FRAMES = 120, OVERLAY_THREADS_MAX = 16, OVERLAY_SYSTEMS_MAX = 64 };
 
-/* What each thread did in a frame, as parts of it. */
+/* The activity of each thread in a frame, as fractions of the frame. */
 typedef struct OverlayFrame {
     float busy[OVERLAY_THREADS_MAX], sync[OVERLAY_THREADS_MAX];
 } OverlayFrame;
@@ -17,22 +17,22 @@ typedef struct OverlayFrame {
 typedef struct Overlay {
     bool is_on;
     uint32_t thread_count;
-    uint32_t next; /* the oldest of the frames */
+    uint32_t next; /* index of the oldest frame */
     OverlayFrame frames[OVERLAY_FRAMES];
     float system_ms[OVERLAY_SYSTEMS_MAX]; /* smoothed, in the order of the schedule */
     float step_ms;                        /* smoothed */
-    float fill_ms, call_ms;               /* smoothed: to fill batches, and what SDL does with them */
-    float least_fill_ms, least_call_ms;   /* of all pictures; 0: there was none */
+    float fill_ms, call_ms;               /* smoothed: filling batches, and SDL drawing them */
+    float least_fill_ms, least_call_ms;   /* minimum of all pictures; 0: no picture yet */
     uint32_t sprite_count, call_count;    /* of the last picture */
 } Overlay;
 
-/* Switches it, and with it the profile of the schedule that makes the game's steps. */
+/* Shows or hides the overlay, and enables or disables the profile of the schedule of the game. */
 void overlay_switch(Overlay *overlay, Game *game, bool is_on);
 
-/* Looks at the last step. */
+/* Adds the last step. */
 void overlay_note(Overlay *overlay, Game *game, quern_jobs *jobs);
 
-/* Looks at a picture that was shown, which took so much time, from its beginning. */
+/* Adds a picture that was shown. picture_ms: its duration from the beginning. */
 void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_ms);
 
 void overlay_draw(const Overlay *overlay, Scene *scene);

@@ -19,7 +19,7 @@ typedef struct Entry {
 
 enum { ENTRIES_MAX = 4, BUTTON_WIDTH = 224, BUTTON_HEIGHT = 56, BUTTON_GAP = 16 };
 
-/* Their lists end with CHOICE_NONE. */
+/* The entries of each page; the list ends with CHOICE_NONE. */
 static const Entry title_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_SPACE, "BEGIN", "SPACE"},
                                                      {CHOICE_LEAVE, SDLK_ESCAPE, "LEAVE", "ESC"}};
 static const Entry menu_entries[ENTRIES_MAX + 1] = {{CHOICE_GO_ON, SDLK_ESCAPE, "GO ON", "ESC"},
@@ -97,7 +97,7 @@ static void draw_entries(const Hud *hud, Scene *scene)
 
 /* ----------------------------------------------------------------------------------------------- pages */
 
-/* Large letters with light around them. */
+/* Draws large letters with light around them. */
 static void draw_heading(Canvas *canvas, float y, float size, uint32_t color, const char *text)
 {
     canvas_blend(canvas, SDL_BLENDMODE_ADD);
@@ -126,7 +126,7 @@ static void draw_title(Canvas *canvas)
     }
 }
 
-/* As large as the page has room for. */
+/* Draws the menu as large as the page allows. */
 static void draw_menu(Canvas *canvas, const char *title)
 {
     const float size = fminf(84, 0.9f * PAGE_WIDTH / (float)SDL_strlen(title));

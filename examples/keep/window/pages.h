@@ -3,7 +3,7 @@
 #ifndef KEEP_PAGES_H
 #define KEEP_PAGES_H
 
-/* Title, menu and end: large letters over the field, and what may be chosen there, by mouse or key. */
+/* Title, menu and end: large letters over the field, with choices by mouse or key. */
 
 #include "hud.h"
 
@@ -16,13 +16,13 @@ typedef enum Choice {
     CHOICE_LEAVE
 } Choice;
 
-/* Whether a page lies over the field. */
+/* Returns whether a page covers the field. */
 bool pages_are_up(const Hud *hud, const Keep *keep);
 
-/* What is chosen by a click where the mouse is. */
+/* Returns the choice under the mouse. */
 Choice pages_choice_at_mouse(const Hud *hud, Scene *scene);
 
-/* What a key chooses on the page that is up. */
+/* Returns the choice of a key on the current page. */
 Choice pages_choice_of_key(const Hud *hud, const Keep *keep, SDL_Keycode key);
 
 void pages_draw(const Hud *hud, Scene *scene);

@@ -55,7 +55,7 @@ void play_step(Play *play)
     play->played.end = game_state(&play->game)->step;
 }
 
-/* Time runs back three times as fast as forth. What was done since belongs to what never was. */
+/* Rewinds three times as fast as the game runs. Later inputs are dropped. */
 static void go_back(Play *play, float seconds)
 {
     play->owed_steps = fminf(play->owed_steps + seconds * STEPS_PER_SECOND * 3, STEPS_AT_ONCE * 3);
@@ -79,7 +79,7 @@ void play_advance(Play *play, float seconds)
     }
     if (play->hud.page != PAGE_GAME || play->hud.is_paused) return;
     play->owed_steps += seconds * STEPS_PER_SECOND * (float)play->hud.speed;
-    play->owed_steps = fminf(play->owed_steps, STEPS_AT_ONCE); /* who is late stays late */
+    play->owed_steps = fminf(play->owed_steps, STEPS_AT_ONCE); /* drops steps that are too late */
     for (; play->owed_steps >= 1; play->owed_steps--)
         play_step(play);
 }
@@ -118,7 +118,7 @@ static void notice(Play *play, const char *text)
     play->hud.notice_seconds = 2;
 }
 
-/* Does what the player wants and writes it down, or shows why not. */
+/* Performs an action and records it, or shows why it failed. */
 static void act(Play *play, Action action)
 {
     if (play->recorded.count > 0) {
@@ -197,7 +197,8 @@ static void choose(Play *play, Choice choice)
 
 /* ------------------------------------------------------------------------------------------- the mouse */
 
-/* SDL tells places in points of the screen, of which some screens have several pixels each. */
+/* Stores the position of the mouse. SDL reports points of the screen, which are several pixels on some
+ * screens. */
 static void note_mouse(Play *play, int x, int y)
 {
     int points, pixels;
@@ -208,7 +209,7 @@ static void note_mouse(Play *play, int x, int y)
     play->hud.is_mouse_away = false;
 }
 
-/* The left button does what it is over, the right one sells. */
+/* Handles a click: the left button uses the thing under the mouse, the right one sells. */
 static void handle_click(Play *play, const SDL_MouseButtonEvent *click)
 {
     const bool is_left = click->button == SDL_BUTTON_LEFT;
@@ -258,7 +259,7 @@ static void switch_full_screen(SDL_Window *window)
     SDL_SetWindowFullscreen(window, is_full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
 }
 
-/* A key that is held down counts once; only steps follow one another. */
+/* Handles a key. Repeats of a held key are ignored, except for single steps. */
 static void handle_key(Play *play, const SDL_KeyboardEvent *event)
 {
     const SDL_Keycode key = event->keysym.sym;

@@ -3,7 +3,7 @@
 #ifndef KEEP_PLAY_H
 #define KEEP_PLAY_H
 
-/* A game that is being played or watched, with all that shows it. */
+/* A game that is played or watched, and everything that shows it. */
 
 #include "../game/inputs.h"
 #include "../game/rewind.h"
@@ -22,30 +22,30 @@ typedef struct Play {
     Sound sound;
     SDL_Window *window;
     Level level;
-    Inputs recorded;     /* what is watched; nothing when somebody plays */
-    uint32_t next_input; /* of those */
-    Inputs played;       /* what the player has done */
+    Inputs recorded;     /* inputs of the watched game; empty while a player plays */
+    uint32_t next_input; /* index in `recorded` */
+    Inputs played;       /* inputs of the player */
     quern_jobs *jobs;
-    float owed_steps;       /* time that was not made into steps yet */
-    bool has_ended;         /* the player leaves */
-    uint64_t drawing_since; /* by SDL's clock: the last picture */
+    float owed_steps;       /* elapsed time that was not simulated yet, in steps */
+    bool has_ended;         /* the player has left */
+    uint64_t drawing_since; /* start of the last picture, by the clock of SDL */
 } Play;
 
-/* Begins a new game of the level. Ends the program with a message when that cannot be. */
+/* Begins a new game of the level. Ends the program with a message on failure. */
 void play_begin(Play *play);
 void play_end(Play *play);
 
-/* Makes the steps that are due after so much time. */
+/* Runs the steps that are due after `seconds`. */
 void play_advance(Play *play, float seconds);
 
-/* One step, whether it is due or not. */
+/* Runs one step, due or not. */
 void play_step(Play *play);
 
-/* Draws a picture, so many seconds after the last one; and shows it. */
+/* Draw a picture, `seconds` after the last one, and show it. */
 void play_draw(Play *play, float seconds);
 void play_show(Play *play);
 
-/* What a key, a button or the mouse does. */
+/* Handles a key, a button or the mouse. */
 void play_handle(Play *play, const SDL_Event *event);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* What the resource holds says nothing about the game; it stands for the screen, which one system at a
- * time may draw on. */
+/* The resource represents the screen, on which one system at a time may draw. Its value does not matter
+ * for the game. */
 typedef struct Screen {
     uint64_t picture_count;
 } Screen;
@@ -32,7 +32,8 @@ static float blink(const Scene *scene, float speed, float phase)
 
 /* ------------------------------------------------------------------------------------------ fireflies */
 
-/* They shine now and then, also while the game stands still; most of them are dark at any time. */
+/* Draws fireflies. They shine from time to time, also while the game is paused; most of them are dark at
+ * any time. */
 static void draw_fireflies(quern_context *context, const quern_view *view)
 {
     Scene *scene = quern_context_user_data(context);
@@ -85,7 +86,7 @@ static void draw_shadow(Scene *scene, const quern_world2 *spot, const Shape *sha
                   shape->height * 1.5f * scene->scale, 0x000000A0);
 }
 
-/* Parts of one layer; those of the lowest layer have shadows on the ground. */
+/* Draws the parts of one layer. Those of the lowest layer have shadows on the ground. */
 static void draw_layer(quern_context *context, const quern_view *view, uint32_t layer)
 {
     Scene *scene = quern_context_user_data(context);
@@ -136,7 +137,7 @@ static void draw_health(Scene *scene, float x, float y, float radius, float part
     canvas_box(scene->canvas, x - width / 2, top, width * part, 3, part > 0.4f ? 0x8BE08BFF : 0xF2A05AFF);
 }
 
-/* No two look quite the same. */
+/* Varies a colour, so that enemies look different. */
 static uint32_t tinted(uint32_t color, float lane)
 {
     const uint32_t green = (color >> 16 & 0xFF) * (uint32_t)(100 + 24 * lane) / 100;
@@ -193,7 +194,7 @@ static void draw_bullets(quern_context *context, const quern_view *view)
     }
 }
 
-/* A shell rises and falls on its way; its shadow stays on the ground. */
+/* Draws shells. They rise and fall on their way; their shadows stay on the ground. */
 static void draw_shells(quern_context *context, const quern_view *view)
 {
     Scene *scene = quern_context_user_data(context);
@@ -252,7 +253,7 @@ static void draw_particle(Scene *scene, const Particle *particle, float x, float
     }
 }
 
-/* Smoke covers what is behind it; all others are light. */
+/* Draws particles. Smoke covers what is behind it; all others are light. */
 static void draw_particles(quern_context *context, const quern_view *view, bool is_smoke)
 {
     Scene *scene = quern_context_user_data(context);
@@ -285,7 +286,7 @@ static void draw_ground(quern_context *context, const quern_view *view)
     ((Screen *)quern_context_resource_write(context, scene->screen))->picture_count++;
 }
 
-/* What is defended stands where roads end: four towers around a hall with light in it. */
+/* Draws the keep at the end of a road: four towers around a hall with light in it. */
 static void draw_keep_at(Scene *scene, float x, float y)
 {
     const float unit = scene->scale;
@@ -320,7 +321,7 @@ static void draw_keep(quern_context *context, const quern_view *view)
                   scene->scale * 11 * glare, light);
 }
 
-/* Lanterns: the light of each tower on the ground around it. */
+/* Draws the light of each tower on the ground around it. */
 static void draw_lights(quern_context *context, const quern_view *view)
 {
     Scene *scene = quern_context_user_data(context);
@@ -357,7 +358,8 @@ static void add_tower_systems(Scene *scene, const char *name, quern_view_callbac
                                     [TOWER_TOWER] = quern_term_optional(types->tower, QUERN_ACCESS_READ)}});
 }
 
-/* From the ground up: systems that write the same resource run in the order in which they are added. */
+/* Adds the systems from the ground up: systems that write the same resource run in the order of
+ * registration. */
 static void add_systems(Scene *scene)
 {
     const Types *types = &scene->game->types;

@@ -3,9 +3,9 @@
 #ifndef KEEP_SCENE_H
 #define KEEP_SCENE_H
 
-/* Draws the field. A second schedule of the game's world, which changes nothing in it: its systems run on
- * the main thread, one after another, since each of them writes the resource Screen. So a game that stands
- * still is drawn as well, and one that is fast makes several steps for one picture. */
+/* Draws the field, by a second schedule of the game's world that does not change the world. Its systems
+ * run on the main thread, one after another, because each of them writes the resource Screen. So a
+ * paused game is drawn as well, and a fast one runs several steps per picture. */
 
 #include "../game/game.h"
 #include "layout.h"
@@ -15,24 +15,24 @@ typedef struct Scene {
     Canvas *canvas;
     SDL_Texture *ground;
     quern_schedule *schedule;
-    quern_resource screen; /* what all its systems write */
-    Layout layout;         /* of the last picture */
-    float scale;           /* units of the field for one of the game */
-    float seconds;         /* since it was made, for what flickers */
+    quern_resource screen; /* resource that all systems of the scene write */
+    Layout layout;         /* layout of the last picture */
+    float scale;           /* units of the field per unit of the game */
+    float seconds;         /* age of the scene, for flickering */
 } Scene;
 
-/* Returns false when SDL refuses; SDL_GetError says why. The scene must stay where it is. */
+/* Creates a scene. Returns false if SDL fails; SDL_GetError has the cause. The scene must not move. */
 bool scene_create(Scene *scene, Game *game, Canvas *canvas);
 
 void scene_destroy(Scene *scene);
 
-/* Draws the field where the layout has it. */
+/* Draws the field at its position in the layout. */
 void scene_draw(Scene *scene, Layout layout, float seconds);
 
-/* The base of a kind of tower: each kind has another outline. */
+/* Returns the sprite of the base of a kind of tower: each kind has another outline. */
 Sprite scene_base_of(TowerKind kind);
 
-/* A point of the game for a pixel of the window, and where a point of the game is on the field. */
+/* Convert a pixel of the window to a point of the game, and a point of the game to one of the field. */
 Point scene_to_game(const Scene *scene, SDL_FPoint pixel);
 SDL_FPoint scene_to_field(const Scene *scene, Point point);
 

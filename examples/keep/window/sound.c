@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* A tone that falls or rises, with some noise in it, and dies away. */
+/* A tone that falls or rises, with some noise, and fades. */
 typedef struct Tone {
     float hertz, glide; /* octaves per second */
     float seconds, noise, loud;
@@ -33,13 +33,13 @@ static void make_tone(const Tone *tone, float *samples)
     }
 }
 
-/* Many voices at once get louder by less and less, and are never cut off. */
+/* Compresses a sample: many simultaneous voices get louder only slowly, and are never cut off. */
 static float softened(float sample)
 {
     return sample / (1 + fabsf(sample));
 }
 
-/* On a thread of SDL's, which holds the lock of the device. */
+/* Mixes voices. SDL calls it on its own thread, which holds the lock of the device. */
 static void mix(void *user_data, Uint8 *stream, int bytes)
 {
     Sound *sound = user_data;
@@ -91,7 +91,7 @@ void sound_close(Sound *sound)
     if (sound->device != 0) SDL_CloseAudioDevice(sound->device);
 }
 
-/* Takes note of the cues of a step. */
+/* Collects the cues of a step. */
 static void hear(quern_context *context, const quern_view *view)
 {
     (void)view;
@@ -126,7 +126,7 @@ static void start_voice(Sound *sound, uint32_t cue, float side)
     sound->next_voice = (sound->next_voice + 1) % SOUND_VOICES;
 }
 
-/* At most one of each kind in a picture: a thousand shots at once would be mere noise. */
+/* Plays at most one cue of each kind per picture: a thousand simultaneous shots would be noise. */
 void sound_play(Sound *sound, const Game *game)
 {
     for (uint32_t cue = 0; cue < CUE_KINDS; cue++) {

@@ -3,8 +3,8 @@
 #ifndef KEEP_SOUND_H
 #define KEEP_SOUND_H
 
-/* Plays what the game's cues ask for, as short tones that are made when the program starts, mixed on a
- * thread of SDL's. Where there is no sound to be had, everything is silent. */
+/* Plays the cues of the game as short tones, which are computed at the start of the program and mixed on
+ * a thread of SDL. Without an audio device, everything is silent. */
 
 #include "../game/game.h"
 
@@ -13,7 +13,7 @@
 enum { SOUND_RATE = 22050, SOUND_SAMPLES = SOUND_RATE / 2, SOUND_VOICES = 24 };
 
 typedef struct Voice {
-    const float *samples; /* SOUND_SAMPLES of them; NULL: silent */
+    const float *samples; /* an array of SOUND_SAMPLES; NULL: silent */
     uint32_t next;
     float left, right;
 } Voice;
@@ -25,7 +25,7 @@ typedef struct Heard {
 } Heard;
 
 typedef struct Sound {
-    SDL_AudioDeviceID device; /* 0: there is none */
+    SDL_AudioDeviceID device; /* 0: none */
     bool is_mute;
     quern_event cue;
     Heard heard[CUE_KINDS];
@@ -36,15 +36,15 @@ typedef struct Sound {
 
 void sound_open(Sound *sound);
 
-/* Silence, or sound again. Returns false where there is no sound to be had. */
+/* Mutes or unmutes. Returns false without an audio device. */
 bool sound_mute(Sound *sound, bool is_mute);
 
 void sound_close(Sound *sound);
 
-/* Adds the system that listens to a game. */
+/* Adds the system that collects the cues of a game. */
 void sound_follow(Sound *sound, Game *game);
 
-/* Plays what was heard since the last call. */
+/* Plays the cues since the last call. */
 void sound_play(Sound *sound, const Game *game);
 
 #endif

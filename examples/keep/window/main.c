@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     Play *play = check_memory(calloc(1, sizeof *play));
     load(play, &options);
     if (options.record != NULL) save_record(play, options.record); /* shows errors before the game */
-    if (SDL_Init(SDL_INIT_VIDEO) != 0) stop_by_sdl("there is no screen to be had");
+    if (SDL_Init(SDL_INIT_VIDEO) != 0) stop_by_sdl("no screen is available");
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &play->jobs));
     open_window(play);
     if (options.screenshot == NULL) sound_open(&play->sound);

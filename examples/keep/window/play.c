@@ -166,7 +166,7 @@ static void switch_sound(Play *play)
 {
     play->hud.is_mute = !play->hud.is_mute;
     if (!sound_mute(&play->sound, play->hud.is_mute))
-        notice(play, "there is no sound to be had here");
+        notice(play, "no sound: there is no audio device");
     else
         notice(play, play->hud.is_mute ? "sound is off" : "sound is on");
 }

@@ -59,10 +59,9 @@ typedef enum quern__archive_block_flag {
 
 typedef struct quern__archive_block_head {
     uint32_t mark;
-    uint32_t number;       /* counts from 0 */
-    uint32_t stored_bytes; /* size of the stored sections in the archive */
-    uint32_t
-        sections_bytes; /* size of the sections; differs from stored_bytes only if the block is compressed */
+    uint32_t number;         /* counts from 0 */
+    uint32_t stored_bytes;   /* size of the stored sections in the archive */
+    uint32_t sections_bytes; /* differs from stored_bytes only in a compressed block */
     uint32_t flags;
     uint32_t zero;
     uint64_t checksum; /* of the preceding bytes of the block head, then of the stored sections */
@@ -99,11 +98,11 @@ typedef struct quern__world_section {
 
 /* How the world uses a component. */
 typedef enum quern__archived_role {
-    QUERN__ROLE_VALUE,    /* plain component */
-    QUERN__ROLE_RELATION, /* relation; the types of its levels, if any, follow immediately */
-    QUERN__ROLE_LEVEL,    /* tag of a level of the preceding relation */
-    QUERN__ROLE_DISABLED, /* built-in tag of disabled entities */
-    QUERN__ROLE_DISABLED_BY_PARENT, /* hidden tag of entities that are disabled through their parent; has the next index */
+    QUERN__ROLE_VALUE,              /* plain component */
+    QUERN__ROLE_RELATION,           /* relation; the types of its levels, if any, follow immediately */
+    QUERN__ROLE_LEVEL,              /* tag of a level of the preceding relation */
+    QUERN__ROLE_DISABLED,           /* built-in tag of disabled entities */
+    QUERN__ROLE_DISABLED_BY_PARENT, /* hidden tag of entities disabled through their parent */
     QUERN__ROLE_COUNT
 } quern__archived_role;
 
@@ -135,8 +134,7 @@ static const quern__schema_form quern__archive_schema = {.name_length_bytes =
 
 typedef struct quern__archetype_section {
     uint64_t empty_since;
-    uint32_t
-        layout_index; /* determines the layout of chunks; at least quern__archived_least_layout_index */
+    uint32_t layout_index; /* at least quern__archived_least_layout_index */
     uint32_t row_count;
     uint32_t type_count;
     uint32_t zero;

@@ -78,9 +78,8 @@ typedef struct quern__image {
     uint32_t archetype_count_with_types; /* number of archetypes parsed so far that have types */
     QUERN__ARRAY(uint32_t) type_numbers;
     QUERN__ARRAY(uint32_t) free_slots; /* in the order in which the world reuses them */
-    QUERN__ARRAY(uint32_t)
-    use_counts; /* by slot: of the current entity, or of the next one if the slot is free; 0: unknown so far */
-    QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_slot_state */
+    QUERN__ARRAY(uint32_t) use_counts; /* by slot: of the current or next entity; 0: unknown */
+    QUERN__ARRAY(uint8_t) states;      /* by slot: quern__archived_slot_state */
     uint32_t retired_count;
     quern__names names; /* by slot of the archive */
 } quern__image;

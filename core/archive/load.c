@@ -10,10 +10,8 @@
 typedef struct loading {
     quern__image *image;
     quern__storage *storage;
-    quern_entity
-        *handles; /* by slot of the archive: handle in the world; null if no entity is alive in the slot */
-    char *
-        sources; /* aligned copy of saved values, QUERN__SECTION_BYTES bytes; NULL: no migration has a function */
+    quern_entity *handles; /* by slot of the archive: handle in the world; null: not alive */
+    char *sources;         /* aligned copy of a column; NULL: no migration has a function */
 } loading;
 
 /* ----------------------------------------------------------------------------------------- handles */

@@ -16,8 +16,7 @@
 /* How a format encodes a schema. */
 typedef struct quern__schema_form {
     uint8_t name_length_bytes; /* size of the length that precedes each name: 1 or 4 */
-    bool
-        has_field_names_last; /* the name of a field follows its type, offset and count, instead of preceding them */
+    bool has_field_names_last; /* a field's name follows its numbers */
 } quern__schema_form;
 
 /* A schema that was read. Field names point into field_names, so the struct must not be copied. */

@@ -17,10 +17,10 @@
  * with the old and the new value says more than a removal and an addition:
  *
  *   a name that changes, if no other entity has the old name in `to` (delta_names.c)
- *   a target that changes, if the old target is alive in `to`; in a relation with levels only if the source has
- *   no sources of its own in `to`. Then the path from a new target up to its root contains no source that still
- *   has its old target, because every entity on that path has sources in `to`. So the path equals the one in
- *   `to` and closes no cycle. */
+ *   a target that changes, if the old target is alive in `to`; in a relation with levels only if the source
+ *   has no sources of its own in `to`. Then the path from a new target up to its root contains no source
+ *   that still has its old target, because every entity on that path has sources in `to`. So the path
+ *   equals the one in `to` and closes no cycle. */
 
 #include "core/base/sort.h"
 #include "core/history/history_internal.h"

@@ -11,8 +11,8 @@
  * values:
  *
  *   column of a chunk     its version, or the version of the chunk's rows, is later than base_version
- *   rows of a chunk       the version of its rows is later, or the row count differs (removing the last rows
- *                         of a chunk does not change the version)
+ *   rows of a chunk       the version of its rows is later, or the row count differs (removing the last
+ *                         rows of a chunk does not change the version)
  *   row versions          like the column: components with row_changes only
  *   slots and links       their modification mark is set
  *   names                 the version of the names differs
@@ -73,9 +73,8 @@ typedef struct quern__column_restore {
 typedef struct quern__saved_slots {
     uint32_t slot_count, first_free, free_count, absent_count, retired_count;
     uint32_t page_count, group_count;
-    quern__page
-        absent_highs;   /* array of uint32_t: upper halves of the handles in each absent page of records */
-    quern__page groups; /* array of quern__page, by group; 0: absent */
+    quern__page absent_highs; /* uint32_t per page of records: see quern__entities */
+    quern__page groups;       /* array of quern__page, by group; 0: absent */
 } quern__saved_slots;
 
 /* The links of one relation in a snapshot. */
@@ -131,8 +130,8 @@ typedef struct quern__unpaired_row {
 
 /* Scratch memory of delta_rows.c and delta_names.c, reused by later deltas. */
 typedef struct quern__delta_scratch {
-    QUERN__ARRAY(quern__delta_row_range)
-    ranges; /* by row in `to`; the ranges of destroyed entities follow, by row in `from` */
+    /* By row in `to`; the ranges of destroyed entities follow, by row in `from`. */
+    QUERN__ARRAY(quern__delta_row_range) ranges;
     uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
     quern__map unpaired_by_handle; /* entity handle -> index in `unpaired` */
@@ -153,11 +152,12 @@ typedef struct quern__history {
     QUERN__ARRAY(quern__column_restore) column_restores;
     struct quern__event_block *event_blocks; /* event blocks reserved by the current restore */
     uint64_t copied_bytes, copied_count;     /* by the last save or restore */
-    quern__recorders caller_recorders
-        [QUERN__MAX_RECORDER_LISTS]; /* recorders outside of the world that are saved too: set for each save and restore, */
-    uint32_t caller_recorder_count; /* always in the same order */
-    struct quern__rebuilt_recorder
-        *rebuilt; /* recorders rebuilt by the current restore: see saved_commands.c */
+
+    /* Recorders of the caller to be saved or restored too, set before each call. Their order never changes. */
+    quern__recorders caller_recorders[QUERN__MAX_RECORDER_LISTS];
+    uint32_t caller_recorder_count;
+
+    struct quern__rebuilt_recorder *rebuilt; /* by the current restore: see saved_commands.c */
     uint32_t rebuilt_count;
     uint32_t delta_count; /* existing deltas; each holds two snapshots */
     quern__delta_scratch delta_scratch;

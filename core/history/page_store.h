@@ -37,8 +37,8 @@ typedef struct quern__page_block {
 typedef struct quern__page_store {
     quern_allocator allocator;
     QUERN__ARRAY(quern__page_entry) pages;
-    QUERN__ARRAY(uint32_t)
-    reference_counts; /* by page: references; if free, the next free page */
+    /* By page: its references; for a free page the next free page of its size class. */
+    QUERN__ARRAY(uint32_t) reference_counts;
     QUERN__ARRAY(quern__page_block) blocks;
     quern__page first_free[QUERN__PAGE_CLASSES];
     char *unused; /* unused end of the last block */

@@ -3,10 +3,10 @@
 /* Restores a world to a snapshot, in two steps.
  *
  *   prepare   finds or makes an archetype of the world for each archetype of the snapshot; reserves rows,
- *             records, links and names; lists the columns that differ. May fail, and is undone in that case.
- *   restore   removes the rows of archetypes that the snapshot lacks; restores the slots; destroys values with
- *             hooks that are replaced; appends or removes rows; copies values; places handles; orders the
- *             archetypes; restores links, names, resources and the world state. Cannot fail. */
+ *             records, links and names; lists the columns that differ. May fail, and is undone then.
+ *   restore   removes the rows of archetypes that the snapshot lacks; restores the slots; destroys values
+ *             with hooks that are replaced; appends or removes rows; copies values; places handles; orders
+ *             the archetypes; restores links, names, resources and the world state. Cannot fail. */
 
 #include "core/calls/calls_internal.h"
 #include "core/history/history_internal.h"

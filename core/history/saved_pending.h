@@ -8,8 +8,8 @@
  *
  *   check    fails with INVALID_ARGUMENT, and a remedy in the message, if the state cannot be saved
  *   write    writes the state as bytes
- *   prepare  reserves memory for the state that the reader contains. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY
- *   restore  replaces the state of the world by the state that the reader contains. Cannot fail
+ *   prepare  reserves memory for the state in the reader. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY
+ *   restore  replaces the state of the world by the state in the reader. Cannot fail
  *
  * Prepare and restore advance the reader past the state. */
 

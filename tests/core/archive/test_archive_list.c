@@ -327,7 +327,7 @@ Test(archive_list, the_first_of_roots_with_equal_names_keeps_it)
     quern_byte_buffer_release(&memory);
 }
 
-/* ---------------------------------------------------------------------------------- what has changed since */
+/* ----------------------------------------------------------------------------- changes after selecting */
 
 Test(archive_list, an_entity_in_the_slot_of_a_dead_one_replaces_it_in_the_list)
 {

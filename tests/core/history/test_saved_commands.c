@@ -444,7 +444,7 @@ Test(saved_commands, values_with_only_a_construct_hook_are_restored)
     many_close_world();
 }
 
-/* ------------------------------------------------------------------------------ what failed frames leave */
+/* --------------------------------------------------------------------------- commands of failed frames */
 
 enum { SCHEDULES = 2 }; /* the history saves the first of them */
 

@@ -111,13 +111,6 @@ static void list_terms(quern_grid *grid)
     grid->mark_count = count - grid->first_mark_term;
 }
 
-static quern_result make_query(quern_grid *grid)
-{
-    quern_query_def def = {0};
-    memcpy(def.terms, grid->terms, sizeof def.terms);
-    return quern_query_create(grid->owner, &def, &grid->query);
-}
-
 /* Registers the grid's resource, or reuses the one that a destroyed grid has left. */
 static quern_result make_resource(quern_grid *grid, const char *name)
 {
@@ -146,7 +139,9 @@ static quern_result init(quern_grid *grid, const char *name)
     quern_result result = look_up_sizes(grid);
     if (result != QUERN_OK) return result;
     list_terms(grid);
-    result = make_query(grid);
+    quern_query_def query = {0};
+    memcpy(query.terms, grid->terms, sizeof query.terms);
+    result = quern_query_create(grid->owner, &query, &grid->query);
     return result == QUERN_OK ? make_resource(grid, name) : result;
 }
 

@@ -289,15 +289,7 @@ quern_result quern__json_read_fields(const quern__json_reader *reader, const que
 
 /* ------------------------------------------------------------------------------------- public call */
 
-static quern_result read_parsed(const quern__json_reader *reader, const quern_type_info *type, void *value,
-                                const quern__json_item *root)
-{
-    if (type->size_bytes > 0) memcpy(reader->scratch, value, type->size_bytes);
-    const quern_result result = quern__json_read_fields(reader, type, root, reader->scratch);
-    if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader->scratch, type->size_bytes);
-    return result;
-}
-
+/* Reads into a copy of the value, so that an error leaves the value unchanged. */
 static quern_result read_value(quern__json_reader *reader, const quern_type_info *type, void *value,
                                const char *text, size_t bytes)
 {
@@ -305,7 +297,11 @@ static quern_result read_value(quern__json_reader *reader, const quern_type_info
     quern_result result = quern__json_parse(&reader->allocator, text, bytes, &document);
     if (result != QUERN_OK) return result;
     result = quern__json_reader_reserve(reader, type->size_bytes + (size_t)1);
-    if (result == QUERN_OK) result = read_parsed(reader, type, value, document.items);
+    if (result == QUERN_OK) {
+        if (type->size_bytes > 0) memcpy(reader->scratch, value, type->size_bytes);
+        result = quern__json_read_fields(reader, type, document.items, reader->scratch);
+    }
+    if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader->scratch, type->size_bytes);
     quern__json_document_close(&document);
     return result;
 }

@@ -111,14 +111,10 @@ static bool equation_holds(const quern_transform *transform, const void *parent,
     return memcmp(&placed, world, kind->world.size_bytes) == 0;
 }
 
-static const void *world_of(const quern_transform *transform, quern_entity entity)
-{
-    return quern_entity_is_null(entity) ? NULL : quern_getter_get(transform->worlds, entity);
-}
-
 static const void *world_of_parent(const quern_transform *transform, quern_entity entity)
 {
-    return world_of(transform, quern_entity_target(transform->owner, entity, transform->parent));
+    const quern_entity parent = quern_entity_target(transform->owner, entity, transform->parent);
+    return quern_entity_is_null(parent) ? NULL : quern_getter_get(transform->worlds, parent);
 }
 
 /* Tests an entity that may have stopped being a node. */

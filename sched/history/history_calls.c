@@ -120,14 +120,6 @@ static quern__executor executor_of(quern_jobs *jobs)
                              .parallel_for = run_on_jobs};
 }
 
-/* A call begins that may copy much. */
-static quern_result enter(quern_history *history, quern_jobs *jobs, const char *function)
-{
-    const quern_result result = quern__world_check_unlocked(history->core.world, function);
-    if (result != QUERN_OK || jobs == NULL || quern__jobs_current_worker(jobs) != NULL) return result;
-    return quern__jobs_enter(jobs, function);
-}
-
 /* --------------------------------------------------------------------------------- saving, restoring */
 
 static void save_schedules(const quern_history *history, quern__byte_writer *writer)
@@ -239,15 +231,16 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
                              const char *function)
 {
     if (history == NULL) return quern__fail_null(function, "history");
-    const bool is_external_thread = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
-    quern_result result = enter(history, jobs, function);
+    const bool enters_pool = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
+    quern_result result = quern__world_check_unlocked(history->core.world, function);
+    if (result == QUERN_OK && enters_pool) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     const quern__executor executor = jobs != NULL ? executor_of(jobs) : (quern__executor){0};
     history->core.executor = jobs != NULL ? &executor : NULL;
     list_recorders(history);
     result = quern__in_call(call(history, frame), function);
     history->core.executor = NULL;
-    if (is_external_thread) quern__jobs_leave(jobs);
+    if (enters_pool) quern__jobs_leave(jobs);
     return result;
 }
 

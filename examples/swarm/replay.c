@@ -65,7 +65,7 @@ bool replay_run(const Options *options, Simulation *simulation, quern_jobs *jobs
         printf("%s, world hash: 0x%016" PRIx64 "\n", result == QUERN_OK ? "" : ", then it was interrupted",
                quern_world_hash(simulation->world));
     else if (result == QUERN_ERROR_DIVERGED)
-        printf(", then they part\n%s\n", report.text);
+        printf(", then they diverge\n%s\n", report.text);
     else
         printf("; %s: %s\n", quern_result_string(result), quern_error_message());
     return result == QUERN_OK || result == QUERN_ERROR_CANCELLED;

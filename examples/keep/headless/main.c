@@ -21,14 +21,14 @@ static const char usage[] =
     "Usage: keep_headless [options]\n"
     "Replays a recorded game of keep without a window.\n"
     "\n"
-    "  --level FILE    the level (default: the one that is shipped)\n"
-    "  --input FILE    the recorded game (default: the one that is shipped)\n"
-    "  --frames N      steps to make; 0 = as many as were recorded (default 0)\n"
+    "  --level FILE    the level (default: levels/ford.json)\n"
+    "  --input FILE    the recorded game (default: levels/ford.txt)\n"
+    "  --frames N      steps to run; 0 = all recorded steps (default 0)\n"
     "  --threads N     threads; 0 = all processors (default 0)\n"
-    "  --profile       say at the end where the time went\n"
-    "  --rewind        at the end, go back in time as far as that goes, and play again\n"
+    "  --profile       print a profile at the end\n"
+    "  --rewind        at the end, rewind as far as possible and run the same steps again\n"
     "  --json          end the output with one line of JSON\n"
-    "  --help          this text\n";
+    "  --help          print this text\n";
 
 typedef struct Options {
     const char *level, *input;

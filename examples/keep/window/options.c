@@ -15,15 +15,15 @@ static const char usage[] =
     "Usage: keep [options]\n"
     "A tower defence game.\n"
     "\n"
-    "  --level FILE       the level (default: the one that is shipped)\n"
+    "  --level FILE       the level (default: levels/ford.json)\n"
     "  --input FILE       watch a recorded game\n"
-    "  --record FILE      write what is played to a file, for --input and for keep_headless\n"
+    "  --record FILE      write the played game to a file, for --input and for keep_headless\n"
     "  --threads N        threads; 0 = all processors (default 0)\n"
-    "  --screenshot FILE  play a recorded game for so many steps, save a picture (BMP), and end\n"
-    "  --frames N         how many (default 6000)\n"
-    "  --overlay          show from the beginning where time goes\n"
-    "  --title            the picture is of the title\n"
-    "  --help             this text\n";
+    "  --screenshot FILE  replay a recorded game for some steps, save a picture (BMP), and exit\n"
+    "  --frames N         number of these steps (default 6000)\n"
+    "  --overlay          show the profile from the start\n"
+    "  --title            make a picture of the title\n"
+    "  --help             print this text\n";
 
 static uint32_t parse_number(const char *option, const char *text, uint32_t most)
 {

@@ -65,7 +65,7 @@ static inline uint32_t quern__generation_use_count(uint32_t first_handle_high, u
 }
 
 /* Converts a handle to a form that is equal in all runs of a program: use count (upper half) and slot. Returns 0 for
- * the null handle, and for provisional handles and handles of other worlds, whose bits differ from run to run. */
+ * the null handle, and for provisional handles and handles of other worlds: their bits differ from run to run. */
 static inline uint64_t quern__entity_to_relative(quern_entity entity, uint32_t first_handle_high)
 {
     const uint32_t use_count =

@@ -106,7 +106,7 @@ void quern__pool_forget_taken(quern__event_pool *pool);
 /* Reserves capacity to return all blocks. Returns false if out of memory. */
 bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator);
 
-/* Gives up a batch whose values were destroyed or moved; returns its block to the pool if it was the last one. */
+/* Removes a batch after its values were destroyed or moved; returns its block to the pool if it was the last one. */
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch);
 
 /* Returns a block without batches to the list of free ones. */

@@ -214,7 +214,7 @@ static void trim_pages(quern__names *names, const quern_allocator *allocator)
     }
 }
 
-/* Releases blocks whose names are all free, and rebuilds the free list. Its order may change, as numbers of names are
+/* Releases blocks without used names, and rebuilds the free list. Its order may change, as numbers of names are
  * not visible to users. */
 static void trim_blocks(quern__names *names, const quern_allocator *allocator)
 {

@@ -69,7 +69,7 @@ static bool prepare(quern__reaction *reaction, const quern_allocator *allocator)
 
 /* -------------------------------------------------------------------------------------------- taking */
 
-/* Lists the rows of a chunk whose bit is set, and clears the bits. */
+/* Lists the rows of a chunk with a set bit, and clears the bits. */
 static void take_bits(quern__taken *taken, const quern__subscription *subscription, uint32_t slot,
                       uint32_t bit_column, quern_reaction_kind kind)
 {
@@ -188,7 +188,7 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
     subscription->is_pending = true;
 }
 
-/* Returns the blocks of one subscription, whose list still has the capacity for them. */
+/* Returns blocks to their subscription. Its list still has the capacity for them. */
 static void put_back_blocks(const quern__taken_block *blocks, uint32_t count)
 {
     quern__subscription *subscription = blocks[0].subscription;

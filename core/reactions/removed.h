@@ -16,7 +16,7 @@
 
 #include "core/storage/archetype.h"
 
-/* A column whose values are copied. */
+/* A column with copied values. */
 typedef struct quern__removed_column {
     const quern__type *type;      /* NULL: values are plain bytes */
     uint16_t source_offset_bytes; /* offset of the column in the archetype's chunks */

@@ -12,7 +12,7 @@
  *                                 requested entities appends them: entity by entity, relation by relation, source by
  *                                 source, each when it is first seen. The search ends on cycles, and it does not
  *                                 recurse, so the depth of a tree is not limited by the call stack
- *   detached                      surviving sources whose target is in slots and whose relation unrelates them
+ *   detached                      surviving sources with a target in slots, in a relation that unrelates them
  *
  * Adding and closing only read links. */
 
@@ -64,7 +64,7 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
 }
 
 /* Removes the target of every detached source of a closed cascade. Moves the rows of these sources and of all
- * entities below them whose level changes. Precondition: the caller has begun the change (quern__leaving_begin).
+ * entities below them with a changed level. Precondition: the caller has begun the change (quern__leaving_begin).
  * On failure nothing has changed. Errors: SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__cascade_detach(const quern__cascade *cascade, struct quern__storage *storage);
 

@@ -12,7 +12,7 @@
  * point keeps its transaction open until its commands are applied, and converts the log to commands on rows
  * (core/playback/relating.h).
  *
- * A link whose target changes has an entry with its complete previous state. Each entity below it whose level changes
+ * A link whose target changes has an entry with its complete previous state. Each entity below it that changes its level
  * as a result has its own entry; these entries directly follow in breadth-first order. A slot may have several entries.
  * Its first entry for a relation holds the state that the row still has. */
 
@@ -36,7 +36,7 @@ static inline void quern__link_change_fill(quern__link_change *entry, quern__rel
     entry->kind = kind;
 }
 
-/* Logs a link whose target is about to change. Returns NULL if out of memory. */
+/* Logs a link before a change of its target. Returns NULL if out of memory. */
 static inline quern__link_change *quern__link_log_add(quern__storage *storage, quern__relation *relation,
                                                       uint32_t slot, const quern__link_node *node)
 {

@@ -89,7 +89,7 @@ static inline uint32_t slot_of(const quern_entity *entities, uint32_t number)
     return number != QUERN__SLOT_NONE ? quern_entity_index(entities[number]) : QUERN__SLOT_NONE;
 }
 
-/* Writes the links of a tree whose slots are not consecutive. */
+/* Writes the links of a tree without consecutive slots. */
 static void put_scattered(const quern__links *links, const quern__link_node *node, uint32_t count,
                           const quern_entity *entities)
 {

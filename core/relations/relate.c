@@ -197,7 +197,7 @@ static inline quern_result check_pair(const quern__storage *storage, const quern
     return quern__naming_check(storage, relation, source, t);
 }
 
-/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows whose tier changes. */
+/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows with a changed tier. */
 static inline quern_result change_target(quern__storage *storage, quern__relation *relation,
                                          uint32_t source, uint32_t target)
 {

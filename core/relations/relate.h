@@ -4,7 +4,7 @@
 #define QUERN_CORE_RELATIONS_RELATE_H
 
 /* Relating entities. Links, the component's value and the level tags change together, for the source and for all
- * entities below it whose level changes. Each call is all or nothing. Links change first, with an undo log
+ * entities below it that change their level. Each call is all or nothing. Links change first, with an undo log
  * (link_log.h). Then all rows to move are reserved; if this fails, the links are reverted. Then the rows move. */
 
 #include "core/relations/relation_internal.h"

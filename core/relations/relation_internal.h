@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_RELATIONS_RELATION_INTERNAL_H
 #define QUERN_CORE_RELATIONS_RELATION_INTERNAL_H
 
-/* The registry of a world's relations. A relation consists of a component, whose value is the target, and of links
+/* The registry of a world's relations. A relation consists of a component with the target as value, and of links
  * (links.h), which also list the sources of each target. A relation with levels has a hidden tag component for each
  * level except 0, so all entities of an archetype have the same level. Invariants, checked by quern_world_validate,
  * for each living entity:
@@ -55,7 +55,7 @@ typedef enum quern__link_change_kind {
     QUERN__CHANGE_NAME
 } quern__link_change_kind;
 
-/* The row_tier of an entry whose row does not move. */
+/* The row_tier of an entry that moves no row. */
 #define QUERN__ROW_STAYS UINT32_MAX
 
 /* The state of a link or name before a change. */

@@ -242,7 +242,7 @@ static quern_result load_entities(world_loader *loader)
 
 /* --------------------------------------------------------------------------------------- resources */
 
-/* Reads a resource. is_put: the checks are done, and the value is stored in the world. */
+/* Reads a resource. stores_value: whether the value is stored in the world, after all checks. */
 static quern_result load_resource(world_loader *loader, const quern__json_item *item, bool stores_value)
 {
     quern_world *world = loader->reader.world;

@@ -191,8 +191,8 @@ static bool has_few_changes(quern_transform *transform)
     return it.result == QUERN_OK && stats->changed_count <= transform->node_limit;
 }
 
-/* Collects the changed nodes in tops. Returns false if the frame needs a sweep. Each query is iterated in every
- * frame, also before a sweep: iterating marks its changes as seen. */
+/* Collects the changed nodes in tops. Returns false if the frame needs a sweep. An iteration over each query
+ * begins in every frame, also before a sweep: its beginning marks the changes as seen. */
 static bool find_changed(quern_transform *transform)
 {
     transform->tops.count = 0;
@@ -397,7 +397,7 @@ static void place_list(const quern_transform *transform, quern__transform_list *
             if (list->locals[k] != NULL && list->worlds[k] != NULL)
                 place(parents[i], list->locals[k], list->worlds[k]);
             else
-                list->entities[k] = quern_entity_null(); /* its descendants keep their worlds */
+                list->entities[k] = quern_entity_null(); /* not a node, so the walk ends here */
 }
 
 /* Places the tops; each has a parent of its own. */

@@ -31,7 +31,7 @@ typedef struct waiting {
     quern_schedule *schedule;
     quern_component number, tag;
     quern_event note;
-    quern_resource seen, told;
+    quern_resource seen, reported;
     quern_event_reader *reader;
     uint64_t read; /* number of events read by code outside of systems */
 } waiting;
@@ -81,13 +81,13 @@ static void read_notes(quern_context *context)
     mix(seen, (uint64_t)(quern_context_delta_seconds(context) * 1024));
 }
 
-static void be_told(quern_context *context, const quern_view *view)
+static void report_values(quern_context *context, const quern_view *view)
 {
-    trail *told = quern_context_resource_write(context, it.told);
+    trail *reported = quern_context_resource_write(context, it.reported);
     const number *numbers = quern_view_read(view, 0);
     for (uint32_t i = 0; i < view->count; i++) {
-        mix(told, numbers[i].value);
-        mix(told, quern_entity_index(view->entities[i]));
+        mix(reported, numbers[i].value);
+        mix(reported, quern_entity_index(view->entities[i]));
     }
 }
 
@@ -110,10 +110,10 @@ static void add_systems(void)
     def.interval_seconds = 0;
     def.phase = 1;
     setup_system(it.schedule, &def);
-    def = system_def("told", be_told);
+    def = system_def("reported", report_values);
     def.terms[0] = quern_term_read(it.number);
     def.terms[1] = quern_term_with(it.tag);
-    def.resources[0] = (quern_resource_access){it.told, QUERN_ACCESS_WRITE};
+    def.resources[0] = (quern_resource_access){it.reported, QUERN_ACCESS_WRITE};
     def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED;
     setup_system(it.schedule, &def);
     must(quern_schedule_set_fixed_step(it.schedule, 1, 0.05, 4));
@@ -132,10 +132,10 @@ static void open_world(const quern_world_def *def)
                                                        .fields = QUERN_FIELDS(trail, hash)},
                                  &it.seen));
     must(quern_resource_register(it.world,
-                                 &(quern_resource_def){.name = "told",
+                                 &(quern_resource_def){.name = "reported",
                                                        .size_bytes = sizeof(trail),
                                                        .fields = QUERN_FIELDS(trail, hash)},
-                                 &it.told));
+                                 &it.reported));
     it.schedule = setup_phases(it.world, 2);
     add_systems();
     must(quern_event_reader_create(it.world, &(quern_event_reader_def){it.note, "outside"}, &it.reader));

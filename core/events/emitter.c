@@ -280,11 +280,12 @@ static bool is_usable(const quern__emitter *emitter, const char *function)
 {
     if (QUERN__LIKELY(emitter->is_open) && (!QUERN_CHECKS || emitter->thread == quern__this_thread()))
         return true;
-    quern__report_violation(QUERN_ERROR_INVALID_ARGUMENT,
-                            "%s: an emitter of '%s' was used outside the callback for which it was opened, "
-                            "or on another thread, such as in "
-                            "the jobs of a parallel loop: emit in the callback itself",
-                            function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
+    quern__report_violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: an emitter of '%s' was used outside of the callback for which it was opened, or "
+        "on another thread, such as in the jobs of a parallel loop: emit in the callback "
+        "itself",
+        function, emitter->channel != NULL ? emitter->channel->type.name : "an event");
     return false;
 }
 

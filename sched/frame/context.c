@@ -15,8 +15,8 @@ static QUERN__SLOW_PATH bool report_foreign(const char *function)
 {
     (void)quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: the context was used outside the callback that it was given to, or on another "
-        "thread, such as in the jobs of a parallel loop",
+        "%s: the context was used outside of the callback that it was given to, or on another thread, such "
+        "as in the jobs of a parallel loop: use it in the callback itself",
         function);
     return true;
 }

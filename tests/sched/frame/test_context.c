@@ -53,7 +53,7 @@ static void assert_reported(const char *words)
 #define ASSERT_FOREIGN(call, nothing)                \
     do {                                             \
         cr_assert((call) == (nothing), "%s", #call); \
-        assert_reported("outside the callback");     \
+        assert_reported("outside of the callback");  \
     } while (0)
 
 /* Asserts that every call returns nothing on a context of another callback, or of a finished one. */

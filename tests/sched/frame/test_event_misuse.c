@@ -123,11 +123,11 @@ Test(event_misuse, kept_emitter_is_reported)
     setup_system(schedule, &reader);
     capture_reports(&reports);
     must_run(schedule, NULL);
-    assert_reported("outside the callback");
+    assert_reported("outside of the callback");
     cr_assert_eq(a_seen->count, 1u);
     capture_reports(&reports);
     cr_assert_not(quern_emit(kept_emitter, &(Hit){.number = 3}));
-    assert_reported("outside the callback");
+    assert_reported("outside of the callback");
 }
 
 static void *emit_on_thread(void *argument)

@@ -10,16 +10,16 @@
 enum { QUERN__FILTER_NONE = QUERN_MAX_COMPONENTS };
 
 typedef struct quern__archetype_filter {
-    uint16_t with,
-        without; /* indices of the required and the excluded component; QUERN__FILTER_NONE: none */
+    uint16_t with;    /* index of the required component, or QUERN__FILTER_NONE */
+    uint16_t without; /* index of the excluded component, or QUERN__FILTER_NONE */
 } quern__archetype_filter;
 
 /* Returns whether an archetype's entities pass the filter. */
-static inline bool quern__archetype_filter_passes(quern__archetype_filter limit,
+static inline bool quern__archetype_filter_passes(quern__archetype_filter filter,
                                                   const quern__archetype *archetype)
 {
-    return (limit.with == QUERN__FILTER_NONE || quern__archetype_has(archetype, limit.with)) &&
-           (limit.without == QUERN__FILTER_NONE || !quern__archetype_has(archetype, limit.without));
+    return (filter.with == QUERN__FILTER_NONE || quern__archetype_has(archetype, filter.with)) &&
+           (filter.without == QUERN__FILTER_NONE || !quern__archetype_has(archetype, filter.without));
 }
 
 #endif

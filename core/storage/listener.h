@@ -74,7 +74,8 @@ typedef struct quern__archetype_listener {
     /* An archetype was created; it is in no list yet. May be NULL. After an error the listener must keep no reference
      * to the archetype, which is then released. Errors: any. */
     quern_result (*created)(struct quern__storage *storage, struct quern__archetype *archetype);
-    /* An archetype, and all plans to and from it, is about to be released. May be NULL. */
+    /* An archetype is about to be released. It is in no table any more, and the plans to and from it were released.
+     * May be NULL. */
     void (*removed)(struct quern__storage *storage, const struct quern__archetype *archetype);
     struct quern__archetype_listener *next; /* next listener of the storage */
 } quern__archetype_listener;

@@ -69,8 +69,9 @@ typedef struct quern__storage {
     uint32_t disabled_index;
     bool is_crowded; /* the warning that archetypes run out was logged */
     /* For builds with QUERN_CHECKS (sched/frame/guard.h). A guard period lasts from the start of a frame, or the
-     * return of an exclusive system, to the next of these events. At its end a schedule checks that values changed
-     * outside of systems only by calls of the period or by valid pointers. */
+     * return of an exclusive system, to the next of these events. At its end, the schedule checks that all values
+     * that changed outside of systems were written by calls in the period, or through pointers that are still
+     * valid. */
     const void *last_frame_schedule; /* schedule that ran the last frame, or runs the current one */
     uint64_t guard_period;           /* number of the current period */
 } quern__storage;
@@ -123,10 +124,10 @@ void quern__storage_append_archetype(quern__storage *storage, quern__archetype *
 quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
                                                 const uint16_t *component_indices, uint32_t count);
 
-/* Create archetypes that are linked later, in another order. quern__storage_reserve_archetypes reserves room in the
- * lists that will contain them. quern__storage_create_archetype creates one with the layout of layout_index; it has
- * change versions and listeners but is in no list. quern__storage_register_archetype assigns a number to it and
- * registers it by its set. Errors: OUT_OF_MEMORY; then nothing remains. */
+/* Create archetypes that are appended to the order of archetypes later. quern__storage_reserve_archetypes reserves
+ * room in all lists for `count` archetypes. quern__storage_create_archetype creates one with the layout of
+ * layout_index. It may have change versions and listeners, but is in no list. quern__storage_register_archetype
+ * assigns a number to it and registers it by its set. Errors: OUT_OF_MEMORY, or false; nothing remains then. */
 bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
 quern_result quern__storage_create_archetype(quern__storage *storage, const uint16_t *component_indices,
                                              uint32_t count, uint32_t layout_index,

@@ -71,7 +71,7 @@ typedef struct quern_grid_def {
     uint32_t max_cell_count QUERN__ZERO;
     quern_component with[QUERN_GRID_MAX_FILTERS] QUERN__ZERO;    /**< Entities must have all of these. */
     quern_component without[QUERN_GRID_MAX_FILTERS] QUERN__ZERO; /**< Entities must have none of these. */
-    /** Components whose presence each item records as a bit. */
+    /** Components; an item has bit i set if its entity had the i-th one. */
     quern_component marks[QUERN_GRID_MAX_MARKS] QUERN__ZERO;
     /** Component of plain bytes that is copied with the position; see quern_grid_payload. Entities without it are
      * not in the grid. Null: no payload. */
@@ -218,12 +218,12 @@ typedef struct quern_grid_hit {
 QUERN_API uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float radius,
                                       quern_grid_hit *out_hits, uint32_t capacity);
 
-/** Finds the items that a ball touches as it moves along a ray: items whose distance from the segment of length
- * `length` (finite), from origin along direction, is at most radius. direction must not be zero; its length does
- * not matter. Writes up to `capacity` hits by ascending key, those with equal keys in the order of items, and returns
- * their number.
+/** Finds the items that a ball touches as it moves along a ray: items at a distance of at most radius from the
+ * segment of length `length` (finite) that begins at origin and has this direction. direction must not be zero; its
+ * length does not matter. Writes up to `capacity` hits by ascending key, those with equal keys in the order of
+ * items, and returns their number.
  *
- * The key is the distance from the origin to the point of the segment closest to the item: the dot product of the
+ * * The key is the distance from the origin to the point of the segment closest to the item: the dot product of the
  * normalised direction and item - origin, clamped to 0 to length. It is computed in double and rounded to float. */
 QUERN_API uint32_t quern_grid_ray(const quern_grid *grid, const float *origin, const float *direction,
                                   float length, float radius, quern_grid_hit *out_hits, uint32_t capacity);
@@ -244,7 +244,7 @@ typedef void quern_grid_pair_function(void *user_data, uint32_t part, const quer
  * Use it to collect results per part, and combine them in order afterwards. */
 QUERN_API uint32_t quern_grid_part_count(const quern_grid *grid);
 
-/** Finds all pairs of items whose distance is at most the radius, each pair once, with the threads of `jobs` (NULL:
+/** Finds all pairs of items at a distance of at most the radius, each pair once, with the threads of `jobs` (NULL:
  * only the calling thread). Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the radius is negative or not finite), POOL_BUSY,
  * THREAD_UNAVAILABLE. Threads: like other searches; in a system, pass quern_context_jobs. */
 QUERN_API quern_result quern_grid_pairs(const quern_grid *grid, quern_jobs *jobs, float radius,

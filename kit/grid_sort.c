@@ -216,7 +216,7 @@ static bool fits(const box *bounds, double size, double max_count)
 }
 
 /* Returns the smallest of a series of sizes, each four fifths of the one before, that gives at most half as many
- * cells as rows. Computed without roots, whose results differ between machines. */
+ * cells as rows. Computed without roots: their results differ between machines. */
 static double suggest_size(const box *bounds, uint32_t row_count)
 {
     double size = 0;

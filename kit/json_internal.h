@@ -55,7 +55,7 @@ static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
 /* Puts `prefix` and a colon before the message of an error. Returns `result`. */
 quern_result quern__json_prefix_error(quern_result result, const char *prefix);
 
-/* Finds the next flag whose state entities list in JSON, starting at flag number *index, and advances *index past
+/* Finds the next flag with a list in the JSON of entities, starting at flag number *index, and advances *index past
  * it. Returns false if there is none. */
 static inline bool quern__json_next_list(uint32_t *index, quern_flag_info *out_flag)
 {

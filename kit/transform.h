@@ -51,7 +51,7 @@ typedef struct quern_local3 {
     float scale[3]; /**< Factors along the entity's own axes; negative mirrors, 0 flattens. */
 } quern_local3;
 
-/** The place of an entity in the world: the upper three rows of a 4x4 matrix whose fourth row is 0 0 0 1. */
+/** The place of an entity in the world: the upper three rows of a 4x4 matrix with the fourth row 0 0 0 1. */
 typedef struct quern_world3 {
     float m[3][4]; /**< m[row][column]: columns 0 to 2 are the entity's axes, column 3 is its origin. */
 } quern_world3;
@@ -63,7 +63,7 @@ typedef struct quern_local2 {
     float scale[2];    /**< Factors along the entity's own axes; negative mirrors, 0 flattens. */
 } quern_local2;
 
-/** The place of an entity in the world: the upper two rows of a 3x3 matrix whose third row is 0 0 1. */
+/** The place of an entity in the world: the upper two rows of a 3x3 matrix with the third row 0 0 1. */
 typedef struct quern_world2 {
     float m[2][3]; /**< m[row][column]: columns 0 and 1 are the entity's axes, column 2 is its origin. */
 } quern_world2;
@@ -172,10 +172,11 @@ QUERN_API quern_result quern_transform_mark(quern_transform *transform, quern_en
  * of others lost its world, and had no local or lost that as well. */
 QUERN_API void quern_transform_mark_all(quern_transform *transform);
 
-/** Computes the current world of an entity from its own local and those of its ancestors, up to an ancestor without
- * a local, whose world is used. Worlds computed in the last frame are not used. out_world receives a quern_world3 or
- * quern_world2, which may differ by rounding from the result of the next frame. Takes time proportional to the depth.
- * Errors: NULL_ARGUMENT, those of calls on entities, COMPONENT_ABSENT (the entity has no local). */
+/** Computes the current world of an entity from its own local and those of its ancestors, up to an ancestor without a
+ * local; the world of that ancestor is used. Worlds computed in the last frame are not used. out_world receives a
+ * quern_world3 or quern_world2, which may differ by rounding from the result of the next frame. Takes time
+ * proportional to the depth. Errors: NULL_ARGUMENT, those of calls on entities, COMPONENT_ABSENT (the entity has no
+ * local). */
 QUERN_API quern_result quern_transform_compute(const quern_transform *transform, quern_entity entity,
                                                void *out_world);
 

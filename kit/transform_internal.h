@@ -74,7 +74,7 @@ struct quern_transform {
     quern_query *changed;              /* nodes that may have changed, for testing them */
     /* entities with world and no local: never placed, but may be parents of nodes */
     quern_query *world_only;
-    /* entities of `world_only` whose world was written; NULL until `world_only` has entities */
+    /* entities of `world_only` with a written world; NULL until `world_only` has entities */
     quern_query *changed_world_only;
     quern_query *local_only; /* entities with a changed local and no world: they may have lost it */
     quern_getter *locals, *worlds;

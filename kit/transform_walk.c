@@ -32,7 +32,7 @@ enum {
     /* A walk tests at most a quarter of the nodes for changes, and places at most a quarter. */
     NODES_PER_STEP = 4,
     LEAST_CAPACITY = 64,
-    LOOKUP_BATCH = 32,  /* nodes whose children are looked up in one call */
+    LOOKUP_BATCH = 32,  /* nodes per lookup of children */
     TOPS_PER_PART = 16, /* smallest number of tops per job, so that a job pays */
 };
 
@@ -93,7 +93,7 @@ void quern__transform_walk_release(quern_transform *transform)
 
 /* ---------------------------------------------------------------------------------------- changed nodes */
 
-/* Adds an entity whose equation fails to the changed nodes. Returns false if there is no memory. */
+/* Adds an entity with a failed equation to the changed nodes. Returns false if there is no memory. */
 static bool add_changed(quern_transform *transform, quern_entity entity)
 {
     quern__transform_list *tops = &transform->tops;
@@ -149,7 +149,7 @@ static bool test_view(quern_transform *transform, const quern_view *view)
     return true;
 }
 
-/* Tests the children of all entities of a query whose entities are not nodes. */
+/* Tests the children of all entities that a query finds. The entities themselves are not nodes. */
 static bool test_children(quern_transform *transform, quern_query *query)
 {
     quern_query_iterator it = quern_query_iterate(query);
@@ -356,7 +356,7 @@ static bool climb_all(quern_transform *transform)
     return true;
 }
 
-/* Returns the verdict of a climber, following the climbers whose verdicts it shares. Each climber on the path gets
+/* Returns the verdict of a climber, following the chain of shared verdicts. Each climber on the path gets
  * the verdict of its successor's successor (path halving), so all paths together stay short. */
 static uint32_t verdict_of(quern__transform_climber *climbers, uint32_t index)
 {

@@ -223,7 +223,7 @@ QUERN_API uint32_t quern_grid_nearest(const quern_grid *grid, const float *cente
  * length does not matter. Writes up to `capacity` hits by ascending key, those with equal keys in the order of
  * items, and returns their number.
  *
- * * The key is the distance from the origin to the point of the segment closest to the item: the dot product of the
+ * The key is the distance from the origin to the point of the segment closest to the item: the dot product of the
  * normalised direction and item - origin, clamped to 0 to length. It is computed in double and rounded to float. */
 QUERN_API uint32_t quern_grid_ray(const quern_grid *grid, const float *origin, const float *direction,
                                   float length, float radius, quern_grid_hit *out_hits, uint32_t capacity);

@@ -5,7 +5,7 @@
 
 /* A naive model of commands on entities and on instances of prefabs, written from docs/prefabs.md,
  * docs/commands.md and the headers alone: one array of entities, by slot, and each command done at once, in
- * order. It knows nothing of archetypes, rows, streams or folded instances. */
+ * order. It knows nothing of archetypes, rows, streams or compact instances. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -73,10 +73,11 @@ static uint64_t left_command_count; /* by calls, for the frame after them */
 
 static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
 
-static bool disable_fast_paths;           /* of the sync points to come */
-static uint32_t destroy_and_create_count; /* sync points so far at which entities only came and went */
+static bool disable_fast_paths; /* for the following sync points */
+static uint32_t
+    destroy_and_create_count; /* sync points so far that used the fast path destroy_and_create */
 
-static void note_turnovers(void)
+static void count_destroy_and_creates(void)
 {
     destroy_and_create_count += subject.schedule->playback.destroy_and_create_count;
     if (subject.world->commands != NULL)
@@ -114,7 +115,7 @@ static void play_with_reference(quern_schedule_def schedule_def, uint32_t thread
         flow_reference_compare(&reference, &subject);
         expected[frame] = outcome_of(&subject);
     }
-    note_turnovers();
+    count_destroy_and_creates();
     flow_reference_close(&reference);
     flow_subject_close(&subject);
     quern_jobs_destroy(jobs);
@@ -139,7 +140,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
                   frame, thread_count, schedule_def.disable_fusing ? "not fused" : "fused",
                   (unsigned long long)schedule_def.shuffle_seed);
     }
-    note_turnovers();
+    count_destroy_and_creates();
     flow_subject_close(&subject);
     quern_jobs_destroy(jobs);
 }

@@ -335,7 +335,7 @@ static void command(quern_commands *commands, uint32_t likely_kind)
 }
 
 /* Destroys entities in row order, which uses the destroy_and_create fast path if no type has hooks. */
-static void command_turnover(quern_commands *commands)
+static void command_destroy_and_create(quern_commands *commands)
 {
     const quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
@@ -355,7 +355,7 @@ static void record(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     if (random_chance(&dice, 20)) {
-        command_turnover(commands);
+        command_destroy_and_create(commands);
         return;
     }
     const uint32_t likely_kind = random_below(&dice, 8);

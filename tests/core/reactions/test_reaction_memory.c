@@ -79,7 +79,7 @@ static void record_mixed(void)
                           : quern_commands_set(commands(), listed[i], number, &(uint64_t){i}));
 }
 
-static void record_turnover(void)
+static void record_destroy_and_create(void)
 {
     for (uint32_t i = 0; i < MANY; i += 3)
         must(quern_commands_destroy(commands(), listed[i]));
@@ -151,7 +151,7 @@ Test(reaction_memory, trees)
 Test(reaction_memory, sync_points)
 {
     assert_whole_or_not_at_all(play_commands, false, record_mixed, MANY);
-    assert_whole_or_not_at_all(play_commands, false, record_turnover, (MANY + 2) / 3);
+    assert_whole_or_not_at_all(play_commands, false, record_destroy_and_create, (MANY + 2) / 3);
 }
 
 Test(reaction_memory, adding_a_reaction)

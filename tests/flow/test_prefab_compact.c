@@ -9,8 +9,8 @@
 #include <quern/quern.h>
 #include <string.h>
 
-/* Instances spawned by command that nothing else concerns are put into the world together; it must not show
- * which are. */
+/* Compact instances are spawned together at the sync point (core/record/spawn.h). The result must not depend on which
+ * instances are compact and which are expanded. */
 
 enum { TOWERS = 600, FREE_SLOTS = 4 };
 
@@ -127,7 +127,7 @@ static void use_free_slots(const scene *in)
 
 /* ------------------------------------------------------------------------------------------- together */
 
-Test(prefab_fold, instances_among_creates_take_handles_in_order)
+Test(prefab_compact, instances_among_creates_take_handles_in_order)
 {
     static quern_entity roots[4 * TOWERS];
     scene it;
@@ -176,7 +176,7 @@ static void spawn_some(const scene *in, uint32_t named)
 }
 
 /* What is named is recorded member by member; a tag that comes and goes leaves nothing else. */
-Test(prefab_fold, it_does_not_show_which_were_named)
+Test(prefab_compact, naming_members_does_not_change_the_result)
 {
     static quern_entity expected[32], roots[32];
     for (uint32_t named = 0; named < 256; named += 5) {
@@ -205,7 +205,7 @@ Test(prefab_fold, it_does_not_show_which_were_named)
 }
 
 /* Rows that others leave at the same sync point, of the very archetypes that instances come to. */
-Test(prefab_fold, among_entities_that_go_at_the_same_sync_point)
+Test(prefab_compact, instances_are_spawned_among_destroyed_entities)
 {
     static quern_entity roots[2 * TOWERS];
     for (uint32_t rounds = 0; rounds < 3; rounds++) {
@@ -228,7 +228,7 @@ Test(prefab_fold, among_entities_that_go_at_the_same_sync_point)
     }
 }
 
-Test(prefab_fold, values_accumulate_in_what_was_just_spawned)
+Test(prefab_compact, values_accumulate_in_what_was_just_spawned)
 {
     scene it;
     open_scene(&it, NULL);
@@ -269,7 +269,7 @@ Test(prefab_fold, values_accumulate_in_what_was_just_spawned)
     close_scene(&it);
 }
 
-/* --------------------------------------------------------------- opened instances of a prefab with one member */
+/* --------------------------------------------------------------- expanded instances of a prefab with one member */
 
 /* Spawns stone `number` by command. */
 static quern_entity spawn_stone(const scene *in, quern_commands *commands, uint64_t number)
@@ -299,9 +299,9 @@ static quern_entity find_number(const scene *in, uint64_t number)
     return found;
 }
 
-/* Relating opens both instances, the source first. Their creates follow one another in the stream, in the order
- * of opening and not of spawning, with instances in between that stay folded. */
-Test(prefab_fold, instances_may_be_opened_in_any_order)
+/* Relating expands both instances, the source first. Their creates are consecutive in the stream, in the order of
+ * expansion, not of spawning; the instances between them stay compact. */
+Test(prefab_compact, instances_may_be_expanded_in_any_order)
 {
     enum { STONES = 4 };
     for (uint32_t way = 0; way < STONES * STONES * 2; way++) {
@@ -332,8 +332,8 @@ Test(prefab_fold, instances_may_be_opened_in_any_order)
     }
 }
 
-/* A create joins the run of creates that is open, in which an instance spawned before it comes last. */
-Test(prefab_fold, a_create_may_stand_before_an_instance_that_is_opened_later)
+/* The create joins the open batch, which ends with the creates of an instance spawned before it. */
+Test(prefab_compact, create_may_precede_an_instance_expanded_later)
 {
     scene it;
     open_scene(&it, NULL);
@@ -348,8 +348,8 @@ Test(prefab_fold, a_create_may_stand_before_an_instance_that_is_opened_later)
     close_scene(&it);
 }
 
-/* An override with a described handle is recorded as a create at once; the instance before it is opened later. */
-Test(prefab_fold, an_instance_may_be_opened_behind_one_that_was_open_at_once)
+/* An instance with an override that contains a handle is expanded from the start; the one before it later. */
+Test(prefab_compact, instance_may_be_expanded_after_one_expanded_from_the_start)
 {
     scene it;
     open_scene(&it, NULL);
@@ -398,7 +398,7 @@ static uint64_t count_of_spawn(const scene *in, const quern_spawn_def *def, bool
 }
 
 /* Three creates; number, knows, value, and the parents of two members; a name. */
-Test(prefab_fold, an_instance_counts_as_as_many_commands_whatever_was_recorded_before)
+Test(prefab_compact, instance_counts_as_the_same_number_of_commands_in_both_forms)
 {
     enum { PLAIN = 3 + (3 + 1 + 1) + 2 + 1 };
     const uint64_t number = 100;
@@ -418,7 +418,7 @@ Test(prefab_fold, an_instance_counts_as_as_many_commands_whatever_was_recorded_b
 
 /* ---------------------------------------------------------------------------------- while they wait */
 
-Test(prefab_fold, prefabs_stay_while_their_commands_wait)
+Test(prefab_compact, prefabs_are_retained_while_commands_are_pending)
 {
     quern_entity roots[4];
     scene it;
@@ -438,7 +438,7 @@ Test(prefab_fold, prefabs_stay_while_their_commands_wait)
     close_scene(&it);
 }
 
-Test(prefab_fold, commands_that_wait_go_with_the_world)
+Test(prefab_compact, pending_commands_are_released_with_the_world)
 {
     scene it;
     open_scene(&it, NULL);
@@ -452,7 +452,7 @@ Test(prefab_fold, commands_that_wait_go_with_the_world)
 }
 
 /* Overrides that together do not fit a block of commands are recorded member by member. */
-Test(prefab_fold, overrides_may_be_larger_than_a_block_of_commands)
+Test(prefab_compact, overrides_may_be_larger_than_a_block_of_commands)
 {
     enum { WIDE_BYTES = 8000, MEMBERS = QUERN_MAX_SPAWN_OVERRIDES };
     static unsigned char values[MEMBERS][WIDE_BYTES];
@@ -494,8 +494,8 @@ Test(prefab_fold, overrides_may_be_larger_than_a_block_of_commands)
 
 /* ------------------------------------------------------------------------------------- failed memory */
 
-/* An instance that cannot be opened for lack of memory stays as it was recorded. */
-Test(prefab_fold, an_instance_that_cannot_be_opened_is_spawned_all_the_same)
+/* An instance that cannot be expanded for lack of memory stays compact. */
+Test(prefab_compact, instance_that_cannot_be_expanded_is_still_spawned)
 {
     static quern_entity roots[TOWERS];
     failing_allocator *allocator = failing_allocator_create();
@@ -507,22 +507,22 @@ Test(prefab_fold, an_instance_that_cannot_be_opened_is_spawned_all_the_same)
         must(quern_commands_spawn(commands, it.tower, NULL, &roots[i]));
     must(quern_commands_add(commands, roots[0], it.marked, NULL));
     failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
-    uint32_t opened = 1;
-    while (opened < TOWERS && quern_commands_add(commands, roots[opened], it.marked, NULL) == QUERN_OK)
-        opened++;
-    cr_assert_lt(opened, (uint32_t)TOWERS);
+    uint32_t expanded = 1;
+    while (expanded < TOWERS && quern_commands_add(commands, roots[expanded], it.marked, NULL) == QUERN_OK)
+        expanded++;
+    cr_assert_lt(expanded, (uint32_t)TOWERS);
     failing_allocator_heal(allocator);
     cr_assert_eq(quern_world_flush(it.world), QUERN_ERROR_OUT_OF_MEMORY, "the add is lost");
     cr_assert_eq(stats_of_world(it.world).entity_count, 3u * TOWERS);
     const quern_term terms[] = {quern_term_with(it.marked)};
     quern_query *query = setup_query(it.world, terms, 1);
-    cr_assert_eq(quern_query_count(query), opened);
+    cr_assert_eq(quern_query_count(query), expanded);
     quern_query_destroy(query);
     close_scene(&it);
     failing_allocator_close(allocator);
 }
 
-Test(prefab_fold, failed_allocations_lose_nothing)
+Test(prefab_compact, failed_allocations_lose_nothing)
 {
     static quern_entity roots[2 * TOWERS];
     for (uint32_t nth = 1, is_done = 0; !is_done; nth++) {

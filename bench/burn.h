@@ -3,14 +3,14 @@
 #ifndef QUERN_BENCH_BURN_H
 #define QUERN_BENCH_BURN_H
 
-/* Work of a known length that touches no memory, for the workloads of the job system: it costs the same on
- * every processor, so that what is left is the scheduler's. */
+/* Work of a known duration that touches no memory, for the workloads of the job system. It costs the
+ * same on every processor, so the rest of a measurement is the cost of the scheduler. */
 
 #include <stdint.h>
 
-/* One chain of dependent operations, which no compiler shortens. It begins when what came before has ended:
- * else a processor overlaps one chain with the next by up to 100 ns, but only where no atomic operation
- * stands between them, and the control would seem to be quicker than the work is. */
+/* Runs a chain of dependent operations, which no compiler shortens. It begins when the previous chain
+ * has ended. Otherwise a processor would overlap one chain with the next by up to 100 ns, but only
+ * without an atomic operation in between, and the control would seem to be faster than the work is. */
 static inline void bench_burn(uint64_t steps)
 {
 #if defined(__x86_64__)
@@ -25,14 +25,13 @@ static inline void bench_burn(uint64_t steps)
     }
 }
 
-/* How many steps take that long on this machine; measured once. */
+/* Returns the number of steps of this duration on this machine; measured once. */
 uint64_t bench_burn_steps(double nanoseconds);
 
 /* Keeps the calling thread busy. */
 void bench_burn_for(uint64_t nanoseconds);
 
-/* What one worker has done: away from the others and from what stands before and behind, so that counting
- * does not become the work. */
+/* The count of one worker, on cache lines of its own, so that counting does not become the work. */
 typedef struct bench_tally {
     uint64_t before[8];
     uint64_t count;

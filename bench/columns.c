@@ -19,7 +19,7 @@ static uint32_t column_count(const columns_layout *layout)
     return count;
 }
 
-/* The same for all subjects, whatever rows lie together. */
+/* Returns a checksum that does not depend on the grouping of rows. */
 static uint64_t checksum_run(uint32_t column, const uint32_t *words, size_t word_count)
 {
     uint64_t sum = 0;
@@ -144,7 +144,7 @@ static void register_columns(quern_columns *scene)
     }
 }
 
-/* Of the touched columns: the first so many terms, all read or all to write. */
+/* Creates a query of the touched columns: the first terms, all to read or all to write. */
 static quern_query *query_touched(const quern_columns *scene, quern_access access)
 {
     quern_query_def def = {0};

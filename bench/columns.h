@@ -3,8 +3,9 @@
 #ifndef QUERN_BENCH_COLUMNS_H
 #define QUERN_BENCH_COLUMNS_H
 
-/* Frames over one archetype of any columns: what a layout says lies in a row, and systems that go over some
- * of it. raw: one array per column, one loop per system. quern: a schedule, in several ways. */
+/* Frames over one archetype with any columns: a layout defines the columns of a row and the systems that
+ * use some of them. raw: one array per column, one loop per system. quern: a schedule, in several
+ * variants. */
 
 #include "bench/harness.h"
 
@@ -27,7 +28,7 @@ typedef struct columns_system {
 
 typedef struct columns_layout {
     uint32_t sizes[COLUMNS_LIMIT]; /* bytes of a value; 0 ends the list */
-    uint32_t touched_count;        /* the first so many belong to some system; multiples of 4 bytes */
+    uint32_t touched_count;        /* the first ones belong to a system; multiples of 4 bytes */
     columns_system systems[COLUMNS_SYSTEM_LIMIT];
     uint32_t system_count;
     /* Start values of count rows of a touched column. */

@@ -3,9 +3,9 @@
 #ifndef QUERN_BENCH_DATA_H
 #define QUERN_BENCH_DATA_H
 
-/* What all subjects share: the components, their start values, the work of the systems, and the checksums.
- * Kernels work on plain runs of rows, so a subject differs from the other only in how it finds the rows.
- * Built with -ffp-contract=off, the same updates give the same bits wherever the rows lie. */
+/* What all subjects share: the components, their start values, the work of the systems, and the
+ * checksums. The loops work on plain ranges of rows, so subjects differ only in how they find the rows.
+ * With -ffp-contract=off, the same updates give the same bits at any position of the rows. */
 
 #include <math.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static inline Life start_life(uint32_t i)
     return (Life){(int32_t)(1u + i % LIFE_FRAMES), i * 747796405u + 1u};
 }
 
-/* The seed of the entity that takes the place of one that died. */
+/* Returns the seed of the entity that replaces a dead one. */
 static inline uint32_t next_seed(uint32_t seed)
 {
     return seed * 1664525u + 1013904223u;
@@ -92,7 +92,7 @@ static inline uint32_t next_seed(uint32_t seed)
 
 /* ------------------------------------------------------------------------------ kernels over a run */
 
-/* Always, because gcc 12 inlines too late otherwise: kernel_rotate then takes 1.6 times as long. */
+/* Always inlined, because gcc 12 otherwise inlines too late: kernel_rotate is then 1.6 times slower. */
 #define KERNEL static inline __attribute__((always_inline))
 
 KERNEL void kernel_move(Position *restrict positions, const Velocity *restrict velocities, size_t count)
@@ -145,7 +145,7 @@ KERNEL void kernel_rotate(Rotation *restrict rotations, const Velocity *restrict
         rotate_one(&rotations[i], &velocities[i]);
 }
 
-/* Integer work on a private state, as a stand-in for decisions. */
+/* Integer work on a private state, to represent decisions. */
 KERNEL void kernel_think(Brain *brains, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_grid: frames of every shape, to find out where fetching ahead and fusing pay. A workload is called
- * MODE_COLUMNSxBYTES_PERCENT: so many columns are touched, with so many bytes in a value, and they are that
- * much of a row. one: by one system. chain and apart: by a system for each column. unfused: as apart, in
- * passes of their own. docs/benchmarks/grid.md has what it showed. */
+/* quern_grid: frames of every shape, to find out where prefetching and fusing pay. A workload is called
+ * MODE_COLUMNSxBYTES_PERCENT: number of touched columns, bytes of a value, and their percentage of a
+ * row. one: one system. chain and apart: a system per column. unfused: as apart, in passes of their own.
+ * docs/benchmarks/grid.md has the results. */
 
 #include "bench/columns.h"
 #include "bench/data.h"
@@ -95,7 +95,7 @@ static void start(uint32_t column, void *values, size_t first_row, size_t count,
 
 typedef enum grid_mode {
     GRID_ONE,   /* one system goes over all columns */
-    GRID_CHAIN, /* a system for each column, which reads the one behind it, too */
+    GRID_CHAIN, /* a system per column, which also reads the next column */
     GRID_APART  /* a system for each column, which touches nothing else */
 } grid_mode;
 
@@ -159,7 +159,7 @@ static void *open_quern(const grid_shape *shape, grid_mode mode, const bench_cas
     return columns_open_quern(&layout, scene, way);
 }
 
-/* quern decides by itself how far passes fetch ahead; the others are told to. */
+/* quern chooses by itself how far passes prefetch; the others have a fixed setting. */
 #define OPENED_BY(name_of_case, subject, mode, ...)                                        \
     static void *name_of_case##_##subject(const bench_case *scene)                         \
     {                                                                                      \

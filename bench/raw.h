@@ -3,10 +3,10 @@
 #ifndef QUERN_BENCH_RAW_H
 #define QUERN_BENCH_RAW_H
 
-/* The control: what a programmer who knows the component sets beforehand would write by hand. One growing
- * array per component, entities known by index and generation, removal by moving the last row into the
- * hole. Every call takes the component set as a mask that is constant where it is called, so that the
- * compiler unrolls the copying. */
+/* The control: the code that a programmer would write by hand with all component sets known in advance.
+ * One growing array per component, entities identified by index and generation, removal by moving the
+ * last row into the gap. Every call has the component set as a constant mask, so that the compiler
+ * unrolls the copying. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +38,8 @@ enum {
     RAW_WIDE = RAW_MOVING_HEALTH | RAW_BIT(RAW_ROTATION) | RAW_BIT(RAW_DAMAGE) | RAW_BIT(RAW_BRAIN)
 };
 
-/* An entity is created in the main table; one that was given a Health lies in the second, and one that was
- * given a Damage after that in the third. */
+/* An entity is created in the main table. With a Health it is in the second table, with a Health and a
+ * Damage in the third. */
 enum { RAW_MAIN, RAW_WITH_HEALTH, RAW_WITH_HEALTH_DAMAGE, RAW_TABLE_COUNT };
 
 typedef uint64_t raw_entity; /* 32 bits index, 32 bits generation */
@@ -111,7 +111,7 @@ RAW_INLINE void raw_copy_row(raw_table *to, uint32_t to_row, const raw_table *fr
 
 /* --------------------------------------------------------------------------------------------- rows */
 
-/* Returns the new row, whose components are for the caller to fill. */
+/* Adds a row and returns it. The caller fills its components. */
 RAW_INLINE uint32_t raw_push(raw_store *store, uint32_t table_index, uint32_t entity_index)
 {
     raw_table *table = &store->tables[table_index];

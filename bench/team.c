@@ -39,8 +39,8 @@ struct raw_team {
 
 #if defined(__linux__)
 
-/* Keeps the calling thread to the processor of a part. Left to the system, a new member often stays on the
- * caller's processor for a whole sample, where the two take turns. */
+/* Pins the calling thread to the processor of a part. Otherwise the system often leaves a new member on
+ * the processor of the caller for a whole sample, so the two alternate. */
 static void pin_self(const raw_team *team, uint32_t part)
 {
     size_t processor = 0;

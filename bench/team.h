@@ -17,7 +17,7 @@ typedef void raw_team_function(void *argument, uint32_t part, uint32_t part_coun
 /* Starts part_count - 1 threads and returns when all of them are spinning. */
 raw_team *raw_team_start(uint32_t part_count);
 
-/* The caller takes part 0. Returns when all parts are done. */
+/* Runs all parts, the caller part 0, and returns when all are done. */
 void raw_team_run(raw_team *team, raw_team_function *function, void *argument);
 
 void raw_team_stop(raw_team *team);

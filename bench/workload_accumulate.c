@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* accumulate: a system adds to the Damage of ten random entities for each entity that it is called with,
- * by commands, and the sync point combines them. The control writes what is to be added, with the
- * handle, into a plain array, and then adds it up in order on one thread, however many threads the case
- * asks for. */
+/* accumulate: a system adds to the Damage of ten random entities for each of its entities, by commands,
+ * and the sync point combines them. The control writes values and handles into a plain array, and then
+ * adds them up in order on one thread, for any number of threads of the case. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -13,7 +12,8 @@
 
 enum { TARGETS_PER_ENTITY = 10 };
 
-/* Whom the i-th entity hits: TARGETS_PER_ENTITY numbers from i * TARGETS_PER_ENTITY on. */
+/* Returns random targets: those of the i-th entity are the TARGETS_PER_ENTITY numbers from i *
+ * TARGETS_PER_ENTITY on. */
 static uint32_t *random_targets(uint32_t entity_count)
 {
     const uint32_t count = entity_count * TARGETS_PER_ENTITY;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Components that come and go, one call each, outside of frames: add_remove and add_two change one entity
- * after another there and back, add_remove2 all of them there and then all of them back. All work on
- * entities with Position and Velocity, and leave them as they were. */
+/* Components added and removed, one call each, outside of frames. add_remove and add_two change one
+ * entity after another and change it back; add_remove2 changes all of them and then changes them back.
+ * All work on entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

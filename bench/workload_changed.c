@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Changes known by row. changed_rows: in each frame one system writes a Brain in one of a hundred entities,
- * at random and by lookup, and another goes over the rows that have changed, and adds them up.
- * written_rows: a system asks for all of Position to write, as one that knows nothing of rows, and position
- * += velocity * step; so all rows are noted. In chunk, which has the same system, changes are known by
- * chunk.
+/* Changes by row. changed_rows: in each frame one system writes a Brain in one of a hundred entities, at
+ * random and by lookup, and another sums up the changed rows. written_rows: a system requests all of
+ * Position to write, and computes position += velocity * step; so all rows are noted. In chunk, which has
+ * the same system, changes are known by chunk.
  *
- * The control has an array of versions beside its values. It writes one where it writes a value, and reads
- * all of them to find those that are new. */
+ * The control has an array of versions next to its values. It writes a version with each value, and
+ * reads all versions to find the changes. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -15,12 +14,12 @@
 
 #include <stdlib.h>
 
-/* One of so many is written in a frame. */
+/* One of HUNDREDTH entities is written in a frame. */
 enum { HUNDREDTH = 100 };
 
 /* ------------------------------------------------------------------------------------- rows to write */
 
-/* The entities in a shuffled order; the next frame writes those behind the last ones. */
+/* The entities in a shuffled order; the next frame writes those after the last ones. */
 typedef struct picked_rows {
     uint32_t *rows;
     uint32_t entity_count, next;
@@ -115,7 +114,7 @@ static void close_raw(void *state)
 
 typedef struct change_scene {
     bench_world bench;
-    quern_component place, mind; /* Position and Brain, whose changes are known by row */
+    quern_component place, mind; /* Position and Brain, with changes by row */
     quern_schedule *schedule;
     picked_rows picked;
     quern_entity *entities; /* by row */

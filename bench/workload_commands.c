@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 /* Commands by themselves: add_remove_deferred (add to all, apply, remove from all, apply), record_add
  * (recording without applying), playback_mixed (recording and applying all kinds at once), and react_add
- * (add_remove_deferred with a reaction that sums a field of what was added; the subject `alone` has none). The
- * control writes its commands into plain arrays and applies them one after the other on one thread, however
- * many threads the case asks for. */
+ * (add_remove_deferred with a reaction that sums a field of what was added; the subject `alone` has
+ * none). The control writes its commands into plain arrays and applies them one after the other on one
+ * thread, however many threads the case asks for. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -21,7 +21,7 @@ typedef enum raw_kind { RAW_SET_HEALTH, RAW_REMOVE_HEALTH, RAW_SET_POSITION, RAW
 typedef struct raw_command {
     raw_entity entity;
     raw_kind kind;
-    uint32_t seed; /* of the one that takes its place */
+    uint32_t seed; /* of the replacing entity */
     union {
         Health health;
         Position position;

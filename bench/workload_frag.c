@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 /* iter_frag26 and iter_frag_many: the loop of iter over entities of many component sets.
  *
- *   iter_frag26       each 26th of the entities has one of 26 further components of 4 bytes
- *   iter_frag_many    each combination of 12 tags, 8 entities of each
+ *     iter_frag26     each 26th of the entities has one of 26 further components of 4 bytes
+ *     iter_frag_many  each combination of 12 tags, 8 entities of each
  *
- * raw has a table per set. What does not take part in the loop is left out of it. */
+ * raw has a table per set, without the components that the loop does not use. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* grid_build and grid_radius: quern::quern_grid beside a counting sort and a loop over cells by hand.
- * Entities lie at random in a square, two per cell of width 1 on average.
+/* grid_build and grid_radius: quern::quern_grid compared with a counting sort and a loop over cells by
+ * hand. Entities are at random positions in a square, two per cell of width 1 on average.
  *
- * The control sorts arrays of positions and numbers, in parts as many as threads, each with counters of its
- * own, in the box that it knows; items have the bytes that they need in two dimensions. Quern finds the
- * rows of a world. grid_radius asks from the place of each sixteenth entity, in the order of entities, who
- * is within 1. */
+ * The control sorts arrays of positions and numbers, in as many parts as threads, each with counters of
+ * its own, in a box that it knows; its items have the bytes that two dimensions need. Quern finds the
+ * rows of a world. grid_radius asks for the entities within 1 of each sixteenth entity, in the order of
+ * entities. */
 
 #include "bench/harness.h"
 #include "bench/team.h"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entities of 100 bytes in four components. Before each pass all components of every chunk are written, or
- * of every tenth; the pass saves the world, or takes it back. raw: the same bytes in blocks of 16 KiB, of
- * which those that were written are copied as a whole into one of as many other places as the history keeps
- * frames, or from there. */
+/* Entities of 100 bytes in four components. Before each pass all components of every chunk, or of every
+ * tenth, are written; the pass saves or restores the world. raw: the same bytes in blocks of 16 KiB, of
+ * which the written ones are copied as a whole to or from one of as many places as the history keeps
+ * frames. */
 
 enum { PARTS = 4, TENTH = 10, KEPT_FRAMES = 16, BLOCK_BYTES = 16 * 1024, ROW_BYTES = 100 };
 
@@ -37,7 +37,7 @@ static void *raw_open(const bench_case *scene, uint32_t stride, kept_pass pass)
     raw->thread_count = scene->thread_count;
     raw->blocks = bench_allocate(raw->block_count, BLOCK_BYTES);
     raw->kept = bench_allocate((size_t)raw->block_count * KEPT_FRAMES, BLOCK_BYTES);
-    /* Of memory that nobody has written, all that is read is one page of zeros, in the first cache. */
+    /* Unwritten memory is one shared page of zeros, which fits the first-level cache. */
     memset(raw->kept, 1, (size_t)raw->block_count * KEPT_FRAMES * BLOCK_BYTES);
     return raw;
 }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 /* jobs_empty_*, jobs_uneven*, jobs_wake, jobs_gap: parallel loops of the job system.
  *
- * The control is the time that the work itself takes: the same calls one after another where there is next
- * to no work (empty, wake), and the work divided by the number of threads, on one, where it is worth
- * sharing (uneven, gap): there quern/raw is the inverse of the efficiency. */
+ * The control is the duration of the work itself. With next to no work (empty, wake) it is the same
+ * calls one after another. If the work is worth sharing (uneven, gap), it is the work divided by the
+ * number of threads, on one thread: there quern/raw is the inverse of the efficiency. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_after3: jobs that each come after three counters of their own. The control counts the same by hand, on
+/* jobs_after3: jobs that each start after three counters of their own. The control counts by hand, on
  * one thread. */
 
 #include "bench/burn.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_loop_async, jobs_cancel*: loops that are submitted, and loops that are asked to stop.
+/* jobs_loop_async, jobs_cancel*: submitted loops, and cancelled loops.
  *
- * The control of the first is the same loop by the call that waits for it, on as many threads: quern/raw is
- * what submitting costs. That of the others is work of 20 us, so that quern/raw is a share of it. On one
- * thread nobody can ask while the caller waits, so there the loop itself does, and the control is the
- * hundredth of the items that run before. */
+ * The control of the first is the same loop by the call that waits for it, on as many threads: quern/raw
+ * is the cost of submitting. The control of the others is work of 20 us, so quern/raw is relative to it.
+ * On one thread no other thread can cancel while the caller waits, so the loop itself does, and the
+ * control is the hundredth of the items that run before. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -65,8 +65,8 @@ static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     scene->tallies[worker_index].count += end - begin;
 }
 
-/* The same calls for the control, under another address: the pool remembers by function what an item
- * takes. */
+/* The same calls for the control, at another address: the pool remembers the duration of an item by
+ * function. */
 static void *open_async(const bench_case *bench)
 {
     submitted_scene *scene = open_scene(bench, ASYNC_ITEM_NS);

@@ -265,7 +265,7 @@ static void run_fib_call(void *argument, uint32_t worker_index)
     fork->result = fib(fork->jobs, fork->n);
 }
 
-/* One fork for each inner node. Results of the calls are not looked at: they cannot fail in here. */
+/* One fork per inner node. Results of the calls are not checked: they cannot fail here. */
 static uint64_t fib(quern_jobs *jobs, uint32_t n)
 {
     if (n < 2) return n;

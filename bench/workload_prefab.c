@@ -37,7 +37,7 @@ static uint64_t hash_member(const Position *position, const Velocity *velocity, 
 
 /* --------------------------------------------------------------------------------------------- raw */
 
-/* One array per component; bases and their parts lie apart. */
+/* One array per component; bases and their parts are in separate tables. */
 typedef struct raw_table {
     Position *positions;
     Velocity *velocities;
@@ -94,7 +94,7 @@ static void *open_raw(const bench_case *scene)
     return towers;
 }
 
-/* The rows of a blueprint, as they stand in a table. */
+/* The rows of a blueprint, as in a table. */
 typedef struct raw_blueprint {
     Position positions[PART_COUNT];
     Velocity velocities[PART_COUNT];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* spawn: frames in which entities come and go. N entities with Position, Velocity and Life; move runs over
- * all, age counts each life down and, when it is over, destroys the entity and creates one in its place, by
- * commands. So 1 % leave and 1 % come in each frame. */
+/* spawn: frames that destroy and create entities. N entities with Position, Velocity and Life; move
+ * processes all; age counts each life down and, at its end, destroys the entity and creates one in its
+ * place, by commands. So 1 % are destroyed and 1 % created in each frame. */
 
 #include "bench/raw.h"
 #include "bench/team.h"

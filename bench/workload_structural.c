@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes outside of frames: create (in one call per entity, or component by component; and what
- * that takes of memory), destroy (in the order of creation, or shuffled; one at a time, or by a list), and
+/* Structural changes outside of frames: create (in one call per entity, or component by component; and
+ * its memory), destroy (in the order of creation, or shuffled; one at a time, or by a list), and
  * add_query, which adds a component to all in one call. All work on entities with Position and Velocity. */
 
 #include "bench/raw.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enabling and disabling. toggle: by handle, a random tenth of the entities in a random order, disabled in
- * one pass and enabled in the next; many: by one call for all. walk_enabled: position += velocity * step
- * over those that have Position enabled, nine of ten; walk_all_enabled: the same where all have. The
- * control has a bit for each row beside its arrays, toggles by row, and walks runs of bits as well. */
+/* Enabling and disabling. toggle: by handle, a random tenth of the entities in a random order, disabled
+ * in one pass and enabled in the next; many: by one call for all. walk_enabled: position += velocity *
+ * step over the entities with Position enabled, nine of ten; walk_all_enabled: the same with all
+ * enabled. The control has a bit per row next to its arrays, toggles by row, and iterates over ranges of
+ * bits as well. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -12,7 +13,7 @@
 #include <quern/bulk.h>
 #include <stdlib.h>
 
-/* So many of the entities, in a shuffled order, are disabled: one of TENTH. */
+/* One of TENTH entities is disabled, in a shuffled order. */
 enum { TENTH = 10, WORD_ROWS = 64 };
 
 /* --------------------------------------------------------------------------------------------- raw */
@@ -63,7 +64,7 @@ static void run_toggle_raw(void *state, uint32_t pass_count)
         toggle_all_raw(raw, raw->disables);
 }
 
-/* The first row behind the run that begins at this one. */
+/* Returns the end of the range that begins at this row. */
 static uint32_t end_of_run(const uint64_t *enabled, uint32_t row, uint32_t count)
 {
     uint64_t clear = ~enabled[row / WORD_ROWS] >> row % WORD_ROWS;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* transform: the worlds of trees of entities, by quern::quern_transform. Trees have 100 nodes each, a node has
- * three children as long as there are nodes left, so there are five levels. All subjects place nodes with the
- * same function, and so differ only in how they find the nodes and the worlds of their parents.
+/* transform: the worlds of trees of entities, by quern::quern_transform. Trees have 100 nodes each, a node
+ * has three children as long as there are nodes left, so there are five levels. All subjects place nodes
+ * with the same function, and so differ only in how they find the nodes and the worlds of their parents.
  *
- * The control has arrays of all nodes, level by level and in each level tree by tree, with the index of the
- * parent, and moves nothing ever. In transform, entities are created in that order; in transform_shuffled,
- * each level is created in a random order. In transform_sparse, one root of a hundred moves, the same ones in each frame. */
+ * The control has arrays of all nodes, level by level and in each level tree by tree, with the index of
+ * the parent, and moves nothing ever. In transform, entities are created in that order; in
+ * transform_shuffled, each level is created in a random order. In transform_sparse, one root of a
+ * hundred moves, the same ones in each frame. */
 
 #include "bench/harness.h"
 #include "bench/team.h"
@@ -21,7 +22,7 @@ enum { TREE_NODES = 100, LEVELS = 5, SPARSENESS = 100, NO_PARENT = -1 };
 
 /* ------------------------------------------------------------------------------------------- forest */
 
-/* All nodes of all trees. The children of nodes lie in the order of the nodes. */
+/* All nodes of all trees. The children of nodes are in the order of the nodes. */
 typedef struct forest {
     uint32_t tree_count, node_count;
     uint32_t level_begin[LEVELS + 1];
@@ -175,7 +176,7 @@ static void run_raw(void *state, uint32_t pass_count)
             raw_team_run(raw->team, raw_place_share, state);
 }
 
-/* What is below a run of nodes of one level is a run of the next. */
+/* The nodes below a range of one level are a range of the next level. */
 static void run_raw_sparse(void *state, uint32_t pass_count)
 {
     raw_scene *raw = state;
@@ -222,7 +223,7 @@ typedef struct quern_scene {
     uint32_t frame;
 } quern_scene;
 
-/* Each level in a random order: where an entity lies says nothing of its parent. */
+/* Creates each level in a random order: the position of an entity is independent of its parent. */
 static void create_entities(quern_scene *quern, bool is_shuffled)
 {
     const forest *f = &quern->forest;
@@ -303,7 +304,7 @@ static void run_quern(void *state, uint32_t pass_count)
         run_frame(state);
 }
 
-/* By handle, and each told to the transforms. */
+/* Moves nodes by handle, and marks each of them. */
 static void run_marked(void *state, uint32_t pass_count)
 {
     quern_scene *quern = state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Trees of 100 nodes on 5 levels, each node with Position and Velocity and three children at most. tree_create
- * makes them node by node; tree_destroy destroys the roots, all but the last, with all below; tree_reparent
- * gives random nodes random parents, tree_reparent_level such of the same depth as before.
+/* Trees of 100 nodes on 5 levels, each node with Position and Velocity and three children at most.
+ * tree_create makes them node by node; tree_destroy destroys the roots, all but the last, with all below;
+ * tree_reparent gives random nodes random parents, tree_reparent_level such of the same depth as before.
  *
  * The control keeps the same links in arrays by the node's number, and the depth of each node. */
 
@@ -139,7 +139,8 @@ static uint32_t draw(uint32_t *state, uint32_t bound)
     return (uint32_t)((uint64_t)*state * bound >> 32);
 }
 
-/* A node that is no root and a new parent for it, not below it; of the last levels where depths are kept. */
+/* A node that is no root and a new parent for it, not below it; of the last levels where depths are
+ * kept. */
 static tree_move draw_move(const raw_tree *tree, uint32_t *seed)
 {
     const uint32_t tree_count = tree->count / TREE_NODES;
@@ -396,7 +397,7 @@ static void end_quern(void *state)
     bench_world_close(&trees->bench);
 }
 
-/* Slots of a new world are taken in order, so a slot is the number of a node. */
+/* Slots of a new world are used in order, so a slot is the number of a node. */
 static uint64_t checksum_quern(void *state)
 {
     tree_scene *trees = state;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/workloads.h"
 
-/* mem comes first: later there would be memory to reuse in this process and in those forked from it. */
+/* mem is first: later there would be memory to reuse in this process and in those forked from it. */
 const bench_workload *const bench_workloads[] = {
     &workload_mem,
     &workload_iter,

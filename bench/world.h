@@ -65,8 +65,8 @@ quern_jobs *bench_jobs_create(uint32_t thread_count);
 /* trace may be NULL. */
 quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace);
 
-/* Returns when every thread of the pool is awake, or did not come within two milliseconds: a sample
- * measures frame after frame, not the first one after a sleep. */
+/* Returns when every thread of the pool is awake, or after two milliseconds: a sample measures frame
+ * after frame, not the first one after a sleep. */
 void bench_jobs_wake(quern_jobs *jobs);
 
 #endif

@@ -17,7 +17,7 @@ enum { QUERN__BENCH_MAX_PASSES = 1 << 24 }; /* in one sample */
 void quern__bench_set_program(const char *name);
 const char *quern__bench_program(void);
 
-/* To stderr, with the program's name in front and a line end behind. */
+/* Prints a line to stderr, after the name of the program. */
 void quern__bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* To be freed. NULL gives NULL. */
@@ -26,7 +26,8 @@ char *quern__bench_copy_text(const char *text);
 /* Room for one element more than count; capacity doubles. Returns the elements, which may have moved. */
 void *quern__bench_grow(void *elements, size_t count, size_t *capacity, size_t element_bytes);
 
-/* The whole file with a zero behind it, to be freed; NULL when it cannot be read (errno says why). */
+/* Returns the whole file with a final zero, to be freed; NULL if it cannot be read (errno has the
+ * cause). */
 char *quern__bench_read_file(const char *path);
 
 #endif

@@ -29,7 +29,7 @@ const char *quern__bench_verdict_text(quern__bench_verdict verdict, bool is_byte
     }
 }
 
-/* The change lies between low and high. */
+/* Returns the verdict on a change between low and high. */
 static quern__bench_verdict judge(double low, double high, double noise)
 {
     if (low > 1 + noise) return QUERN__BENCH_SLOWER;
@@ -48,8 +48,8 @@ static void compare_bytes(quern__bench_comparison *comparison, double noise)
         comparison->verdict = QUERN__BENCH_SLOWER;
 }
 
-/* What is compared of a record; to be freed. Sample i of a subject and of its control were taken one
- * after the other. */
+/* Returns the compared values of a record, to be freed. Sample i of a subject and of its control were
+ * measured one after the other. */
 static double *compared_samples(const quern__bench_record *record, const quern__bench_record *control,
                                 size_t *count)
 {

@@ -3,9 +3,9 @@
 #ifndef QUERN_BENCH_HARNESS_COMPARE_H
 #define QUERN_BENCH_HARNESS_COMPARE_H
 
-/* Results against those of an earlier run. Two runs of the same program differ by the machine's mood, which
- * the control shares; so what is compared of a subject is its ratio to its control, sample by sample, and
- * of a control, or where there is none, the time itself. */
+/* Compares results with those of an earlier run. Two runs of one program differ with the state of the
+ * machine, which the control shares. So the ratio of a subject to its control is compared, sample by
+ * sample; of a control, or without one, the time itself. */
 
 #include <stdio.h>
 
@@ -38,9 +38,9 @@ typedef struct quern__bench_comparison {
     quern__bench_verdict verdict;
 } quern__bench_comparison;
 
-/* Of one record of now. A verdict of faster or slower says that, with the confidence of the interval, the
- * change is greater than noise, such as 0.05: two runs of one program differ by some percent because their
- * data lie elsewhere in memory, which samples of one run cannot show. */
+/* The comparison of one current record. A verdict of faster or slower says that, with the confidence of
+ * the interval, the change is greater than noise, such as 0.05. Two runs of one program differ by some
+ * percent because their data have other addresses, which samples of one run cannot show. */
 quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
                                              const quern__bench_results *now,
                                              const quern__bench_record *record, double noise);
@@ -60,7 +60,8 @@ typedef struct quern__bench_drift {
     double greatest;
 } quern__bench_drift;
 
-/* By the controls on so many threads, where there are any; otherwise, and for 0 threads, by all of them. */
+/* Returns the drift of the controls on that number of threads, if there are any; otherwise, and for 0
+ * threads, of all controls. */
 quern__bench_drift quern__bench_find_drift(const quern__bench_comparison *comparisons,
                                            const quern__bench_results *now, uint32_t thread_count);
 

@@ -54,7 +54,7 @@ quern__bench_footprint quern__bench_footprint_measure(const quern_bench_subject 
                                                       const quern_bench_case *scene)
 {
     int ends[2];
-    fflush(NULL); /* so that what is still buffered is not written by both processes */
+    fflush(NULL); /* so that both processes do not write the same buffered output */
     if (pipe(ends) != 0) quern_bench_die("pipe: %s", strerror(errno));
     const pid_t child = fork();
     if (child < 0) quern_bench_die("fork: %s", strerror(errno));

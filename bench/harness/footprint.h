@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_FOOTPRINT_H
 #define QUERN_BENCH_HARNESS_FOOTPRINT_H
 
-/* How much memory a subject takes: the growth of the resident set of a process made for it alone, so that
- * it cannot live in memory that another one has left behind. */
+/* Measures the memory of a subject: the growth of the resident set of a process of its own, so that it
+ * cannot reuse memory that another one has freed. */
 
 #include "bench/harness/base.h"
 

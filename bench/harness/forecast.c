@@ -65,7 +65,7 @@ static int compare_forecasts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By the capture whose forecast is the middle one. */
+/* Forecasts by the capture with the median result. */
 static bool forecast_median(const quern__bench_captured *captured, const quern_forecast_costs *costs,
                             uint32_t thread_count, quern_forecast *out_forecast)
 {

@@ -3,7 +3,7 @@
 #ifndef QUERN_BENCH_HARNESS_FORECAST_H
 #define QUERN_BENCH_HARNESS_FORECAST_H
 
-/* --forecast: frames that subjects capture, and what they would take on other numbers of threads. */
+/* --forecast: captured frames of subjects, and their expected duration on other numbers of threads. */
 
 #include <stdio.h>
 

@@ -7,10 +7,9 @@
 
 #include "bench/harness/compare.h"
 
-/* QUERN_BENCH_EXIT_SLOWER when something is slower. What is judged but could not be compared, and what
- * was measured before only, is listed in notes; QUERN_BENCH_EXIT_FAILED when nothing at all was compared,
- * since a gate that looked at nothing must not let anything through. comparisons: one for each record of
- * now. */
+/* Returns QUERN_BENCH_EXIT_SLOWER if something is slower. Notes list results that could not be compared,
+ * and those that only the earlier run has. Returns QUERN_BENCH_EXIT_FAILED if nothing at all was
+ * compared, because a check without results must not succeed. comparisons: one per current record. */
 int quern__bench_gate(const quern__bench_comparison *comparisons, const quern__bench_results *before,
                       const quern__bench_results *now);
 

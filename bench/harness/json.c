@@ -188,7 +188,7 @@ typedef struct json_reader {
 static bool refuse(const json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Returns false, for the caller to return. Of line 0 is what is wrong with the whole. */
+/* Fails with a message, and returns false, for the caller to return. Line 0 means the whole file. */
 static bool refuse(const json_reader *reader, const char *format, ...)
 {
     const int length = reader->line > 0 ? snprintf(reader->message, QUERN__BENCH_JSON_MESSAGE_BYTES,
@@ -371,7 +371,7 @@ static const char *find_difference(const quern__bench_machine *first, const quer
     return first->checks != second->checks ? "setting of QUERN_CHECKS" : NULL;
 }
 
-/* Of a further run, whose samples will be joined with those before. */
+/* Reads the machine of a further run. Its samples are joined with the earlier ones. */
 static bool add_machine(const json_reader *reader, quern__bench_machine *machine, const cJSON *object)
 {
     quern__bench_machine next = {0};

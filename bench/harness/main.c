@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* From the command line to the exit status: what is to be measured, where results go, and what they are
- * compared with. */
+/* From the command line to the exit status: what to measure, where results are written, and what they
+ * are compared with. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ typedef struct program {
 
 /* -------------------------------------------------------------------------------------------- files */
 
-/* What was asked for of the results in a file. */
+/* Loads the selected results of a file. */
 static bool load(const program *bench, const char *path, quern__bench_results *results)
 {
     char *text = quern__bench_read_file(path);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* All subjects of a case are open at the same time and take turns, round by round. Rounds are, in order:
- * some that find out how many passes a sample needs (where the workload does not say), warm-up, batches of
+/* All subjects of a case are open at the same time and alternate, round by round. Rounds are, in order:
+ * some that find the number of passes of a sample (if the workload does not set it), warm-up, batches of
  * single frames, rounds with hardware counters, and samples. Each subject makes the same passes in each of
- * them, so that their checksums can be compared at the end.
+ * them, so that checksums can be compared at the end.
  *
- * Where data come to lie in memory may make some percent of difference, and stays as it is while a subject
- * is open. So a case is opened several times (its placements), and each time gives a share of the
+ * The addresses of data may make a difference of some percent, which remains as long as a subject is
+ * open. So a case is opened several times (its placements), and each of them gives a share of the
  * samples. */
 #include "bench/harness/measure.h"
 
@@ -41,7 +41,7 @@ enum {
 typedef struct subject_run {
     const quern_bench_subject *subject;
     void *state;                     /* of the placement that is open */
-    struct quern_schedule *schedule; /* that it has told of, or NULL */
+    struct quern_schedule *schedule; /* schedule that the subject has set, or NULL */
     uint32_t round_count;            /* in a sample */
     uint32_t pass_count;             /* in each round */
     double *samples;
@@ -54,7 +54,7 @@ typedef struct subject_run {
     double counters[QUERN_HARDWARE_EVENT_COUNT];
 } subject_run;
 
-/* What is being measured. */
+/* The case that is measured. */
 typedef struct bench_session {
     const quern__bench_settings *settings;
     const quern_bench_workload *workload;
@@ -289,7 +289,7 @@ static void take_sample(const bench_session *session, subject_run *run, bool las
         sample_ns(run, (round_options){.take_checksum = last, .keep_frames = keep_frames});
     run->samples =
         quern__bench_grow(run->samples, run->sample_count, &run->sample_capacity, sizeof *run->samples);
-    /* A clock may stand still for a very short sample; logarithms need more than nothing. */
+    /* The clock may not advance during a very short sample; logarithms need a positive number. */
     run->samples[run->sample_count++] = fmax((double)time_ns, 1) / operations;
 }
 
@@ -408,7 +408,7 @@ static void add_run(quern__bench_results *results, const bench_session *session,
     quern__bench_results_add(results, &record);
 }
 
-/* The checksum has been taken with the last sample, so these passes and the frames below do no harm. */
+/* The checksum was computed with the last sample, so these passes and the frames below do not affect it. */
 static void trace_passes(const bench_session *session)
 {
     const subject_run *run = &session->runs[session->run_count > 1 ? 1 : 0];
@@ -437,7 +437,7 @@ static void record_frame(const bench_session *session, uint32_t index)
     leave(run);
 }
 
-/* Subjects take turns as for samples: what they find in the cache is what the others have left. */
+/* Subjects alternate as for samples, so they find the cache as the others have left it. */
 static void record_frames(const bench_session *session)
 {
     if (session->settings->forecasts == NULL || session->placement + 1 < session->placement_count) return;

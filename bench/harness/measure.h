@@ -26,8 +26,7 @@ typedef struct quern__bench_settings {
 
 uint32_t quern__bench_subject_count(const quern_bench_workload *workload);
 
-/* Whether so many rounds of one sample are over before the clock can tell: then the figure is that of the
- * clock. */
+/* Returns whether the rounds of a sample are shorter than the resolution of the clock. */
 bool quern__bench_is_too_short(double sample_ns, uint32_t round_count);
 
 /* Adds one record for each subject, the control first. */

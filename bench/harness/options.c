@@ -84,8 +84,8 @@ enum {
     OPTION_END,
 };
 
-/* + stops at the first word that is no option; the colon leaves messages to us, and tells a missing
- * argument from an unknown option. */
+/* + stops at the first word that is no option. The colon suppresses messages of getopt, and
+ * distinguishes a missing argument from an unknown option. */
 static const char short_options[] = "+:hj::c::ln:r:s:t:w:x:";
 
 static const struct option long_options[] = {
@@ -138,7 +138,7 @@ static bool refuse(const option_parser *parser, const char *format, ...)
 
 /* ----------------------------------------------------------------------------------------- numbers */
 
-/* k and M behind the digits stand for thousand and million. */
+/* Parses a number; k and M after the digits mean thousand and million. */
 static bool parse_number(const option_parser *parser, const char *option, const char *text,
                          uint32_t minimum, uint32_t maximum, uint32_t *number)
 {
@@ -289,7 +289,7 @@ static bool parse_noise(const option_parser *parser)
     return true;
 }
 
-/* Options whose argument is a number or a list; false, with a message, when it is a bad one. */
+/* Applies options with a number or a list as argument. Returns false, with a message, for a wrong one. */
 static bool apply_numbers(const option_parser *parser, int option)
 {
     quern__bench_options *options = parser->options;
@@ -473,7 +473,7 @@ static void set_default_thread_counts(quern__bench_numbers *counts)
     *counts = (quern__bench_numbers){.values = {1, all}, .count = all > 1 ? 2 : 1};
 }
 
-/* A file behind -j is easily taken for its argument, which has to stand in the same word. */
+/* Rejects remaining words. A file name after -j looks like its argument, which must be in the same word. */
 static bool refuse_rest(const option_parser *parser, const char *word, const char *previous)
 {
     for (const struct option *option = long_options; option->name != NULL; option++) {

@@ -37,7 +37,7 @@ typedef struct quern__bench_options {
     uint32_t warm_up_count;
     uint32_t placement_count;
     uint32_t most_passes; /* in a sample */
-    double time_s;        /* of each case, at least; 0: as long as the samples take */
+    double time_s;        /* seconds per case, at least; 0: the duration of the samples */
     bool pin;
     bool frames;
     bool counters;
@@ -52,7 +52,7 @@ typedef struct quern__bench_options {
     const char *trace;                    /* path, or NULL */
     const char *load;                     /* path, or NULL */
     bool fail_slower;
-    double noise; /* what is less than this part of the figure is not called a difference */
+    double noise; /* fraction of a figure below which a difference is not reported */
 } quern__bench_options;
 
 /* False when the command line is wrong; the message, one line without an end, says how. argv is changed:
@@ -62,7 +62,7 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
 
 void quern__bench_options_print_help(const quern_bench_suite *suite);
 
-/* Whether the workload was asked for, by its name or its alias, which may be NULL. */
+/* Returns whether the workload is selected, by its name or its alias, which may be NULL. */
 bool quern__bench_options_select(const quern__bench_options *options, const char *name, const char *alias);
 
 /* Nothing else may go to stdout. */

@@ -41,7 +41,7 @@ static void abandon_partials(void)
         if (item->message == NULL)
             unlink(item->output->partial);
         else if (write(STDERR_FILENO, item->message, item->message_bytes) < 0)
-            continue; /* nobody reads what we say */
+            continue; /* no reader is left */
     }
 }
 
@@ -134,8 +134,8 @@ static bool refuse(quern__bench_output *output, const char *reason)
     return false;
 }
 
-/* What a partial file is to replace, behind all links; none where there is something other than a file.
- * old: what stands there; no mode when there is nothing. False, with errno, when it may not be written. */
+/* Finds the file that a partial file replaces, after all links; none if the path is not a regular file.
+ * old: the existing file; mode 0 if there is none. Returns false, with errno, if it cannot be written. */
 static bool find_target(quern__bench_output *output, struct stat *old)
 {
     if (stat(output->path, old) != 0) {

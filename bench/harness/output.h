@@ -3,10 +3,10 @@
 #ifndef QUERN_BENCH_HARNESS_OUTPUT_H
 #define QUERN_BENCH_HARNESS_OUTPUT_H
 
-/* A file that results go to. What stood there before stays until all has been written: the new file grows
- * beside it, with ".partial" behind its name, and takes its place when it is closed. A program that ends
- * early, by a signal or by quern_bench_die, says where the lines are that it wrote, and leaves no others.
- * stdout and what is no regular file (a pipe, a device) are written at once. */
+/* A file for results. An existing file remains until everything has been written: the new file is
+ * written as FILE.partial, and replaces it when it is closed. A program that ends early, by a signal or
+ * by quern_bench_die, names the file with the lines that it has written, and leaves no other files.
+ * stdout and special files (a pipe, a device) are written directly. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 typedef struct quern__bench_output {
     const char *path; /* as it was given; not copied */
     FILE *file;       /* NULL: not open */
-    char *target;     /* what takes the partial file in the end; NULL: there is no partial file */
+    char *target;     /* file that the partial file replaces; NULL: there is no partial file */
     char *partial;
     dev_t device; /* with the inode: two names of one file are found out */
     ino_t inode;

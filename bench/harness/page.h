@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_PAGE_H
 #define QUERN_BENCH_HARNESS_PAGE_H
 
-/* The report: one HTML file with everything in it. CMake puts the parts in page/ and the chart library
- * together; what is added here is the results. */
+/* The report: one HTML file with everything in it. CMake joins the parts in page/ and the chart library;
+ * this code adds the results. */
 
 #include <stdio.h>
 

@@ -3,8 +3,7 @@
 #ifndef QUERN_BENCH_HARNESS_PROFILE_H
 #define QUERN_BENCH_HARNESS_PROFILE_H
 
-/* --profile: frames of subjects that have told of their schedule, and where the time of these frames
- * went. */
+/* --profile: profiles of the frames of subjects that have set their schedule. */
 
 #include <stdio.h>
 

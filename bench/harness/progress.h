@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_PROGRESS_H
 #define QUERN_BENCH_HARNESS_PROGRESS_H
 
-/* One line on the terminal that says what is measured and how long all of it will still take. Nothing is
- * printed when stderr is not a terminal. */
+/* One line on the terminal with the current case and the remaining time. Nothing is printed if stderr is
+ * not a terminal. */
 
 #include "bench/harness/base.h"
 
@@ -17,15 +17,15 @@ typedef struct quern__bench_progress {
 
 void quern__bench_progress_begin(quern__bench_progress *progress, uint32_t case_count);
 
-/* part: of the case that is measured now, what is done, from 0 to 1. */
+/* Shows the progress. part: completed fraction of the current case, 0 to 1. */
 void quern__bench_progress_show(const quern__bench_progress *progress, const char *workload,
                                 const quern_bench_case *scene, double part);
 
 /* A case is done: the line is wiped, so that its result can be printed. */
 void quern__bench_progress_step(quern__bench_progress *progress);
 
-/* What is left, when so much of the whole (0 to 1) took so long: "about 2 min left"; "" when too little
- * is done to say. */
+/* Describes the remaining time from the elapsed time and the completed fraction (0 to 1): "about 2 min
+ * left"; "" if too little is done. */
 enum { QUERN__BENCH_LEFT_TEXT_BYTES = 48 };
 void quern__bench_format_left(char text[QUERN__BENCH_LEFT_TEXT_BYTES], double done_part, double elapsed_s);
 

@@ -20,9 +20,9 @@ typedef struct quern__bench_record {
     uint32_t thread_count;
     uint32_t bytes_per_entity; /* 0: unknown */
     bool is_bytes;             /* figures are bytes per unit; otherwise nanoseconds per unit */
-    double *samples; /* in the order in which they were taken; sample i of each subject at about one time */
+    double *samples;     /* in the order of measuring; sample i of each subject is of about the same time */
     size_t sample_count; /* at least 1 */
-    double *frames;      /* nanoseconds of single passes; NULL: not taken */
+    double *frames;      /* nanoseconds of single passes; NULL: not measured */
     size_t frame_count;
     double counters[QUERN_HARDWARE_EVENT_COUNT]; /* per unit; NAN: not counted */
     uint64_t checksum;
@@ -31,12 +31,13 @@ typedef struct quern__bench_record {
 
 typedef struct quern__bench_results {
     quern__bench_machine machine;
-    quern__bench_record *records; /* a control stands before those that are judged by it */
+    quern__bench_record *records; /* a control precedes the records that are compared with it */
     size_t record_count;
     size_t record_capacity;
 } quern__bench_results;
 
-/* Takes over what the record owns, and returns where it lies until the next one is added. */
+/* Adds a record and takes ownership of its memory. Returns its address, valid until the next one is
+ * added. */
 quern__bench_record *quern__bench_results_add(quern__bench_results *results,
                                               const quern__bench_record *record);
 
@@ -67,8 +68,7 @@ bool quern__bench_record_agrees(const quern__bench_record *record, const quern__
 /* Median by the control's median; NAN where there is no control, or where the subject disagrees with it. */
 double quern__bench_record_ratio(const quern__bench_record *record, const quern__bench_record *control);
 
-/* The times that so many of a record's single frames do not exceed: 50, 90, 95, 99 and
- * 100 %. */
+/* Percentiles of the durations of single frames: 50, 90, 95, 99 and 100 %. */
 enum { QUERN__BENCH_FRAME_PART_COUNT = 5 };
 extern const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT];
 void quern__bench_record_frames(const quern__bench_record *record,

@@ -142,7 +142,7 @@ static double *logarithm_differences(const double *a, size_t a_count, const doub
     return differences;
 }
 
-/* How many of the sorted differences may be cut off at each end: the most for which U lies in a tail of
+/* Returns how many of the sorted differences may be cut off at each end: the maximum with U in a tail of
  * alpha / 2. */
 static size_t cut_count(size_t n, size_t m, double alpha)
 {

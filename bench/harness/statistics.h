@@ -18,8 +18,8 @@ typedef struct quern__bench_summary {
 /* count is at least 1. Leaves the samples as they are. */
 quern__bench_summary quern__bench_summarise(const double *samples, size_t count);
 
-/* The value below which this part (0 to 1) of the samples lies, between two of them by proportion. count
- * is at least 1. */
+/* Returns a quantile of the samples, interpolated between two of them. part: 0 to 1. count is at least
+ * 1. */
 double quern__bench_quantile(const double *samples, size_t count, double part);
 
 /* Two sets of samples, by the test of Mann and Whitney and the estimate that belongs to it. All samples are
@@ -29,8 +29,8 @@ typedef struct quern__bench_difference {
     double p;       /* chance of a difference like this or greater, either way, when there is none */
     bool is_exact;  /* p was counted out; otherwise (ties, many samples) it is by the normal distribution */
     double ratio;   /* b / a: median of all pairs, as Hodges and Lehmann proposed */
-    double low;     /* with the confidence asked for, the ratio lies between low */
-    double high;    /* and high; 0 and infinity when there are too few samples to say */
+    double low;     /* lower bound of the ratio, with the requested confidence */
+    double high;    /* upper bound; low and high are 0 and infinity with too few samples */
     double least_p; /* what p would be if the sets did not overlap: above alpha, nothing can be shown */
 } quern__bench_difference;
 

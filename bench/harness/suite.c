@@ -28,7 +28,7 @@ const char *quern__bench_subject_name(const quern_bench_suite *suite, const quer
 
 /* ------------------------------------------------------------------------------------------ checking */
 
-/* What is wrong with the suite itself; NULL when nothing is. */
+/* Returns the fault of the suite itself; NULL if there is none. */
 static const char *find_fault(const quern_bench_suite *suite)
 {
     if (suite->workloads == NULL || suite->workload_count == 0) return "the suite has no workloads";
@@ -51,8 +51,7 @@ static bool has_equal_subjects(const quern_bench_suite *suite, const quern_bench
     return false;
 }
 
-/* What is wrong with a workload that has a name: its results could not be told from others. NULL when
- * nothing is. */
+/* Returns the fault of a workload, such as a name that another one has; NULL if there is none. */
 static const char *find_fault_of_workload(const quern_bench_suite *suite, uint32_t index)
 {
     const quern_bench_workload *workload = suite->workloads[index];

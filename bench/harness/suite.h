@@ -8,7 +8,7 @@
 #include "bench/harness/options.h"
 #include "bench/harness/results.h"
 
-/* The suite with its defaults in place of what is zero. */
+/* Returns the suite with defaults instead of zeros. */
 quern_bench_suite quern__bench_suite_fill(const quern_bench_suite *suite);
 
 /* Of the workload's subject, by the workload or by the suite. */

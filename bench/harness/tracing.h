@@ -13,7 +13,7 @@
 bool quern__bench_tracing_open(uint32_t thread_count);
 void quern__bench_tracing_close(void);
 
-/* Around what is to be traced; what was recorded earlier is forgotten. */
+/* Call these functions before and after the traced work. Starting drops earlier events. */
 void quern__bench_tracing_start(void);
 void quern__bench_tracing_stop(void);
 

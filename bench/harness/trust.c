@@ -7,8 +7,8 @@
 
 #include "bench/harness/base.h"
 
-/* Fewer samples cannot show anything with this confidence: all of them lie on one side of the median with the
- * chance 2 / 2^n, which is above 0.05 for 5. */
+/* Fewer samples cannot show anything with this confidence: the probability that all of them are on one
+ * side of the median is 2 / 2^n, which is above 0.05 for 5. */
 enum { LEAST_SAMPLES = 6, DRAW_COUNT = 1000 };
 
 /* ------------------------------------------------------------------------------------------- intervals */

@@ -83,6 +83,7 @@ QUERN_API quern_result quern__schedule_add_typed(quern_schedule *schedule, const
                                                  const char *name, quern_view_callback *run,
                                                  const quern_value *columns, size_t column_count);
 QUERN_API void *quern__context_resource_typed(quern_context *context, const quern_value *type);
+QUERN_API const quern_world *quern__context_world(const quern_context *context);
 QUERN_API void quern__must(quern_result result, const char *call, const char *file, int line);
 
 #ifdef __cplusplus

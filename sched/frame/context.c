@@ -530,6 +530,13 @@ static quern_result find_typed_resource(const quern__resources *resources, const
         name, known_bytes, size_bytes);
 }
 
+const quern_world *quern__context_world(const quern_context *context)
+{
+    if (is_foreign(context, "quern__context_world")) return NULL;
+    const quern__plain_context *plain = plain_of(context);
+    return plain != NULL ? plain->world : context->schedule->plan.world;
+}
+
 void *quern__context_resource_typed(quern_context *context, const quern_value *type)
 {
     if (is_foreign(context, "QUERN_RESOURCE")) return NULL;

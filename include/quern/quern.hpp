@@ -1,0 +1,1015 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_QUERN_HPP
+#define QUERN_QUERN_HPP
+
+/** @file
+ * Quern for C++17 and later: systems and queries from lambdas, types instead of handles, and objects that destroy what
+ * they own. The header is optional and keeps no state of its own; it needs neither exceptions nor RTTI. Each class
+ * converts to the pointer of the C interface, so all C functions work on it.
+ *
+ *     struct Position { float x, y; };
+ *     struct Velocity { float x, y; };
+ *
+ *     quern::world world;
+ *     quern::schedule schedule(world);
+ *     schedule.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
+ *     world.create(Position{1, 2}, Velocity{3, 4});
+ *     schedule.run(nullptr, 1.0 / 60);
+ *
+ * A type is registered in a world when a call on the world first names it, under its C++ name without "struct".
+ * Types that are not trivially copyable get hooks that call their constructors and destructors. QUERN_DESCRIBE
+ * describes the fields of a type. Commands and contexts register nothing: a type that only they name must be
+ * registered before, by quern::world::component.
+ *
+ * Errors: functions return quern_result, or an empty or null value, and quern_error_message has the message. If
+ * QUERN_CPP_EXCEPTIONS is defined before the header is included, they throw quern::error instead. Exceptions
+ * must not leave a lambda that Quern calls: the program then ends (std::terminate).
+ *
+ * Threads: as the functions of the C interface that have the same names. */
+
+#include <quern/quern.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#ifdef QUERN_CPP_EXCEPTIONS
+#include <stdexcept>
+#endif
+
+namespace quern {
+
+/* -------------------------------------------------------------------------------------------- errors */
+
+#ifdef QUERN_CPP_EXCEPTIONS
+
+/** A call failed; what() is the message of quern_error_message. */
+class error : public std::runtime_error {
+public:
+    explicit error(quern_result result) : std::runtime_error(quern_error_message()), code_(result) {}
+    /** The result of the call that failed. */
+    quern_result code() const noexcept { return code_; }
+
+private:
+    quern_result code_;
+};
+
+/** Throws quern::error unless the result is QUERN_OK. */
+inline quern_result check(quern_result result)
+{
+    if (result != QUERN_OK) throw error(result);
+    return result;
+}
+
+#else
+
+/** Returns the result. With QUERN_CPP_EXCEPTIONS, throws quern::error unless it is QUERN_OK. */
+inline quern_result check(quern_result result) noexcept
+{
+    return result;
+}
+
+#endif
+
+/* --------------------------------------------------------------------------------------------- types */
+
+/** Described fields of a type. Specialised by QUERN_DESCRIBE. */
+template <typename T> struct description {
+    static void list(quern_field *) {}
+};
+
+/** Describes the fields of a type, at namespace scope outside of any namespace, before the type is used:
+ * `QUERN_DESCRIBE(game::Position, x, y)`. QUERN_FIELDS lists what a field may be. */
+#define QUERN_DESCRIBE(type, ...)                                        \
+    template <> struct quern::description<type> {                        \
+        static void list(quern_field *out)                               \
+        {                                                                \
+            const quern_field fields[] = QUERN_FIELDS(type, __VA_ARGS__); \
+            std::memcpy(out, fields, sizeof fields);                     \
+        }                                                                \
+    }
+
+namespace detail {
+
+template <typename T> constexpr auto signature()
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    return std::array<const char *, 3>{__FUNCSIG__, "signature<", ">(void)"};
+#else
+    return std::array<const char *, 3>{__PRETTY_FUNCTION__, "T = ", "]"};
+#endif
+}
+
+constexpr std::size_t length_of(const char *text)
+{
+    std::size_t length = 0;
+    while (text[length] != '\0')
+        length++;
+    return length;
+}
+
+constexpr bool begins(const char *text, const char *beginning)
+{
+    for (std::size_t i = 0; beginning[i] != '\0'; i++)
+        if (text[i] != beginning[i]) return false;
+    return true;
+}
+
+/* Position of the name of T in its signature, and the name's length. */
+template <typename T> constexpr std::pair<std::size_t, std::size_t> find_name()
+{
+    const auto parts = signature<T>();
+    std::size_t first = 0;
+    while (!begins(parts[0] + first, parts[1]))
+        first++;
+    first += length_of(parts[1]);
+    for (const char *keyword : {"struct ", "class ", "enum ", "union "})
+        if (begins(parts[0] + first, keyword)) first += length_of(keyword);
+    std::size_t last = length_of(parts[0]) - length_of(parts[2]);
+    for (std::size_t i = first; i < last; i++)
+        if (parts[0][i] == ';') last = i; /* gcc lists further parameters */
+    return {first, last - first};
+}
+
+template <typename T> constexpr auto make_name()
+{
+    constexpr auto found = find_name<T>();
+    std::array<char, found.second + 1> name{};
+    for (std::size_t i = 0; i < found.second; i++)
+        name[i] = signature<T>()[0][found.first + i];
+    return name;
+}
+
+template <typename T> inline constexpr auto name_of = make_name<T>();
+
+template <typename T> using bare = std::remove_cv_t<std::remove_reference_t<std::remove_pointer_t<T>>>;
+
+template <typename T> constexpr uint32_t size_of()
+{
+    return std::is_empty<T>::value ? 0 : static_cast<uint32_t>(sizeof(T));
+}
+
+/* Hooks of types that are not trivially copyable. A type that cannot be copied has no copy hook. */
+template <typename T> struct hooks {
+    static void construct(void *values, uint32_t count, void *) noexcept
+    {
+        for (uint32_t i = 0; i < count; i++)
+            new (static_cast<T *>(values) + i) T();
+    }
+    static void copy(void *targets, const void *sources, uint32_t count, void *) noexcept
+    {
+        for (uint32_t i = 0; i < count; i++)
+            new (static_cast<T *>(targets) + i) T(static_cast<const T *>(sources)[i]);
+    }
+    static void move(void *targets, void *sources, uint32_t count, void *) noexcept
+    {
+        for (uint32_t i = 0; i < count; i++) {
+            T *source = static_cast<T *>(sources) + i;
+            new (static_cast<T *>(targets) + i) T(std::move(*source));
+            source->~T();
+        }
+    }
+    static void destroy(void *values, uint32_t count, void *) noexcept
+    {
+        for (uint32_t i = 0; i < count; i++)
+            (static_cast<T *>(values) + i)->~T();
+    }
+};
+
+/* Fills the members that definitions of components, resources and events share. */
+template <typename T, typename Def> Def define()
+{
+    Def def{};
+    def.name = name_of<T>.data();
+    def.type_name = name_of<T>.data();
+    def.size_bytes = size_of<T>();
+    def.alignment_bytes = static_cast<uint32_t>(alignof(T));
+    description<T>::list(def.fields);
+    if constexpr (size_of<T>() > 0) {
+        if constexpr (!std::is_trivially_default_constructible<T>::value &&
+                      std::is_default_constructible<T>::value)
+            def.hooks.construct = hooks<T>::construct;
+        if constexpr (!std::is_trivially_copyable<T>::value) {
+            static_assert(std::is_move_constructible<T>::value, "Quern moves values: the type needs a move constructor");
+            def.hooks.move = hooks<T>::move;
+            def.hooks.destroy = hooks<T>::destroy;
+            if constexpr (std::is_copy_constructible<T>::value) def.hooks.copy = hooks<T>::copy;
+        }
+    }
+    return def;
+}
+
+template <typename T> quern_result find_component(quern_world *world, quern_component *out_component)
+{
+    uint32_t size_bytes = 0;
+    *out_component = world != nullptr ? quern_component_find(world, name_of<T>.data()) : quern_component{};
+    if (quern_component_is_null(*out_component)) {
+        const quern_component_def def = define<T, quern_component_def>();
+        return quern_component_register(world, &def, out_component);
+    }
+    const quern_result result = quern_component_get_size(world, *out_component, &size_bytes);
+    if (result != QUERN_OK || size_bytes == size_of<T>()) return result;
+    const quern_component_def def = define<T, quern_component_def>(); /* makes the message */
+    return quern_component_register(world, &def, out_component);
+}
+
+template <typename T> quern_result find_resource(quern_world *world, quern_resource *out_resource)
+{
+    const quern_resource_def def = define<T, quern_resource_def>();
+    return quern_resource_register(world, &def, out_resource);
+}
+
+template <typename T> quern_result find_event(quern_world *world, quern_event *out_event)
+{
+    const quern_event_def def = define<T, quern_event_def>();
+    return quern_event_register(world, &def, out_event);
+}
+
+template <typename T> quern_value value_of(const T &value)
+{
+    return {name_of<T>.data(), size_of<T>(), static_cast<uint32_t>(alignof(T)), false,
+            size_of<T>() > 0 ? &value : nullptr};
+}
+
+template <typename T> quern_value type_of()
+{
+    using type = std::remove_const_t<T>;
+    return {name_of<type>.data(), size_of<type>(), static_cast<uint32_t>(alignof(type)),
+            std::is_const<T>::value, nullptr};
+}
+
+/* Stores an element at the end of a list that ends at its first zero element. */
+template <typename T, std::size_t count> bool append(T (&list)[count], const T &element)
+{
+    static const T zero{};
+    for (T &place : list)
+        if (std::memcmp(&place, &zero, sizeof zero) == 0) {
+            place = element;
+            return true;
+        }
+    return false;
+}
+
+} // namespace detail
+
+/* ------------------------------------------------------------------------------------------ commands */
+
+/** The commands of a callback. A copy refers to the same commands. */
+class commands {
+public:
+    commands(quern_commands *recorder) : recorder_(recorder) {}
+    operator quern_commands *() const { return recorder_; }
+
+    /** Records the creation of an entity with values; returns a provisional handle, null on failure. */
+    template <typename... T> quern_entity create(const T &...values)
+    {
+        quern_entity entity = quern_entity_null();
+        if constexpr (sizeof...(T) == 0) {
+            entity = quern_commands_create(recorder_);
+        } else {
+            const quern_value list[] = {detail::value_of(values)...};
+            check(quern__commands_create_typed(recorder_, &entity, list, sizeof...(T)));
+        }
+        return entity;
+    }
+    /** Records that a value is set; see quern_commands_set. */
+    template <typename T> quern_result set(quern_entity entity, const T &value)
+    {
+        const quern_value typed = detail::value_of(value);
+        return check(quern__commands_set_typed(recorder_, entity, &typed));
+    }
+    /** Records that a component is added, default constructed; see quern_commands_add. */
+    template <typename T> quern_result add(quern_entity entity)
+    {
+        return check(quern__commands_add_named(recorder_, entity, detail::name_of<T>.data()));
+    }
+    /** Records that a component is removed; see quern_commands_remove. */
+    template <typename T> quern_result remove(quern_entity entity)
+    {
+        return check(quern__commands_remove_named(recorder_, entity, detail::name_of<T>.data()));
+    }
+    /** Records that an entity is destroyed; see quern_commands_destroy. */
+    quern_result destroy(quern_entity entity) { return check(quern_commands_destroy(recorder_, entity)); }
+
+private:
+    quern_commands *recorder_;
+};
+
+/* ------------------------------------------------------------------------------------------- context */
+
+/** What a callback can access in addition to its components. Valid until the callback returns. */
+class context {
+public:
+    context(quern_context *raw) : raw_(raw) {}
+    operator quern_context *() const { return raw_; }
+
+    /** The time step in seconds; see quern_context_delta_seconds. */
+    double delta_seconds() const { return quern_context_delta_seconds(raw_); }
+    /** The number of the frame; see quern_context_frame_index. */
+    uint64_t frame_index() const { return quern_context_frame_index(raw_); }
+    /** The commands of this callback. */
+    quern::commands commands() const { return quern_context_commands(raw_); }
+    bool is_alive(quern_entity entity) const { return quern_context_is_alive(raw_, entity); }
+    /** A resource, declared by reads_resource or writes_resource; `resource<const T>` reads. */
+    template <typename T> T &resource() const
+    {
+        const quern_value type = detail::type_of<T>();
+        return *static_cast<T *>(quern__context_resource_typed(raw_, &type));
+    }
+    /** A component of another entity, declared by quern::lookup; nullptr if the entity lacks it or is dead. */
+    template <typename T> const T *lookup(quern_entity entity) const
+    {
+        return static_cast<const T *>(quern_context_lookup(raw_, entity, find<T>()));
+    }
+    /** A component of another entity, to write, declared by quern::lookup_write; nullptr as for lookup. */
+    template <typename T> T *lookup_write(quern_entity entity) const
+    {
+        return static_cast<T *>(quern_context_lookup_write(raw_, entity, find<T>()));
+    }
+    /** Returns whether another entity has a component, declared by quern::lookup. */
+    template <typename T> bool has(quern_entity entity) const { return quern_context_has(raw_, entity, find<T>()); }
+    /** Emits an event, declared by quern::emits. */
+    template <typename T> bool emit(const T &value) const
+    {
+        const quern_event event = quern_event_find(quern__context_world(raw_), detail::name_of<T>.data());
+        return quern_context_emit(raw_, event, &value, 1);
+    }
+
+private:
+    template <typename T> quern_component find() const
+    {
+        return quern_component_find(quern__context_world(raw_), detail::name_of<T>.data());
+    }
+    quern_context *raw_;
+};
+
+/** The time step as a float, a parameter of lambdas. It is read once per view, so that loops over rows vectorise. */
+class seconds {
+public:
+    seconds(float value) : value_(value) {}
+    operator float() const { return value_; }
+
+private:
+    float value_;
+};
+
+/** The values of one component in all rows of a view: the parameter of lambdas that are called once per view
+ * instead of once per row. `column<const T>` reads. */
+template <typename T> class column {
+public:
+    column(T *first, uint32_t count) : first_(first), count_(count) {}
+    T *data() const { return first_; }
+    uint32_t size() const { return count_; }
+    T *begin() const { return first_; }
+    T *end() const { return first_ + count_; }
+    T &operator[](std::size_t i) const { return first_[i]; }
+
+private:
+    T *first_;
+    uint32_t count_;
+};
+
+/* ------------------------------------------------------------------------------------------- lambdas */
+
+namespace detail {
+
+template <typename F> struct call_of : call_of<decltype(&F::operator())> {};
+template <typename R, typename C, typename... A> struct call_of<R (C::*)(A...)> {
+    using arguments = std::tuple<A...>;
+};
+template <typename R, typename C, typename... A> struct call_of<R (C::*)(A...) const> : call_of<R (C::*)(A...)> {};
+template <typename R, typename C, typename... A>
+struct call_of<R (C::*)(A...) noexcept> : call_of<R (C::*)(A...)> {};
+template <typename R, typename C, typename... A>
+struct call_of<R (C::*)(A...) const noexcept> : call_of<R (C::*)(A...)> {};
+
+/* What a parameter of a lambda stands for. `fetch` is called once per view, and makes a `state`; `at` makes the argument
+ * of a row from the state. */
+template <typename A> struct parameter;
+
+/* T & and const T &: the component of the row. */
+template <typename T> struct parameter<T &> {
+    static constexpr bool is_term = true, is_whole = false;
+    using type = T;
+    using state = T *QUERN__RESTRICT;
+    static constexpr quern_match match = QUERN_MATCH_ALL;
+    static T *fetch(quern_context *, const quern_view *view, uint32_t term)
+    {
+        if constexpr (std::is_empty<T>::value) {
+            static T tag{}; /* a tag has no bytes, so all entities may share one */
+            return &tag;
+        } else if constexpr (std::is_const<T>::value) {
+            return static_cast<T *>(
+                quern__view_typed(view, term, sizeof(T), name_of<std::remove_const_t<T>>.data(), true));
+        } else {
+            return static_cast<T *>(quern__view_typed(view, term, sizeof(T), name_of<T>.data(), false));
+        }
+    }
+    static T &at(state values, uint32_t row)
+    {
+        if constexpr (std::is_empty<T>::value) return *values;
+        return values[row];
+    }
+};
+
+/* T * and const T *: the component of the row, or nullptr if the entity lacks it. */
+template <typename T> struct parameter<T *> {
+    static constexpr bool is_term = true, is_whole = false;
+    using type = T;
+    using state = T *QUERN__RESTRICT;
+    static constexpr quern_match match = QUERN_MATCH_OPTIONAL;
+    static_assert(!std::is_empty<T>::value, "quern: use quern::column or a query for an optional tag");
+    static T *fetch(quern_context *context, const quern_view *view, uint32_t term)
+    {
+        return parameter<T &>::fetch(context, view, term);
+    }
+    static T *at(state values, uint32_t row) { return values != nullptr ? values + row : nullptr; }
+};
+
+/* column<T>: the component in all rows. */
+template <typename T> struct parameter<column<T>> {
+    static constexpr bool is_term = true, is_whole = true;
+    using type = T;
+    using state = T *;
+    static constexpr quern_match match = QUERN_MATCH_ALL;
+    static column<T> whole(quern_context *context, const quern_view *view, uint32_t term)
+    {
+        return {parameter<T &>::fetch(context, view, term), view->count};
+    }
+};
+
+/* quern_entity: the entity of the row. */
+template <> struct parameter<quern_entity> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = const quern_entity *;
+    static state fetch(quern_context *, const quern_view *view, uint32_t) { return view->entities; }
+    static quern_entity at(state entities, uint32_t row) { return entities[row]; }
+};
+
+/* quern::context and quern::commands, by value, in both kinds of lambdas. */
+template <> struct parameter<context> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = quern_context *;
+    static state fetch(quern_context *raw, const quern_view *, uint32_t) { return raw; }
+    static context at(state raw, uint32_t) { return raw; }
+    static context whole(quern_context *raw, const quern_view *, uint32_t) { return raw; }
+};
+template <> struct parameter<commands> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = quern_commands *;
+    static state fetch(quern_context *raw, const quern_view *, uint32_t) { return quern_context_commands(raw); }
+    static commands at(state recorder, uint32_t) { return recorder; }
+    static commands whole(quern_context *raw, const quern_view *, uint32_t) { return quern_context_commands(raw); }
+};
+
+/* quern::seconds: the time step. */
+template <> struct parameter<seconds> {
+    static constexpr bool is_term = false, is_whole = false;
+    using state = float;
+    static state fetch(quern_context *raw, const quern_view *, uint32_t)
+    {
+        return static_cast<float>(quern_context_delta_seconds(raw));
+    }
+    static seconds at(state value, uint32_t) { return value; }
+    static seconds whole(quern_context *raw, const quern_view *view, uint32_t term) { return fetch(raw, view, term); }
+};
+
+/* const quern_view &: the view, for lambdas that are called once per view. */
+template <> struct parameter<const quern_view &> {
+    static constexpr bool is_term = false, is_whole = true;
+    using state = const quern_view *;
+    static const quern_view &whole(quern_context *, const quern_view *view, uint32_t) { return *view; }
+};
+
+template <typename Arguments> struct lambda;
+
+template <typename... A> struct lambda<std::tuple<A...>> {
+    static constexpr bool is_whole = (parameter<A>::is_whole || ... || false);
+    static constexpr uint32_t term_count = (static_cast<uint32_t>(parameter<A>::is_term) + ... + 0u);
+
+    /* Index of the term of the i-th parameter: terms are numbered in the order of parameters. */
+    template <std::size_t i> static constexpr uint32_t term_of()
+    {
+        constexpr bool flags[] = {parameter<A>::is_term..., false};
+        uint32_t term = 0;
+        for (std::size_t k = 0; k < i; k++)
+            term += flags[k];
+        return term;
+    }
+
+    template <typename Item> static quern_result add_term(quern_world *world, quern_term *terms, uint32_t *count)
+    {
+        if constexpr (parameter<Item>::is_term) {
+            using type = typename parameter<Item>::type;
+            quern_component component;
+            const quern_result result = find_component<std::remove_const_t<type>>(world, &component);
+            if (result != QUERN_OK) return result;
+            const quern_access access = std::is_empty<type>::value   ? QUERN_ACCESS_NONE
+                                        : std::is_const<type>::value ? QUERN_ACCESS_READ
+                                                                     : QUERN_ACCESS_WRITE;
+            terms[(*count)++] = quern_term_make(component, parameter<Item>::match, access);
+        }
+        return QUERN_OK;
+    }
+
+    /* Lists the terms of the parameters. `terms` has room for QUERN_MAX_TERMS. */
+    static quern_result list_terms(quern_world *world, quern_term *terms)
+    {
+        static_assert(term_count <= QUERN_MAX_TERMS, "quern: too many components for one lambda");
+        uint32_t count = 0;
+        quern_result result = QUERN_OK;
+        (void)((result = add_term<A>(world, terms, &count), result == QUERN_OK) && ...);
+        return result;
+    }
+
+    template <typename F>
+    static void run_rows(F &f, const uint32_t count, typename parameter<A>::state... states)
+    {
+        for (uint32_t i = 0; i < count; i++)
+            f(parameter<A>::at(states, i)...);
+    }
+
+    template <typename F, std::size_t... i>
+    static void run(F &f, quern_context *raw, const quern_view *view, std::index_sequence<i...>)
+    {
+        if constexpr (is_whole)
+            f(parameter<A>::whole(raw, view, term_of<i>())...);
+        else
+            run_rows(f, view->count, parameter<A>::fetch(raw, view, term_of<i>())...);
+    }
+};
+
+template <typename F> using lambda_of = lambda<typename call_of<F>::arguments>;
+
+template <typename F> void run_view(F &f, quern_context *raw, const quern_view *view)
+{
+    using arguments = typename call_of<F>::arguments;
+    lambda<arguments>::run(f, raw, view, std::make_index_sequence<std::tuple_size<arguments>::value>());
+}
+
+/* The lambda of a callback. A lambda that captures nothing has no bytes that its call could read. */
+template <typename F> F &captured(quern_context *raw)
+{
+    if constexpr (std::is_empty<F>::value) {
+        alignas(F) static unsigned char nothing[sizeof(F)];
+        return *reinterpret_cast<F *>(nothing);
+    } else {
+        return *static_cast<F *>(quern_context_user_data(raw));
+    }
+}
+
+template <typename F> struct callback {
+    static void view(quern_context *raw, const quern_view *rows) noexcept { run_view(captured<F>(raw), raw, rows); }
+    static void once(quern_context *raw) noexcept { captured<F>(raw)(context(raw)); }
+    static void events(quern_context *raw, const quern_view *rows) noexcept
+    {
+        using arguments = typename call_of<F>::arguments;
+        using event = bare<std::tuple_element_t<0, arguments>>;
+        F &f = captured<F>(raw);
+        const event *values = static_cast<const event *>(
+            quern__view_events_typed(rows, sizeof(event), name_of<event>.data()));
+        const uint32_t count = rows->count;
+        for (uint32_t i = 0; values != nullptr && i < count; i++) {
+            if constexpr (std::tuple_size<arguments>::value > 1)
+                f(values[i], context(raw));
+            else
+                f(values[i]);
+        }
+    }
+};
+
+} // namespace detail
+
+/* ------------------------------------------------------------------------------------------- options */
+
+/** Options of systems and queries, passed after the lambda. */
+template <typename... T> struct with {
+    quern_result apply(quern_world *world, quern_term *terms, uint32_t first, quern_match match = QUERN_MATCH_ALL) const
+    {
+        quern_result result = QUERN_OK;
+        (void)((result = add<T>(world, terms, &first, match), result == QUERN_OK) && ...);
+        return result;
+    }
+
+private:
+    template <typename Item>
+    static quern_result add(quern_world *world, quern_term *terms, uint32_t *first, quern_match match)
+    {
+        quern_component component;
+        const quern_result result = detail::find_component<Item>(world, &component);
+        while (*first < QUERN_MAX_TERMS && !quern_component_is_null(terms[*first].component))
+            ++*first;
+        if (result == QUERN_OK && *first < QUERN_MAX_TERMS)
+            terms[*first] = quern_term_make(component, match, QUERN_ACCESS_NONE);
+        return result;
+    }
+};
+/** Selects only entities that lack all the components. */
+template <typename... T> struct without : with<T...> {};
+/** Declares lookups of components of other entities. */
+template <typename... T> struct lookup {};
+/** Declares lookups that write components of other entities. */
+template <typename... T> struct lookup_write {};
+/** Declares resources that the system reads. */
+template <typename... T> struct reads_resource {};
+/** Declares resources that the system writes. */
+template <typename... T> struct writes_resource {};
+/** Declares events that the system emits. */
+template <typename... T> struct emits {};
+/** The system runs after the systems with these names. */
+struct after {
+    const char *name;
+};
+/** The system runs before the system with this name. */
+struct before {
+    const char *name;
+};
+/** Index of the system's phase. */
+struct phase {
+    uint32_t index;
+};
+/** Flags of the system: a combination of quern_system_flags. */
+struct flags {
+    uint32_t bits;
+};
+/** Seconds from one run of the system to the next. */
+struct interval {
+    double seconds;
+};
+/** Makes the system a reaction: a combination of quern_reaction_kind. */
+struct reacts_to {
+    uint32_t kinds;
+};
+
+namespace detail {
+
+template <typename... T> quern_result apply(const with<T...> &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms, 0);
+}
+template <typename... T> quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
+}
+template <typename T> quern_result add_lookup(quern_world *world, quern_lookup (&list)[QUERN_MAX_ACCESS])
+{
+    quern_lookup lookup{};
+    const quern_result result = find_component<T>(world, &lookup.component);
+    if (result == QUERN_OK) append(list, lookup);
+    return result;
+}
+template <typename... T> quern_result apply(const lookup<T...> &, quern_world *world, quern_system_def *def)
+{
+    quern_result result = QUERN_OK;
+    (void)((result = add_lookup<T>(world, def->lookups), result == QUERN_OK) && ...);
+    return result;
+}
+template <typename... T> quern_result apply(const lookup_write<T...> &, quern_world *world, quern_system_def *def)
+{
+    quern_result result = QUERN_OK;
+    (void)((result = add_lookup<T>(world, def->write_lookups), result == QUERN_OK) && ...);
+    return result;
+}
+template <typename T> quern_result add_resource(quern_world *world, quern_system_def *def, quern_access access)
+{
+    quern_resource_access resource{};
+    const quern_result result = find_resource<T>(world, &resource.resource);
+    resource.access = access;
+    if (result == QUERN_OK) append(def->resources, resource);
+    return result;
+}
+template <typename... T> quern_result apply(const reads_resource<T...> &, quern_world *world, quern_system_def *def)
+{
+    quern_result result = QUERN_OK;
+    (void)((result = add_resource<T>(world, def, QUERN_ACCESS_READ), result == QUERN_OK) && ...);
+    return result;
+}
+template <typename... T> quern_result apply(const writes_resource<T...> &, quern_world *world, quern_system_def *def)
+{
+    quern_result result = QUERN_OK;
+    (void)((result = add_resource<T>(world, def, QUERN_ACCESS_WRITE), result == QUERN_OK) && ...);
+    return result;
+}
+template <typename T> quern_result add_event(quern_world *world, quern_system_def *def)
+{
+    quern_event event{};
+    const quern_result result = find_event<T>(world, &event);
+    if (result == QUERN_OK) append(def->emits, event);
+    return result;
+}
+template <typename... T> quern_result apply(const emits<T...> &, quern_world *world, quern_system_def *def)
+{
+    quern_result result = QUERN_OK;
+    (void)((result = add_event<T>(world, def), result == QUERN_OK) && ...);
+    return result;
+}
+inline quern_result apply(const after &option, quern_world *, quern_system_def *def)
+{
+    append(def->after, option.name);
+    return QUERN_OK;
+}
+inline quern_result apply(const before &option, quern_world *, quern_system_def *def)
+{
+    append(def->before, option.name);
+    return QUERN_OK;
+}
+inline quern_result apply(const phase &option, quern_world *, quern_system_def *def)
+{
+    def->phase = option.index;
+    return QUERN_OK;
+}
+inline quern_result apply(const flags &option, quern_world *, quern_system_def *def)
+{
+    def->flags |= option.bits;
+    return QUERN_OK;
+}
+inline quern_result apply(const interval &option, quern_world *, quern_system_def *def)
+{
+    def->interval_seconds = option.seconds;
+    return QUERN_OK;
+}
+inline quern_result apply(const reacts_to &option, quern_world *, quern_system_def *def)
+{
+    def->reacts_to |= option.kinds;
+    return QUERN_OK;
+}
+
+/* Owns what a C interface creates. */
+template <typename T, void destroy(T *)> class owner {
+public:
+    owner() = default;
+    owner(owner &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    owner &operator=(owner &&other) noexcept
+    {
+        if (this != &other) {
+            destroy(raw_);
+            raw_ = std::exchange(other.raw_, nullptr);
+        }
+        return *this;
+    }
+    ~owner() { destroy(raw_); }
+    /** The pointer of the C interface; nullptr if the constructor failed, or the object was moved from. */
+    operator T *() const { return raw_; }
+
+protected:
+    T *raw_ = nullptr;
+};
+
+} // namespace detail
+
+/* --------------------------------------------------------------------------------------------- world */
+
+/** A world, destroyed with the object. Destroy queries, schedules and histories of the world before it: declare them
+ * after it. */
+class world : public detail::owner<quern_world, quern_world_destroy> {
+public:
+    world() { check(quern_world_create(nullptr, &raw_)); }
+    explicit world(const quern_world_def &def) { check(quern_world_create(&def, &raw_)); }
+
+    /** Returns the component of a type; registers it on first use. Null on failure. */
+    template <typename T> quern_component component()
+    {
+        quern_component found;
+        return check(detail::find_component<T>(raw_, &found)) == QUERN_OK ? found : quern_component{};
+    }
+    /** Returns the event of a type; registers it on first use. Null on failure. */
+    template <typename T> quern_event event()
+    {
+        quern_event found;
+        return check(detail::find_event<T>(raw_, &found)) == QUERN_OK ? found : quern_event{};
+    }
+    /** Returns the resource of a type; registers it on first use. nullptr on failure. */
+    template <typename T> T *resource()
+    {
+        quern_resource found;
+        if (check(detail::find_resource<T>(raw_, &found)) != QUERN_OK) return nullptr;
+        return static_cast<T *>(quern_resource_get(raw_, found));
+    }
+
+    /** Creates an entity with copies of the values; null on failure. */
+    template <typename... T> quern_entity create(const T &...values)
+    {
+        quern_entity entity = quern_entity_null();
+        if constexpr (sizeof...(T) == 0) {
+            check(quern_entity_create(raw_, &entity));
+        } else {
+            const quern_component components[] = {component<T>()...};
+            const void *const addresses[] = {(std::is_empty<T>::value ? nullptr : &values)...};
+            check(quern_entity_create_with(raw_, components, addresses, sizeof...(T), &entity));
+        }
+        return entity;
+    }
+    /** Creates count entities. The lambda's parameters are `T &` of the components, already constructed; it is
+     * called once per entity, in order. See quern_entity_create_filled. */
+    template <typename F> quern_result create_many(uint32_t count, F &&fill)
+    {
+        using type = std::decay_t<F>;
+        quern_term terms[QUERN_MAX_TERMS] = {};
+        quern_component components[QUERN_MAX_TERMS] = {};
+        constexpr uint32_t term_count = detail::lambda_of<type>::term_count;
+        const quern_result result = check(detail::lambda_of<type>::list_terms(raw_, terms));
+        if (result != QUERN_OK) return result;
+        for (uint32_t i = 0; i < term_count; i++)
+            components[i] = terms[i].component;
+        return check(quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
+                                                const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
+    }
+    quern_result destroy(quern_entity entity) { return check(quern_entity_destroy(raw_, entity)); }
+    bool is_alive(quern_entity entity) const { return quern_entity_is_alive(raw_, entity); }
+
+    /** Sets a copy of the value, and adds the component if it is missing. */
+    template <typename T> quern_result set(quern_entity entity, const T &value)
+    {
+        return check(quern_entity_set(raw_, entity, component<T>(), std::is_empty<T>::value ? nullptr : &value));
+    }
+    /** Adds a component, default constructed. */
+    template <typename T> quern_result add(quern_entity entity)
+    {
+        return check(quern_entity_add(raw_, entity, component<T>(), nullptr));
+    }
+    template <typename T> quern_result remove(quern_entity entity)
+    {
+        return check(quern_entity_remove(raw_, entity, component<T>()));
+    }
+    template <typename T> bool has(quern_entity entity) { return quern_entity_has(raw_, entity, component<T>()); }
+    /** Returns the value; nullptr if the entity lacks the component. Valid until the next structural change. */
+    template <typename T> T *get(quern_entity entity)
+    {
+        return static_cast<T *>(quern_entity_get(raw_, entity, component<std::remove_const_t<T>>()));
+    }
+    /** Publishes an event immediately. */
+    template <typename T> quern_result emit(const T &value)
+    {
+        return check(quern_world_emit(raw_, event<T>(), &value, 1));
+    }
+    /** The commands of code between frames; see quern_world_commands. */
+    quern::commands commands() { return quern_world_commands(raw_); }
+    quern_result flush() { return check(quern_world_flush(raw_)); }
+};
+
+/* ------------------------------------------------------------------------------------------ schedule */
+
+/** Worker threads that run frames; see quern_jobs. */
+class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
+public:
+    /** A thread for each processor. */
+    jobs() { check(quern_jobs_create(nullptr, &raw_)); }
+    explicit jobs(const quern_jobs_def &def) { check(quern_jobs_create(&def, &raw_)); }
+    explicit jobs(uint32_t thread_count)
+    {
+        quern_jobs_def def{};
+        def.thread_count = thread_count;
+        check(quern_jobs_create(&def, &raw_));
+    }
+};
+
+/** A schedule, destroyed with the object. It owns copies of the lambdas of its systems. Declare it after its world. */
+class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
+public:
+    explicit schedule(quern::world &world) : schedule(world, quern_schedule_def{}) {}
+    schedule(quern::world &world, const quern_schedule_def &def) : world_(world)
+    {
+        check(quern_schedule_create(world, &def, &raw_));
+    }
+
+    /** Adds a system from a lambda. Its parameters say what it accesses:
+     *
+     *   - `T &` writes, `const T &` reads the component T of the row; `T *` and `const T *` do so if the entity has
+     *     it, and are nullptr otherwise; an empty T is a tag,
+     *   - `quern_entity` is the entity of the row,
+     *   - `quern::seconds` is the time step, `quern::context` and `quern::commands` belong to the callback,
+     *   - `quern::column<T>`, `quern::column<const T>` and `const quern_view &` have all rows of a view: the lambda
+     *     is then called once per view, and has no parameters for single rows.
+     *
+     * Copies of the lambda are not made per thread: it is called by several threads at a time, so it must not
+     * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, lookup,
+     * lookup_write, reads_resource, writes_resource, emits, after, before, phase, flags, interval, reacts_to.
+     * Errors: as quern_schedule_add_system. */
+    template <typename F, typename... Options> quern_result add(const char *name, F &&f, const Options &...options)
+    {
+        using type = std::decay_t<F>;
+        quern_system_def def{};
+        def.run = detail::callback<type>::view;
+        const quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
+        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+    }
+    /** Adds a system without components, called once per frame as `f(quern::context)`. */
+    template <typename F, typename... Options>
+    quern_result add_once(const char *name, F &&f, const Options &...options)
+    {
+        quern_system_def def{};
+        def.begin = detail::callback<std::decay_t<F>>::once;
+        return finish(name, &def, std::forward<F>(f), options...);
+    }
+    /** Adds a system that processes events, each once: `f(const Event &)` or `f(const Event &, quern::context)`. */
+    template <typename F, typename... Options>
+    quern_result add_events(const char *name, F &&f, const Options &...options)
+    {
+        using type = std::decay_t<F>;
+        using event = detail::bare<std::tuple_element_t<0, typename detail::call_of<type>::arguments>>;
+        quern_system_def def{};
+        def.run = detail::callback<type>::events;
+        const quern_result result = detail::find_event<event>(world_, &def.items);
+        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+    }
+    /** Runs a frame; see quern_schedule_run. jobs may be nullptr. */
+    quern_result run(quern_jobs *jobs, double delta_seconds)
+    {
+        return check(quern_schedule_run(raw_, jobs, delta_seconds));
+    }
+
+private:
+    using holder = std::unique_ptr<void, void (*)(void *)>;
+
+    template <typename F, typename... Options>
+    quern_result finish(const char *name, quern_system_def *def, F &&f, const Options &...options)
+    {
+        using type = std::decay_t<F>;
+        quern_result result = QUERN_OK;
+        def->name = name;
+        (void)((result = detail::apply(options, world_, def), result == QUERN_OK) && ...);
+        if (result != QUERN_OK) return check(result);
+        if constexpr (!std::is_empty<type>::value) {
+            callbacks_.emplace_back(new type(std::forward<F>(f)), [](void *held) { delete static_cast<type *>(held); });
+            def->user_data = callbacks_.back().get();
+        }
+        result = quern_schedule_add_system(raw_, def, nullptr);
+        if constexpr (!std::is_empty<type>::value)
+            if (result != QUERN_OK) callbacks_.pop_back();
+        return check(result);
+    }
+
+    quern_world *world_;
+    std::vector<holder> callbacks_; /* lambdas that capture something, in the order of their systems */
+};
+
+/* --------------------------------------------------------------------------------------------- query */
+
+/** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
+ * pointer is optional. Declare it after its world. */
+template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
+public:
+    /** Options: with, without. */
+    template <typename... Options> explicit query(quern::world &world, const Options &...options)
+    {
+        quern_query_def def{};
+        quern_result result =
+            detail::lambda<std::tuple<std::conditional_t<std::is_pointer<T>::value, T, T &>...>>::list_terms(world,
+                                                                                                             def.terms);
+        if (result == QUERN_OK) (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
+        if (check(result) == QUERN_OK) check(quern_query_create(world, &def, &raw_));
+    }
+    /** Number of entities; see quern_query_count. */
+    uint64_t count() const { return quern_query_count(raw_); }
+    /** Calls the lambda for each entity, or for each view if it has columns. Its component parameters are those of
+     * the query, in the same order. */
+    template <typename F> void each(F &&f) const
+    {
+        quern_query_iterator it = quern_query_iterate(raw_);
+        while (quern_query_next(&it))
+            detail::run_view(f, nullptr, &it.view);
+    }
+    /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
+    template <typename F> quern_result each(quern_jobs *jobs, F &&f) const
+    {
+        using type = std::decay_t<F>;
+        return check(quern_query_parallel_for(raw_, jobs, detail::callback<type>::view,
+                                              const_cast<void *>(static_cast<const void *>(&f))));
+    }
+
+private:
+    template <typename... Item>
+    static quern_result apply(const with<Item...> &option, quern_world *world, quern_query_def *def)
+    {
+        return option.apply(world, def->terms, 0);
+    }
+    template <typename... Item>
+    static quern_result apply(const without<Item...> &option, quern_world *world, quern_query_def *def)
+    {
+        return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
+    }
+};
+
+/** The last frames of a world, destroyed with the object. Declare it after the schedules that it saves. */
+class history : public detail::owner<quern_history, quern_history_destroy> {
+public:
+    explicit history(quern::world &world, const quern_history_def &def = {})
+    {
+        check(quern_history_create(world, &def, &raw_));
+    }
+    quern_result save(uint64_t frame, quern_jobs *jobs = nullptr) { return check(quern_history_save(raw_, frame, jobs)); }
+    quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)
+    {
+        return check(quern_history_restore(raw_, frame, jobs));
+    }
+};
+
+} // namespace quern
+
+#endif

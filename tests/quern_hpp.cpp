@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* The C++ interface, in C++17 and C++20, without exceptions and RTTI, and with exceptions. */
+
+#include <quern/quern.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace game {
+
+struct Position {
+    float x, y;
+};
+struct Velocity {
+    float x, y;
+};
+struct Target {
+    quern_entity entity;
+};
+struct Frozen {};
+struct Hit {
+    quern_entity victim;
+    int damage;
+};
+struct Score {
+    int points = 7;
+};
+
+/* Counts its objects, so that a missing constructor or destructor shows. */
+struct Name {
+    static inline int living = 0;
+    std::string text;
+    Name(const char *from = "none") : text(from) { living++; }
+    Name(const Name &other) : text(other.text) { living++; }
+    Name(Name &&other) noexcept : text(std::move(other.text)) { living++; }
+    Name &operator=(const Name &) = default;
+    ~Name() { living--; }
+};
+
+/* Cannot be copied. */
+struct Handle {
+    std::unique_ptr<int> value;
+};
+
+} // namespace game
+
+QUERN_DESCRIBE(game::Target, entity);
+
+using namespace game;
+
+static int check_count;
+
+static void expect_at(bool is_right, const char *what, int line)
+{
+    check_count++;
+    if (is_right) return;
+    std::fprintf(stderr, "line %d: %s: %s\n", line, what, quern_error_message());
+    std::exit(EXIT_FAILURE);
+}
+
+#define EXPECT(...) expect_at((__VA_ARGS__), #__VA_ARGS__, __LINE__)
+
+static bool begins(const char *text, const char *beginning)
+{
+    return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
+}
+
+/* ---------------------------------------------------------------------------------------- entities */
+
+static void values_are_stored_by_type()
+{
+    quern::world world;
+    const quern_entity entity = world.create(Position{1, 2}, Velocity{3, 4}, Frozen{});
+    EXPECT(!quern_entity_is_null(entity) && world.is_alive(entity));
+    EXPECT(world.get<Position>(entity)->y == 2 && world.get<const Velocity>(entity)->x == 3);
+    EXPECT(world.has<Frozen>(entity) && !world.has<Score>(entity));
+    EXPECT(world.set(entity, Position{5, 6}) == QUERN_OK && world.get<Position>(entity)->x == 5);
+    EXPECT(world.add<Score>(entity) == QUERN_OK && world.get<Score>(entity)->points == 7);
+    EXPECT(world.set(entity, Score{9}) == QUERN_OK && world.get<Score>(entity)->points == 9);
+    EXPECT(world.remove<Score>(entity) == QUERN_OK && world.get<Score>(entity) == nullptr);
+    EXPECT(world.set(world.create(), Frozen{}) == QUERN_OK);
+    EXPECT(world.destroy(entity) == QUERN_OK && !world.is_alive(entity));
+}
+
+static void types_have_their_cpp_names()
+{
+    quern::world world;
+    EXPECT(world.component<Position>().bits == quern_component_find(world, "game::Position").bits);
+    EXPECT(world.component<int>().bits == quern_component_find(world, "int").bits);
+    EXPECT(world.component<Position>().bits == world.component<Position>().bits);
+    EXPECT(quern_component_count(world) == 2);
+}
+
+static void described_fields_are_registered()
+{
+    quern::world world;
+    quern_type_info info;
+    EXPECT(quern_component_get_info(world, world.component<Target>(), &info) == QUERN_OK);
+    EXPECT(info.field_count == 1 && info.fields[0].type == QUERN_FIELD_ENTITY);
+}
+
+static void objects_are_constructed_and_destroyed()
+{
+    {
+        quern::world world;
+        quern_entity first = world.create(Name("first"), Position{1, 1});
+        world.create(Name("second"), Position{2, 2});
+        EXPECT(world.get<Name>(first)->text == "first");
+        EXPECT(world.set(first, Name("a name that is too long for the object itself")) == QUERN_OK);
+        EXPECT(world.set(first, Velocity{1, 1}) == QUERN_OK); /* moves the row */
+        EXPECT(begins(world.get<Name>(first)->text.c_str(), "a name that is too long"));
+        const quern_entity third = world.create();
+        EXPECT(world.add<Name>(third) == QUERN_OK && world.get<Name>(third)->text == "none");
+        EXPECT(world.add<Handle>(third) == QUERN_OK && world.get<Handle>(third)->value == nullptr);
+        world.get<Handle>(third)->value = std::make_unique<int>(3);
+        EXPECT(world.set(third, Frozen{}) == QUERN_OK && *world.get<Handle>(third)->value == 3);
+        EXPECT(world.destroy(first) == QUERN_OK);
+        EXPECT(Name::living == 2);
+    }
+    EXPECT(Name::living == 0);
+}
+
+static void many_entities_are_filled()
+{
+    quern::world world;
+    float next = 0;
+    EXPECT(world.create_many(3000, [&next](Position &position, Score &score) {
+        position = {next, -next};
+        score.points = static_cast<int>(next++);
+    }) == QUERN_OK);
+    quern::query<const Position, const Score> query(world);
+    EXPECT(query.count() == 3000);
+    float sum = 0;
+    query.each([&sum](const Position &position, const Score &score) {
+        sum += position.x - static_cast<float>(score.points) + (position.y + position.x);
+    });
+    EXPECT(sum == 0 && next == 3000);
+}
+
+/* ----------------------------------------------------------------------------------------- systems */
+
+static void systems_access_what_their_parameters_say()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    quern::jobs jobs(2);
+    const quern_entity moving = world.create(Position{1, 2}, Velocity{2, 4});
+    const quern_entity frozen = world.create(Position{1, 2}, Velocity{2, 4}, Frozen{});
+    EXPECT(schedule.add(
+               "move",
+               [](Position &position, const Velocity &velocity, quern::seconds dt) {
+                   position.x += velocity.x * dt;
+                   position.y += velocity.y * dt;
+               },
+               quern::without<Frozen>{}) == QUERN_OK);
+    EXPECT(schedule.run(jobs, 0.5) == QUERN_OK);
+    EXPECT(world.get<Position>(moving)->x == 2 && world.get<Position>(moving)->y == 4);
+    EXPECT(world.get<Position>(frozen)->x == 1);
+}
+
+static void pointers_are_optional_and_tags_have_no_values()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    int with = 0, without = 0, tagged = 0;
+    world.create(Position{1, 2}, Velocity{3, 4});
+    world.create(Position{5, 6});
+    world.create(Position{7, 8}, Frozen{});
+    EXPECT(schedule.add(
+               "count",
+               [&](const Position &position, const Velocity *velocity) {
+                   if (velocity != nullptr)
+                       with += static_cast<int>(position.x + velocity->y);
+                   else
+                       without++;
+               },
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.add("tags", [&](Frozen &, quern_entity entity) { tagged += !quern_entity_is_null(entity); },
+                        quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK);
+    EXPECT(with == 5 && without == 2 && tagged == 1);
+}
+
+static void whole_columns_are_passed_once_per_view()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    uint32_t calls = 0, rows = 0;
+    for (int i = 0; i < 10; i++)
+        world.create(Position{static_cast<float>(i), 0}, Velocity{1, 1});
+    EXPECT(schedule.add(
+               "columns",
+               [&](quern::column<Position> positions, quern::column<const Velocity> velocities,
+                   const quern_view &view, quern::seconds dt) {
+                   calls++;
+                   rows += view.count;
+                   for (uint32_t i = 0; i < positions.size(); i++)
+                       positions[i].x += velocities[i].x * dt;
+               },
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 2) == QUERN_OK && calls == 1 && rows == 10);
+    float sum = 0;
+    quern::query<Position>(world).each([&](quern::column<const Position> positions) {
+        for (const Position &position : positions)
+            sum += position.x;
+    });
+    EXPECT(sum == 65);
+}
+
+static void commands_events_and_resources_are_declared_by_options()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    int damage = 0;
+    world.component<Frozen>();
+    world.resource<Score>()->points = 1;
+    const quern_entity victim = world.create(Score{3});
+    const quern_entity hunter = world.create(Target{victim}, Position{});
+    EXPECT(schedule.add(
+               "shoot",
+               [](const Target &target, quern_entity self, quern::context context, quern::commands commands) {
+                   const Score *score = context.lookup<Score>(target.entity);
+                   if (score == nullptr || !context.is_alive(self) || !context.has<Score>(target.entity)) return;
+                   context.emit(Hit{target.entity, score->points + context.resource<const Score>().points});
+                   commands.add<Frozen>(self);
+                   commands.set(self, Position{8, 9});
+                   commands.create(Score{50}, Frozen{});
+                   commands.remove<Target>(self);
+               },
+               quern::lookup<Score>{}, quern::emits<Hit>{}, quern::reads_resource<Score>{}) == QUERN_OK);
+    EXPECT(schedule.add_events(
+               "suffer",
+               [&](const Hit &hit, quern::context context) {
+                   damage += hit.damage;
+                   context.lookup_write<Score>(hit.victim)->points -= hit.damage;
+                   context.resource<Score>().points++;
+               },
+               quern::lookup_write<Score>{}, quern::writes_resource<Score>{}) == QUERN_OK);
+    EXPECT(schedule.add_once("end", [&](quern::context context) { damage += context.frame_index() == 1; },
+                             quern::after{"suffer"}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK);
+    EXPECT(damage == 5 && world.get<Score>(victim)->points == -1 && world.resource<Score>()->points == 2);
+    EXPECT(world.has<Frozen>(hunter) && !world.has<Target>(hunter) && world.get<Position>(hunter)->y == 9);
+    EXPECT(quern::query<Score>(world, quern::with<Frozen>{}).count() == 1);
+    EXPECT(world.emit(Hit{victim, 10}) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK && damage == 15);
+}
+
+static void reactions_and_order_are_options()
+{
+    quern::world world;
+    quern_schedule_def def{};
+    def.phases[0] = "first";
+    def.phases[1] = "second";
+    quern::schedule schedule(world, def);
+    std::string order;
+    const auto note = [&order](char what) { return [&order, what](quern::context) { order += what; }; };
+    EXPECT(schedule.add_once("c", note('c'), quern::phase{1}, quern::interval{2}) == QUERN_OK);
+    EXPECT(schedule.add_once("a", note('a'), quern::before{"b"}) == QUERN_OK);
+    EXPECT(schedule.add_once("b", note('b')) == QUERN_OK);
+    EXPECT(schedule.add("added", [&order](const Position &) { order += 'r'; },
+                        quern::reacts_to{QUERN_REACT_ADDED}, quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1) == QUERN_OK);
+    quern::commands(world.commands()).create(Position{1, 1});
+    EXPECT(world.flush() == QUERN_OK && schedule.run(nullptr, 1) == QUERN_OK);
+    EXPECT(order.find("ab") == 0 && order.find('c') != std::string::npos && order.find('r') != std::string::npos);
+}
+
+static void parallel_queries_pass_the_lambda()
+{
+    quern::world world;
+    quern::jobs jobs(2);
+    const float factor = 3;
+    EXPECT(world.create_many(5000, [](Position &position) { position = {1, 2}; }) == QUERN_OK);
+    quern::query<Position> query(world);
+    EXPECT(query.each(jobs, [factor](Position &position) { position.x *= factor; }) == QUERN_OK);
+    float sum = 0;
+    query.each([&sum](const Position &position) { sum += position.x; });
+    EXPECT(sum == 15000);
+}
+
+static void histories_go_back()
+{
+    quern::world world;
+    quern::history history(world);
+    const quern_entity entity = world.create(Position{1, 2});
+    EXPECT(history.save(0) == QUERN_OK);
+    world.get<Position>(entity)->x = 5;
+    EXPECT(quern_entity_mark_changed(world, entity, world.component<Position>()) == QUERN_OK);
+    EXPECT(history.restore(0) == QUERN_OK && world.get<Position>(entity)->x == 1);
+}
+
+static void objects_can_be_moved()
+{
+    quern::world first;
+    quern_world *const raw = first;
+    quern::world second(std::move(first));
+    EXPECT(static_cast<quern_world *>(first) == nullptr && static_cast<quern_world *>(second) == raw);
+    quern::world third;
+    third = std::move(second);
+    EXPECT(static_cast<quern_world *>(third) == raw && static_cast<quern_world *>(second) == nullptr);
+}
+
+/* ------------------------------------------------------------------------------------------ errors */
+
+static void failures_are_reported()
+{
+    quern::world world;
+    quern_component position;
+    quern_component_def def{};
+    def.name = "game::Position";
+    def.size_bytes = 4;
+    EXPECT(quern_component_register(world, &def, &position) == QUERN_OK);
+#ifdef QUERN_CPP_EXCEPTIONS
+    quern_result code = QUERN_OK;
+    try {
+        world.create(Position{1, 2});
+    } catch (const quern::error &error) {
+        code = error.code();
+        EXPECT(std::strstr(error.what(), "game::Position") != nullptr);
+    }
+    EXPECT(code == QUERN_ERROR_LAYOUT_MISMATCH);
+#else
+    EXPECT(quern_entity_is_null(world.create(Position{1, 2})));
+    EXPECT(quern_component_is_null(world.component<Position>()));
+    quern::schedule schedule(world);
+    EXPECT(schedule.add("move", [](Position &) {}) == QUERN_ERROR_LAYOUT_MISMATCH);
+    EXPECT(schedule.add("", [](Velocity &) {}) == QUERN_ERROR_INVALID_ARGUMENT);
+    EXPECT(static_cast<quern_query *>(quern::query<Position>(world)) == nullptr);
+    EXPECT(world.destroy(quern_entity_null()) == QUERN_ERROR_NULL_ENTITY);
+#endif
+}
+
+int main()
+{
+    values_are_stored_by_type();
+    types_have_their_cpp_names();
+    described_fields_are_registered();
+    objects_are_constructed_and_destroyed();
+    many_entities_are_filled();
+    systems_access_what_their_parameters_say();
+    pointers_are_optional_and_tags_have_no_values();
+    whole_columns_are_passed_once_per_view();
+    commands_events_and_resources_are_declared_by_options();
+    reactions_and_order_are_options();
+    parallel_queries_pass_the_lambda();
+    histories_go_back();
+    objects_can_be_moved();
+    failures_are_reported();
+    std::printf("%d checks passed\n", check_count);
+}

@@ -180,8 +180,9 @@ static void pointers_are_optional_and_tags_have_no_values()
                        without++;
                },
                quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
-    EXPECT(schedule.add("tags", [&](Frozen &, quern_entity entity) { tagged += !quern_entity_is_null(entity); },
-                        quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.add(
+               "tags", [&](Frozen &, quern_entity entity) { tagged += !quern_entity_is_null(entity); },
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
     EXPECT(schedule.run(nullptr, 0) == QUERN_OK);
     EXPECT(with == 5 && without == 2 && tagged == 1);
 }
@@ -221,18 +222,20 @@ static void commands_events_and_resources_are_declared_by_options()
     world.resource<Score>()->points = 1;
     const quern_entity victim = world.create(Score{3});
     const quern_entity hunter = world.create(Target{victim}, Position{});
-    EXPECT(schedule.add(
-               "shoot",
-               [](const Target &target, quern_entity self, quern::context context, quern::commands commands) {
-                   const Score *score = context.lookup<Score>(target.entity);
-                   if (score == nullptr || !context.is_alive(self) || !context.has<Score>(target.entity)) return;
-                   context.emit(Hit{target.entity, score->points + context.resource<const Score>().points});
-                   commands.add<Frozen>(self);
-                   commands.set(self, Position{8, 9});
-                   commands.create(Score{50}, Frozen{});
-                   commands.remove<Target>(self);
-               },
-               quern::lookup<Score>{}, quern::emits<Hit>{}, quern::reads_resource<Score>{}) == QUERN_OK);
+    EXPECT(
+        schedule.add(
+            "shoot",
+            [](const Target &target, quern_entity self, quern::context context, quern::commands commands) {
+                const Score *score = context.lookup<Score>(target.entity);
+                if (score == nullptr || !context.is_alive(self) || !context.has<Score>(target.entity))
+                    return;
+                context.emit(Hit{target.entity, score->points + context.resource<const Score>().points});
+                commands.add<Frozen>(self);
+                commands.set(self, Position{8, 9});
+                commands.create(Score{50}, Frozen{});
+                commands.remove<Target>(self);
+            },
+            quern::lookup<Score>{}, quern::emits<Hit>{}, quern::reads_resource<Score>{}) == QUERN_OK);
     EXPECT(schedule.add_events(
                "suffer",
                [&](const Hit &hit, quern::context context) {
@@ -241,8 +244,9 @@ static void commands_events_and_resources_are_declared_by_options()
                    context.resource<Score>().points++;
                },
                quern::lookup_write<Score>{}, quern::writes_resource<Score>{}) == QUERN_OK);
-    EXPECT(schedule.add_once("end", [&](quern::context context) { damage += context.frame_index() == 1; },
-                             quern::after{"suffer"}) == QUERN_OK);
+    EXPECT(schedule.add_once(
+               "end", [&](quern::context context) { damage += context.frame_index() == 1; },
+               quern::after{"suffer"}) == QUERN_OK);
     EXPECT(schedule.run(nullptr, 0) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK);
     EXPECT(damage == 5 && world.get<Score>(victim)->points == -1 && world.resource<Score>()->points == 2);
     EXPECT(world.has<Frozen>(hunter) && !world.has<Target>(hunter) && world.get<Position>(hunter)->y == 9);
@@ -262,12 +266,14 @@ static void reactions_and_order_are_options()
     EXPECT(schedule.add_once("c", note('c'), quern::phase{1}, quern::interval{2}) == QUERN_OK);
     EXPECT(schedule.add_once("a", note('a'), quern::before{"b"}) == QUERN_OK);
     EXPECT(schedule.add_once("b", note('b')) == QUERN_OK);
-    EXPECT(schedule.add("added", [&order](const Position &) { order += 'r'; },
-                        quern::reacts_to{QUERN_REACT_ADDED}, quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.add(
+               "added", [&order](const Position &) { order += 'r'; }, quern::reacts_to{QUERN_REACT_ADDED},
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
     EXPECT(schedule.run(nullptr, 1) == QUERN_OK);
     quern::commands(world.commands()).create(Position{1, 1});
     EXPECT(world.flush() == QUERN_OK && schedule.run(nullptr, 1) == QUERN_OK);
-    EXPECT(order.find("ab") == 0 && order.find('c') != std::string::npos && order.find('r') != std::string::npos);
+    EXPECT(order.find("ab") == 0 && order.find('c') != std::string::npos &&
+           order.find('r') != std::string::npos);
 }
 
 static void parallel_queries_pass_the_lambda()

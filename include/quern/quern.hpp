@@ -51,12 +51,12 @@ namespace quern {
 
 /** A call failed; what() is the message of quern_error_message. */
 class error : public std::runtime_error {
-public:
+  public:
     explicit error(quern_result result) : std::runtime_error(quern_error_message()), code_(result) {}
     /** The result of the call that failed. */
     quern_result code() const noexcept { return code_; }
 
-private:
+  private:
     quern_result code_;
 };
 
@@ -86,13 +86,13 @@ template <typename T> struct description {
 
 /** Describes the fields of a type, at namespace scope outside of any namespace, before the type is used:
  * `QUERN_DESCRIBE(game::Position, x, y)`. QUERN_FIELDS lists what a field may be. */
-#define QUERN_DESCRIBE(type, ...)                                        \
-    template <> struct quern::description<type> {                        \
-        static void list(quern_field *out)                               \
-        {                                                                \
+#define QUERN_DESCRIBE(type, ...)                                         \
+    template <> struct quern::description<type> {                         \
+        static void list(quern_field *out)                                \
+        {                                                                 \
             const quern_field fields[] = QUERN_FIELDS(type, __VA_ARGS__); \
-            std::memcpy(out, fields, sizeof fields);                     \
-        }                                                                \
+            std::memcpy(out, fields, sizeof fields);                      \
+        }                                                                 \
     }
 
 namespace detail {
@@ -196,7 +196,8 @@ template <typename T, typename Def> Def define()
                       std::is_default_constructible<T>::value)
             def.hooks.construct = hooks<T>::construct;
         if constexpr (!std::is_trivially_copyable<T>::value) {
-            static_assert(std::is_move_constructible<T>::value, "Quern moves values: the type needs a move constructor");
+            static_assert(std::is_move_constructible<T>::value,
+                          "Quern moves values: the type needs a move constructor");
             def.hooks.move = hooks<T>::move;
             def.hooks.destroy = hooks<T>::destroy;
             if constexpr (std::is_copy_constructible<T>::value) def.hooks.copy = hooks<T>::copy;
@@ -262,7 +263,7 @@ template <typename T, std::size_t count> bool append(T (&list)[count], const T &
 
 /** The commands of a callback. A copy refers to the same commands. */
 class commands {
-public:
+  public:
     commands(quern_commands *recorder) : recorder_(recorder) {}
     operator quern_commands *() const { return recorder_; }
 
@@ -297,7 +298,7 @@ public:
     /** Records that an entity is destroyed; see quern_commands_destroy. */
     quern_result destroy(quern_entity entity) { return check(quern_commands_destroy(recorder_, entity)); }
 
-private:
+  private:
     quern_commands *recorder_;
 };
 
@@ -305,7 +306,7 @@ private:
 
 /** What a callback can access in addition to its components. Valid until the callback returns. */
 class context {
-public:
+  public:
     context(quern_context *raw) : raw_(raw) {}
     operator quern_context *() const { return raw_; }
 
@@ -333,7 +334,10 @@ public:
         return static_cast<T *>(quern_context_lookup_write(raw_, entity, find<T>()));
     }
     /** Returns whether another entity has a component, declared by quern::lookup. */
-    template <typename T> bool has(quern_entity entity) const { return quern_context_has(raw_, entity, find<T>()); }
+    template <typename T> bool has(quern_entity entity) const
+    {
+        return quern_context_has(raw_, entity, find<T>());
+    }
     /** Emits an event, declared by quern::emits. */
     template <typename T> bool emit(const T &value) const
     {
@@ -341,7 +345,7 @@ public:
         return quern_context_emit(raw_, event, &value, 1);
     }
 
-private:
+  private:
     template <typename T> quern_component find() const
     {
         return quern_component_find(quern__context_world(raw_), detail::name_of<T>.data());
@@ -351,18 +355,18 @@ private:
 
 /** The time step as a float, a parameter of lambdas. It is read once per view, so that loops over rows vectorise. */
 class seconds {
-public:
+  public:
     seconds(float value) : value_(value) {}
     operator float() const { return value_; }
 
-private:
+  private:
     float value_;
 };
 
 /** The values of one component in all rows of a view: the parameter of lambdas that are called once per view
  * instead of once per row. `column<const T>` reads. */
 template <typename T> class column {
-public:
+  public:
     column(T *first, uint32_t count) : first_(first), count_(count) {}
     T *data() const { return first_; }
     uint32_t size() const { return count_; }
@@ -370,7 +374,7 @@ public:
     T *end() const { return first_ + count_; }
     T &operator[](std::size_t i) const { return first_[i]; }
 
-private:
+  private:
     T *first_;
     uint32_t count_;
 };
@@ -379,15 +383,20 @@ private:
 
 namespace detail {
 
-template <typename F> struct call_of : call_of<decltype(&F::operator())> {};
+template <typename F> struct call_of : call_of<decltype(&F::operator())> {
+};
 template <typename R, typename C, typename... A> struct call_of<R (C::*)(A...)> {
     using arguments = std::tuple<A...>;
 };
-template <typename R, typename C, typename... A> struct call_of<R (C::*)(A...) const> : call_of<R (C::*)(A...)> {};
 template <typename R, typename C, typename... A>
-struct call_of<R (C::*)(A...) noexcept> : call_of<R (C::*)(A...)> {};
+struct call_of<R (C::*)(A...) const> : call_of<R (C::*)(A...)> {
+};
 template <typename R, typename C, typename... A>
-struct call_of<R (C::*)(A...) const noexcept> : call_of<R (C::*)(A...)> {};
+struct call_of<R (C::*)(A...) noexcept> : call_of<R (C::*)(A...)> {
+};
+template <typename R, typename C, typename... A>
+struct call_of<R (C::*)(A...) const noexcept> : call_of<R (C::*)(A...)> {
+};
 
 /* What a parameter of a lambda stands for. `fetch` is called once per view, and makes a `state`; `at` makes the argument
  * of a row from the state. */
@@ -463,9 +472,15 @@ template <> struct parameter<context> {
 template <> struct parameter<commands> {
     static constexpr bool is_term = false, is_whole = false;
     using state = quern_commands *;
-    static state fetch(quern_context *raw, const quern_view *, uint32_t) { return quern_context_commands(raw); }
+    static state fetch(quern_context *raw, const quern_view *, uint32_t)
+    {
+        return quern_context_commands(raw);
+    }
     static commands at(state recorder, uint32_t) { return recorder; }
-    static commands whole(quern_context *raw, const quern_view *, uint32_t) { return quern_context_commands(raw); }
+    static commands whole(quern_context *raw, const quern_view *, uint32_t)
+    {
+        return quern_context_commands(raw);
+    }
 };
 
 /* quern::seconds: the time step. */
@@ -477,7 +492,10 @@ template <> struct parameter<seconds> {
         return static_cast<float>(quern_context_delta_seconds(raw));
     }
     static seconds at(state value, uint32_t) { return value; }
-    static seconds whole(quern_context *raw, const quern_view *view, uint32_t term) { return fetch(raw, view, term); }
+    static seconds whole(quern_context *raw, const quern_view *view, uint32_t term)
+    {
+        return fetch(raw, view, term);
+    }
 };
 
 /* const quern_view &: the view, for lambdas that are called once per view. */
@@ -503,7 +521,8 @@ template <typename... A> struct lambda<std::tuple<A...>> {
         return term;
     }
 
-    template <typename Item> static quern_result add_term(quern_world *world, quern_term *terms, uint32_t *count)
+    template <typename Item>
+    static quern_result add_term(quern_world *world, quern_term *terms, uint32_t *count)
     {
         if constexpr (parameter<Item>::is_term) {
             using type = typename parameter<Item>::type;
@@ -565,7 +584,10 @@ template <typename F> F &captured(quern_context *raw)
 }
 
 template <typename F> struct callback {
-    static void view(quern_context *raw, const quern_view *rows) noexcept { run_view(captured<F>(raw), raw, rows); }
+    static void view(quern_context *raw, const quern_view *rows) noexcept
+    {
+        run_view(captured<F>(raw), raw, rows);
+    }
     static void once(quern_context *raw) noexcept { captured<F>(raw)(context(raw)); }
     static void events(quern_context *raw, const quern_view *rows) noexcept
     {
@@ -590,14 +612,15 @@ template <typename F> struct callback {
 
 /** Options of systems and queries, passed after the lambda. */
 template <typename... T> struct with {
-    quern_result apply(quern_world *world, quern_term *terms, uint32_t first, quern_match match = QUERN_MATCH_ALL) const
+    quern_result apply(quern_world *world, quern_term *terms, uint32_t first,
+                       quern_match match = QUERN_MATCH_ALL) const
     {
         quern_result result = QUERN_OK;
         (void)((result = add<T>(world, terms, &first, match), result == QUERN_OK) && ...);
         return result;
     }
 
-private:
+  private:
     template <typename Item>
     static quern_result add(quern_world *world, quern_term *terms, uint32_t *first, quern_match match)
     {
@@ -611,17 +634,23 @@ private:
     }
 };
 /** Selects only entities that lack all the components. */
-template <typename... T> struct without : with<T...> {};
+template <typename... T> struct without : with<T...> {
+};
 /** Declares lookups of components of other entities. */
-template <typename... T> struct lookup {};
+template <typename... T> struct lookup {
+};
 /** Declares lookups that write components of other entities. */
-template <typename... T> struct lookup_write {};
+template <typename... T> struct lookup_write {
+};
 /** Declares resources that the system reads. */
-template <typename... T> struct reads_resource {};
+template <typename... T> struct reads_resource {
+};
 /** Declares resources that the system writes. */
-template <typename... T> struct writes_resource {};
+template <typename... T> struct writes_resource {
+};
 /** Declares events that the system emits. */
-template <typename... T> struct emits {};
+template <typename... T> struct emits {
+};
 /** The system runs after the systems with these names. */
 struct after {
     const char *name;
@@ -649,11 +678,13 @@ struct reacts_to {
 
 namespace detail {
 
-template <typename... T> quern_result apply(const with<T...> &option, quern_world *world, quern_system_def *def)
+template <typename... T>
+quern_result apply(const with<T...> &option, quern_world *world, quern_system_def *def)
 {
     return option.apply(world, def->terms, 0);
 }
-template <typename... T> quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
+template <typename... T>
+quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
 {
     return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
 }
@@ -670,13 +701,15 @@ template <typename... T> quern_result apply(const lookup<T...> &, quern_world *w
     (void)((result = add_lookup<T>(world, def->lookups), result == QUERN_OK) && ...);
     return result;
 }
-template <typename... T> quern_result apply(const lookup_write<T...> &, quern_world *world, quern_system_def *def)
+template <typename... T>
+quern_result apply(const lookup_write<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
     (void)((result = add_lookup<T>(world, def->write_lookups), result == QUERN_OK) && ...);
     return result;
 }
-template <typename T> quern_result add_resource(quern_world *world, quern_system_def *def, quern_access access)
+template <typename T>
+quern_result add_resource(quern_world *world, quern_system_def *def, quern_access access)
 {
     quern_resource_access resource{};
     const quern_result result = find_resource<T>(world, &resource.resource);
@@ -684,13 +717,15 @@ template <typename T> quern_result add_resource(quern_world *world, quern_system
     if (result == QUERN_OK) append(def->resources, resource);
     return result;
 }
-template <typename... T> quern_result apply(const reads_resource<T...> &, quern_world *world, quern_system_def *def)
+template <typename... T>
+quern_result apply(const reads_resource<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
     (void)((result = add_resource<T>(world, def, QUERN_ACCESS_READ), result == QUERN_OK) && ...);
     return result;
 }
-template <typename... T> quern_result apply(const writes_resource<T...> &, quern_world *world, quern_system_def *def)
+template <typename... T>
+quern_result apply(const writes_resource<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
     (void)((result = add_resource<T>(world, def, QUERN_ACCESS_WRITE), result == QUERN_OK) && ...);
@@ -742,7 +777,7 @@ inline quern_result apply(const reacts_to &option, quern_world *, quern_system_d
 
 /* Owns what a C interface creates. */
 template <typename T, void destroy(T *)> class owner {
-public:
+  public:
     owner() = default;
     owner(owner &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
     owner &operator=(owner &&other) noexcept
@@ -757,7 +792,7 @@ public:
     /** The pointer of the C interface; nullptr if the constructor failed, or the object was moved from. */
     operator T *() const { return raw_; }
 
-protected:
+  protected:
     T *raw_ = nullptr;
 };
 
@@ -768,7 +803,7 @@ protected:
 /** A world, destroyed with the object. Destroy queries, schedules and histories of the world before it: declare them
  * after it. */
 class world : public detail::owner<quern_world, quern_world_destroy> {
-public:
+  public:
     world() { check(quern_world_create(nullptr, &raw_)); }
     explicit world(const quern_world_def &def) { check(quern_world_create(&def, &raw_)); }
 
@@ -817,8 +852,9 @@ public:
         if (result != QUERN_OK) return result;
         for (uint32_t i = 0; i < term_count; i++)
             components[i] = terms[i].component;
-        return check(quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
-                                                const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
+        return check(
+            quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
+                                       const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
     }
     quern_result destroy(quern_entity entity) { return check(quern_entity_destroy(raw_, entity)); }
     bool is_alive(quern_entity entity) const { return quern_entity_is_alive(raw_, entity); }
@@ -826,7 +862,8 @@ public:
     /** Sets a copy of the value, and adds the component if it is missing. */
     template <typename T> quern_result set(quern_entity entity, const T &value)
     {
-        return check(quern_entity_set(raw_, entity, component<T>(), std::is_empty<T>::value ? nullptr : &value));
+        return check(
+            quern_entity_set(raw_, entity, component<T>(), std::is_empty<T>::value ? nullptr : &value));
     }
     /** Adds a component, default constructed. */
     template <typename T> quern_result add(quern_entity entity)
@@ -837,7 +874,10 @@ public:
     {
         return check(quern_entity_remove(raw_, entity, component<T>()));
     }
-    template <typename T> bool has(quern_entity entity) { return quern_entity_has(raw_, entity, component<T>()); }
+    template <typename T> bool has(quern_entity entity)
+    {
+        return quern_entity_has(raw_, entity, component<T>());
+    }
     /** Returns the value; nullptr if the entity lacks the component. Valid until the next structural change. */
     template <typename T> T *get(quern_entity entity)
     {
@@ -857,7 +897,7 @@ public:
 
 /** Worker threads that run frames; see quern_jobs. */
 class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
-public:
+  public:
     /** A thread for each processor. */
     jobs() { check(quern_jobs_create(nullptr, &raw_)); }
     explicit jobs(const quern_jobs_def &def) { check(quern_jobs_create(&def, &raw_)); }
@@ -871,7 +911,7 @@ public:
 
 /** A schedule, destroyed with the object. It owns copies of the lambdas of its systems. Declare it after its world. */
 class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
-public:
+  public:
     explicit schedule(quern::world &world) : schedule(world, quern_schedule_def{}) {}
     schedule(quern::world &world, const quern_schedule_def &def) : world_(world)
     {
@@ -891,7 +931,8 @@ public:
      * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, lookup,
      * lookup_write, reads_resource, writes_resource, emits, after, before, phase, flags, interval, reacts_to.
      * Errors: as quern_schedule_add_system. */
-    template <typename F, typename... Options> quern_result add(const char *name, F &&f, const Options &...options)
+    template <typename F, typename... Options>
+    quern_result add(const char *name, F &&f, const Options &...options)
     {
         using type = std::decay_t<F>;
         quern_system_def def{};
@@ -924,7 +965,7 @@ public:
         return check(quern_schedule_run(raw_, jobs, delta_seconds));
     }
 
-private:
+  private:
     using holder = std::unique_ptr<void, void (*)(void *)>;
 
     template <typename F, typename... Options>
@@ -936,7 +977,8 @@ private:
         (void)((result = detail::apply(options, world_, def), result == QUERN_OK) && ...);
         if (result != QUERN_OK) return check(result);
         if constexpr (!std::is_empty<type>::value) {
-            callbacks_.emplace_back(new type(std::forward<F>(f)), [](void *held) { delete static_cast<type *>(held); });
+            callbacks_.emplace_back(new type(std::forward<F>(f)),
+                                    [](void *held) { delete static_cast<type *>(held); });
             def->user_data = callbacks_.back().get();
         }
         result = quern_schedule_add_system(raw_, def, nullptr);
@@ -954,14 +996,14 @@ private:
 /** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
  * pointer is optional. Declare it after its world. */
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
-public:
+  public:
     /** Options: with, without. */
     template <typename... Options> explicit query(quern::world &world, const Options &...options)
     {
         quern_query_def def{};
-        quern_result result =
-            detail::lambda<std::tuple<std::conditional_t<std::is_pointer<T>::value, T, T &>...>>::list_terms(world,
-                                                                                                             def.terms);
+        quern_result result = detail::lambda<
+            std::tuple<std::conditional_t<std::is_pointer<T>::value, T, T &>...>>::list_terms(world,
+                                                                                              def.terms);
         if (result == QUERN_OK) (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
         if (check(result) == QUERN_OK) check(quern_query_create(world, &def, &raw_));
     }
@@ -983,7 +1025,7 @@ public:
                                               const_cast<void *>(static_cast<const void *>(&f))));
     }
 
-private:
+  private:
     template <typename... Item>
     static quern_result apply(const with<Item...> &option, quern_world *world, quern_query_def *def)
     {
@@ -998,12 +1040,15 @@ private:
 
 /** The last frames of a world, destroyed with the object. Declare it after the schedules that it saves. */
 class history : public detail::owner<quern_history, quern_history_destroy> {
-public:
+  public:
     explicit history(quern::world &world, const quern_history_def &def = {})
     {
         check(quern_history_create(world, &def, &raw_));
     }
-    quern_result save(uint64_t frame, quern_jobs *jobs = nullptr) { return check(quern_history_save(raw_, frame, jobs)); }
+    quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
+    {
+        return check(quern_history_save(raw_, frame, jobs));
+    }
     quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)
     {
         return check(quern_history_restore(raw_, frame, jobs));

@@ -22,7 +22,8 @@ foreach(page archives commands entities events history prefabs queries reactions
   quern_add_page_test(${page}_page_quotes_program quote docs/${page}.md
                       -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/${page}.c)
 endforeach()
-quern_add_page_test(entities_page_quotes_cpp quote docs/entities.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/cpp.cpp)
+quern_add_page_test(cpp_page_quotes_program quote docs/cpp.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/hello.cpp)
+quern_add_page_test(readme_quotes_hello_cpp quote README.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/hello.cpp)
 quern_add_page_test(changes_page_quotes_program quote docs/changes.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/changes.c)
 quern_add_page_test(kit_page_quotes_program quote docs/kit.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/transforms.c)

@@ -3,31 +3,33 @@
 #ifndef QUERN_BENCH_HARNESS_BASE_H
 #define QUERN_BENCH_HARNESS_BASE_H
 
-/* What the rest of the harness needs. Whatever runs out of memory here ends the program with a message. */
+/* Messages, memory and files for the rest of the harness. If memory is exhausted, these functions end the
+ * program with a message. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include <quern/bench.h>
 
-enum { QUERN__BENCH_MAX_SAMPLES = 1000 };   /* of one subject in one case */
-enum { QUERN__BENCH_MAX_PASSES = 1 << 24 }; /* in one sample */
+enum { QUERN__BENCH_MAX_SAMPLES = 1000 };   /* samples of one subject in one case */
+enum { QUERN__BENCH_MAX_PASSES = 1 << 24 }; /* passes in one sample */
 
-/* The name that messages begin with; "bench" until it is set. It is not copied. */
+/* Sets the program's name, with which messages begin; "bench" until then. The text is not copied. */
 void quern__bench_set_program(const char *name);
 const char *quern__bench_program(void);
 
-/* Prints a line to stderr, after the name of the program. */
+/* Prints the program's name and the message as one line to stderr. */
 void quern__bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* To be freed. NULL gives NULL. */
+/* Returns a copy of the text, to be released with free(); NULL for NULL. */
 char *quern__bench_copy_text(const char *text);
 
-/* Room for one element more than count; capacity doubles. Returns the elements, which may have moved. */
+/* Makes room for one element more than count, by doubling the capacity if necessary. Returns the elements,
+ * which may have moved. */
 void *quern__bench_grow(void *elements, size_t count, size_t *capacity, size_t element_bytes);
 
-/* Returns the whole file with a final zero, to be freed; NULL if it cannot be read (errno has the
- * cause). */
+/* Returns the contents of the file with a final zero, to be released with free(); NULL, with the cause in
+ * errno, if the file cannot be read. */
 char *quern__bench_read_file(const char *path);
 
 #endif

@@ -29,14 +29,14 @@ const char *quern__bench_verdict_text(quern__bench_verdict verdict, bool is_byte
     }
 }
 
-/* Returns the verdict on a change between low and high. */
+/* Returns the verdict on a change, now / before, of which the interval from low to high is known. */
 static quern__bench_verdict judge(double low, double high, double noise)
 {
     if (low > 1 + noise) return QUERN__BENCH_SLOWER;
     return high < 1 / (1 + noise) ? QUERN__BENCH_FASTER : QUERN__BENCH_WITHIN_NOISE;
 }
 
-/* Memory does not vary from sample to sample, and there is one only. */
+/* Compares memory. A record of memory has a single sample, so no test is possible. */
 static void compare_bytes(quern__bench_comparison *comparison, double noise)
 {
     comparison->before_figure = comparison->before->summary.median;
@@ -48,8 +48,8 @@ static void compare_bytes(quern__bench_comparison *comparison, double noise)
         comparison->verdict = QUERN__BENCH_SLOWER;
 }
 
-/* Returns the compared values of a record, to be freed. Sample i of a subject and of its control were
- * measured one after the other. */
+/* Returns the values of a record that are compared, to be released with free(): the samples or, with a
+ * control, their ratios to the samples of the control. */
 static double *compared_samples(const quern__bench_record *record, const quern__bench_record *control,
                                 size_t *count)
 {
@@ -87,7 +87,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* Why two records of the same case cannot be compared; NULL when they can. */
+/* Returns why two records of the same case cannot be compared; NULL if they can. */
 static const char *find_reason(const quern__bench_record *before, const quern__bench_record *control_before,
                                const quern__bench_record *now, const quern__bench_record *control_now)
 {
@@ -127,7 +127,8 @@ quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
 
 /* --------------------------------------------------------------------------------------------- drift */
 
-/* Changes of the times of controls, on any number of threads for 0. changes has room for all records. */
+/* Gathers the changes of the times of controls on thread_count threads (0: on any number of threads).
+ * Returns their number. `changes` has room for all records. */
 static size_t gather_changes(const quern__bench_comparison *comparisons, const quern__bench_results *now,
                              uint32_t thread_count, double *changes)
 {
@@ -158,7 +159,7 @@ quern__bench_drift quern__bench_find_drift(const quern__bench_comparison *compar
     return drift;
 }
 
-/* The verdict if the machine has changed by this. */
+/* Returns the verdict that remains if `change` of the difference is due to the machine. */
 static quern__bench_verdict judge_against(const quern__bench_difference *difference, double change,
                                           double noise)
 {
@@ -281,7 +282,7 @@ static bool is_any_without_control(const quern__bench_comparison *comparisons,
     return false;
 }
 
-/* What has a control does not mind. */
+/* Writes how the machine has changed. Warns only if times were compared: ratios are not affected. */
 static void write_drift(FILE *file, const quern__bench_comparison *comparisons,
                         const quern__bench_results *now, double noise)
 {

@@ -40,7 +40,7 @@ void quern__bench_counters_start(quern__bench_counters *counters)
         counters->opened != NULL && counters->source->read(counters->opened, &counters->started);
 }
 
-/* An event that cannot be read, or never had its turn, has no total any more. */
+/* The total of an event becomes NAN if the event cannot be read or was never scheduled on the hardware. */
 void quern__bench_counters_stop(quern__bench_counters *counters)
 {
     quern_hardware_reading now;

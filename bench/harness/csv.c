@@ -19,7 +19,7 @@ void quern__bench_csv_write_head(FILE *file)
           file);
 }
 
-/* In quotation marks where there is something in it that would end the field; marks in it are doubled. */
+/* Writes a field. A text that contains a separator is quoted, and quotation marks in it are doubled. */
 static void write_text(FILE *file, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {
@@ -46,7 +46,7 @@ static void write_case(FILE *file, const quern__bench_record *record)
     fprintf(file, ",%s", quern__bench_record_measure(record));
 }
 
-/* Nothing where there is no number. */
+/* Writes a number; an empty field for NAN. */
 static void write_number(FILE *file, double number)
 {
     if (isfinite(number))

@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_CSV_H
 #define QUERN_BENCH_HARNESS_CSV_H
 
-/* Results as comma-separated values (RFC 4180, but with plain line feeds): a head, then one line for each
- * record. */
+/* Writes results as comma-separated values (RFC 4180, but with plain line feeds): a line with the names of
+ * the columns, then one line for each record. */
 
 #include <stdio.h>
 

@@ -39,7 +39,8 @@ static quern__bench_footprint measure_here(const quern_bench_subject *subject,
     };
 }
 
-/* All of it, or the end of the program: the other process has died, and has said why. */
+/* Reads all bytes from the forked process. If it ended early, ends the program; the forked process has then
+ * printed the cause. */
 static void read_all(int file, void *target, size_t size_bytes)
 {
     for (size_t done = 0; done < size_bytes;) {

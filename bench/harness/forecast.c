@@ -65,7 +65,7 @@ static int compare_forecasts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Forecasts by the capture with the median result. */
+/* Computes a forecast from each capture and returns the one with the median frame time. */
 static bool forecast_median(const quern__bench_captured *captured, const quern_forecast_costs *costs,
                             uint32_t thread_count, quern_forecast *out_forecast)
 {

@@ -3,21 +3,23 @@
 #ifndef QUERN_BENCH_HARNESS_FORECAST_H
 #define QUERN_BENCH_HARNESS_FORECAST_H
 
-/* --forecast: captured frames of subjects, and their expected duration on other numbers of threads. */
+/* --forecast: captures frames of subjects and computes their expected duration on other numbers of
+ * threads. */
 
 #include <stdio.h>
 
 #include "bench/harness/options.h"
 #include "bench/harness/results.h"
 
-enum { QUERN__BENCH_CAPTURES = 9 }; /* of each subject; the median of their forecasts counts */
+/* Captures of each subject, on the first number of threads. The result is the median of their forecasts. */
+enum { QUERN__BENCH_CAPTURES = 9 };
 
 typedef struct quern__bench_captured {
     const char *workload; /* as in records; not copied */
-    const char *subject;
+    const char *subject;  /* as in records; not copied */
     uint32_t entity_count;
-    uint32_t thread_count;
-    double operations; /* of a frame */
+    uint32_t thread_count; /* threads on which the frames were captured */
+    double operations;     /* operations of a frame */
     uint32_t capture_count;
     struct quern_frame_capture *captures[QUERN__BENCH_CAPTURES];
 } quern__bench_captured;
@@ -28,14 +30,15 @@ typedef struct quern__bench_forecasts {
     size_t capacity;
 } quern__bench_forecasts;
 
-/* Records one frame of the subject, unless that was done for its case with another number of threads, or
- * often enough. like: its names and case. */
+/* Captures one frame of the subject. Does nothing if the subject was captured with as many entities on
+ * another number of threads, or QUERN__BENCH_CAPTURES times. like: names and case of the subject. A failure
+ * ends the program with a message. */
 void quern__bench_forecasts_capture(quern__bench_forecasts *forecasts, const quern__bench_captured *like,
                                     const quern_bench_subject *subject, void *state);
 
-/* Measures what threads and memory cost, and writes a table for each case: forecasts for the counts asked
- * for and for those that were measured, with what was measured and the error. False, with a note, when
- * something failed. */
+/* Measures the costs of threads and memory, and writes a table for each captured subject. The table has a
+ * line for each number of threads of --forecast and --threads: the forecast, the measured time if there is
+ * one, and the error of the forecast. Returns false, with a note, on failure. */
 bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
                                   const quern__bench_options *options, const quern__bench_results *results);
 

@@ -3,13 +3,14 @@
 #ifndef QUERN_BENCH_HARNESS_GATE_H
 #define QUERN_BENCH_HARNESS_GATE_H
 
-/* --fail-slower: the exit status that lets a change through or stops it. */
+/* --fail-slower: an exit status by which a script accepts or rejects a change. */
 
 #include "bench/harness/compare.h"
 
-/* Returns QUERN_BENCH_EXIT_SLOWER if something is slower. Notes list results that could not be compared,
- * and those that only the earlier run has. Returns QUERN_BENCH_EXIT_FAILED if nothing at all was
- * compared, because a check without results must not succeed. comparisons: one per current record. */
+/* Returns QUERN_BENCH_EXIT_SLOWER if a subject is slower than before, otherwise QUERN_BENCH_EXIT_OK.
+ * Returns QUERN_BENCH_EXIT_FAILED if nothing was compared, because a check without results must not
+ * succeed. Prints a note for each result that could not be compared or that only the earlier run has.
+ * comparisons: one for each record of `now`. */
 int quern__bench_gate(const quern__bench_comparison *comparisons, const quern__bench_results *before,
                       const quern__bench_results *now);
 

@@ -12,12 +12,12 @@
 
 #include "bench/harness/trust.h"
 
-/* A 64-bit checksum does not fit a number of JSON, so it is text. */
+/* Checksums are text, because numbers in JSON lose bits of 64-bit integers. */
 enum { CHECKSUM_TEXT_BYTES = 17, NUMBER_TEXT_BYTES = 32 };
 
 /* ------------------------------------------------------------------------------------------- writing */
 
-/* cJSON gives NULL for lack of memory. */
+/* Ends the program if memory is exhausted, for which cJSON returns NULL. */
 static cJSON *required(cJSON *item)
 {
     if (item == NULL) quern_bench_die("out of memory");
@@ -34,7 +34,7 @@ static void put_number(cJSON *object, const char *key, double number)
     required(cJSON_AddNumberToObject(object, key, number));
 }
 
-/* To seven digits: more is noise, and makes files long. */
+/* Rounds to seven digits, to keep files short; the measurement is less accurate than that. */
 static double rounded(double number)
 {
     char text[NUMBER_TEXT_BYTES];
@@ -104,7 +104,7 @@ static void put_case(cJSON *object, const quern__bench_record *record)
     if (record->bytes_per_entity > 0) put_number(object, "bytes_per_entity", record->bytes_per_entity);
 }
 
-/* An interval without an end has none. */
+/* Leaves the interval out if there are too few samples for one. */
 static void put_trust(cJSON *object, const quern__bench_record *record, const quern__bench_record *control)
 {
     const quern__bench_trust trust = quern__bench_judge(record, control);
@@ -188,7 +188,8 @@ typedef struct json_reader {
 static bool refuse(const json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Fails with a message, and returns false, for the caller to return. Line 0 means the whole file. */
+/* Sets the message, with the number of the current line unless it is 0. Returns false, so that callers can
+ * return its result. */
 static bool refuse(const json_reader *reader, const char *format, ...)
 {
     const int length = reader->line > 0 ? snprintf(reader->message, QUERN__BENCH_JSON_MESSAGE_BYTES,
@@ -202,7 +203,7 @@ static bool refuse(const json_reader *reader, const char *format, ...)
     return false;
 }
 
-/* A copy of a field's text; NULL when there is none. */
+/* Returns a copy of a field's text, to be released with free(); NULL if the field has no text. */
 static char *get_text(const cJSON *object, const char *key)
 {
     return quern__bench_copy_text(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key)));
@@ -214,13 +215,13 @@ static char *get_text_or_unknown(const cJSON *object, const char *key)
     return text != NULL ? text : quern__bench_copy_text("unknown");
 }
 
-/* NAN when there is none. */
+/* Returns the number in a field; NAN if the field has no number. */
 static double get_number(const cJSON *object, const char *key)
 {
     return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-/* 0 when there is none, or none that fits. */
+/* Returns the integer in a field; 0 if the field has no number or one outside of the range of uint32_t. */
 static uint32_t get_count(const cJSON *object, const char *key)
 {
     const double number = get_number(object, key);
@@ -257,8 +258,8 @@ static void read_machine(const cJSON *object, quern__bench_machine *machine)
     }
 }
 
-/* To be freed. NULL, with a count of 0, when there is no such array or it holds anything but numbers of at
- * least the least one. */
+/* Returns the numbers of an array, to be released with free(). Returns NULL, with a count of 0, if the
+ * field is no array, or if an element is no number or is below `least`. */
 static double *get_numbers(const cJSON *object, const char *key, double least, size_t *count)
 {
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(object, key);
@@ -306,14 +307,14 @@ static quern__bench_record read_record(const cJSON *object)
         .is_bytes = cJSON_HasObjectItem(object, "bytes_per_op"),
         .checksum = get_checksum(object),
     };
-    /* Times are above 0, if only a little. */
+    /* Times must be above 0, since comparisons use their logarithms. Bytes may be 0. */
     record.samples = get_numbers(object, "samples", record.is_bytes ? 0 : 1e-12, &record.sample_count);
     record.frames = get_numbers(object, "frames_ns", 0, &record.frame_count);
     read_counters(object, &record);
     return record;
 }
 
-/* Odd, so that no bit of an earlier run's checksum gets lost. */
+/* An odd factor, so that multiplying an earlier run's checksum loses no bit of it. */
 #define CHECKSUM_FACTOR 0x9E3779B97F4A7C15u
 
 static double *joined(double *first, size_t first_count, double *second, size_t second_count)
@@ -326,8 +327,8 @@ static double *joined(double *first, size_t first_count, double *second, size_t 
     return all;
 }
 
-/* Of the same case and subject in a later run. Control and subject both grow, so their samples stay side by
- * side. */
+/* Appends the samples of a later run to the record of the same case and subject. The record of the control
+ * is joined in the same way, so that equal indices still mean samples of about the same time. */
 static void join_records(quern__bench_record *record, quern__bench_record *later)
 {
     record->samples = joined(record->samples, record->sample_count, later->samples, later->sample_count);
@@ -359,7 +360,8 @@ static bool add_record(const json_reader *reader, quern__bench_results *results,
     return true;
 }
 
-/* What runs must share for their samples to be of one thing; NULL when they do. */
+/* Returns the first property in which two machines differ, such as "compiler"; NULL if there is none.
+ * Samples from different machines or builds must not be joined. */
 static const char *find_difference(const quern__bench_machine *first, const quern__bench_machine *second)
 {
     if (strcmp(first->processor, second->processor) != 0) return "processor";
@@ -371,7 +373,8 @@ static const char *find_difference(const quern__bench_machine *first, const quer
     return first->checks != second->checks ? "setting of QUERN_CHECKS" : NULL;
 }
 
-/* Reads the machine of a further run. Its samples are joined with the earlier ones. */
+/* Reads the machine of a run. Fails if it differs from the machine of the run before in the same file,
+ * because the samples of all runs are joined. */
 static bool add_machine(const json_reader *reader, quern__bench_machine *machine, const cJSON *object)
 {
     quern__bench_machine next = {0};

@@ -32,7 +32,8 @@ enum { TEXT_BYTES = 256, PATH_BYTES = 512, MAX_CACHE_INDEX = 16 };
 
 /* ----------------------------------------------------------------------------------------- processor */
 
-/* The value of the first "model name" line that Linux gives on x86; false when there is none. */
+/* Reads the first "model name" line of /proc/cpuinfo, which Linux has on x86. Returns false if there is
+ * none. */
 static bool read_processor_model(char model[TEXT_BYTES])
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
@@ -57,7 +58,7 @@ static char *describe_processor(void)
 
 /* -------------------------------------------------------------------------------------------- caches */
 
-/* One line of a file below the folder; false when there is none. */
+/* Reads the first line of the file `name` of the index-th cache. Returns false if there is none. */
 static bool read_line(const char *folder, int index, const char *name, char text[TEXT_BYTES])
 {
     char path[PATH_BYTES];

@@ -32,8 +32,8 @@ typedef struct program {
     quern__bench_forecasts forecasts;
     quern_hardware_source counter_source;
     quern__bench_profiles profiles;
-    quern__bench_results before;          /* what --compare names */
-    quern__bench_comparison *comparisons; /* NULL: nothing is compared */
+    quern__bench_results before;          /* results from the file of --compare */
+    quern__bench_comparison *comparisons; /* one for each record; NULL without --compare */
     quern__bench_output json;
     quern__bench_output csv;
     quern__bench_output report;
@@ -43,7 +43,7 @@ typedef struct program {
 
 /* -------------------------------------------------------------------------------------------- files */
 
-/* Loads the selected results of a file. */
+/* Reads the results in a file that the command line selects. */
 static bool load(const program *bench, const char *path, quern__bench_results *results)
 {
     char *text = quern__bench_read_file(path);
@@ -71,7 +71,7 @@ static uint32_t most_threads(const quern__bench_options *options)
     return most;
 }
 
-/* Before anything is measured, so that a bad path costs no time. */
+/* Opens all files before anything is measured, so that a wrong path is reported without delay. */
 static bool open_files(program *bench)
 {
     const quern__bench_options *options = &bench->options;
@@ -104,7 +104,7 @@ static void write_record(const program *bench, const quern__bench_record *record
         quern__bench_table_write_record(stdout, record, control);
 }
 
-/* Every subject must have done what its control did. */
+/* Fails the program if the checksums of the record and its control differ. */
 static void verify(program *bench, const quern__bench_record *record)
 {
     const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
@@ -229,7 +229,7 @@ static void measure_all(program *bench)
     for_each_case(bench, run_case);
 }
 
-/* False when the results of --load cannot be had. */
+/* Measures, or reads the results of --load. Returns false, with a note, if they cannot be read. */
 static bool get_results(program *bench)
 {
     if (bench->options.load == NULL) {
@@ -261,7 +261,7 @@ static void write_report(const program *bench)
     quern__bench_page_write(bench->report.file, &page);
 }
 
-/* With a file as stdout the table of differences would spoil it. */
+/* Writes the comparisons to stderr if stdout contains JSON, CSV or HTML. */
 static void compare(program *bench)
 {
     const quern__bench_options *options = &bench->options;
@@ -292,7 +292,7 @@ static int exit_status(const program *bench)
                : QUERN_BENCH_EXIT_OK;
 }
 
-/* Without complete results, what earlier runs have left stays as it is. */
+/* Closes all files. If the results are incomplete, the files of earlier runs stay as they are. */
 static void close_files(program *bench, bool complete)
 {
     quern__bench_output *outputs[] = {&bench->json, &bench->csv, &bench->report, &bench->trace};
@@ -308,7 +308,7 @@ static void write_trace(program *bench)
     bench->failed = true;
 }
 
-/* To where the table went; with a file as stdout the warning must be seen all the same. */
+/* Writes the warning below the table, or to stderr if stdout contains JSON, CSV or HTML. */
 static void write_trust(const program *bench)
 {
     const bool is_table = !quern__bench_options_take_stdout(&bench->options);

@@ -19,38 +19,38 @@
 #include <string.h>
 #include <time.h>
 
-/* Longer than idle workers of a subject go on spinning, so that the next one is measured with the
- * processors to itself. */
+/* Pause before each sample. It is longer than the time for which idle workers of the previous subject spin,
+ * so that the next subject has all processors to itself. */
 enum { SETTLE_NS = 1000000 };
 
 enum {
-    ENOUGH_NS = 5000000, /* for a sample, when the workload leaves the number of passes to us */
+    ENOUGH_NS = 5000000, /* duration of a sample if the workload does not set the number of passes */
     FRAME_BATCHES = 5,
-    FRAMES_NS = 300000000, /* to spend on single frames of one subject */
+    FRAMES_NS = 300000000, /* duration of all single frames of one subject */
     MIN_BATCH_FRAMES = 4,
     MAX_BATCH_FRAMES = 100,
     PROFILED_ROUNDS = 4,
-    TOO_SHORT_NS = 1000, /* some tens of readings of a clock */
+    TOO_SHORT_NS = 1000, /* duration of some tens of clock reads */
     COUNTED_ROUNDS = 3,
     TRACED_PASSES = 20,
 };
 
-/* Odd, so that no bit of an earlier placement's checksum gets lost. */
+/* An odd factor, so that multiplying an earlier placement's checksum loses no bit of it. */
 #define CHECKSUM_FACTOR 0x9E3779B97F4A7C15u
 
 typedef struct subject_run {
     const quern_bench_subject *subject;
-    void *state;                     /* of the placement that is open */
+    void *state;                     /* state that `open` returned for the current placement */
     struct quern_schedule *schedule; /* schedule that the subject has set, or NULL */
-    uint32_t round_count;            /* in a sample */
-    uint32_t pass_count;             /* in each round */
+    uint32_t round_count;            /* rounds of a sample */
+    uint32_t pass_count;             /* passes of each round */
     double *samples;
     size_t sample_count;
     size_t sample_capacity;
     double *frames;
     size_t frame_count;
-    size_t frame_capacity; /* of a fresh workload; of others the frames are allocated at once */
-    uint64_t checksum;     /* of all placements */
+    size_t frame_capacity; /* used for fresh workloads only; others allocate all frames at once */
+    uint64_t checksum;     /* checksums of all placements, combined */
     double counters[QUERN_HARDWARE_EVENT_COUNT];
 } subject_run;
 
@@ -96,9 +96,9 @@ static void settle(const bench_session *session)
 /* -------------------------------------------------------------------------------------------- rounds */
 
 typedef struct round_options {
-    bool take_checksum;              /* in the last round */
-    bool keep_frames;                /* each round is a frame */
-    quern__bench_counters *counters; /* NULL: not counted */
+    bool take_checksum;              /* whether to compute the checksum after the last round */
+    bool keep_frames;                /* whether each round is a frame whose time is kept */
+    quern__bench_counters *counters; /* NULL: no events are counted */
 } round_options;
 
 static void enter(const subject_run *run)
@@ -132,7 +132,7 @@ static void keep_frame(subject_run *run, uint64_t time_ns)
     run->frames[run->frame_count++] = (double)time_ns;
 }
 
-/* As many rounds as a sample has. */
+/* Runs all rounds of a sample and returns the sum of their times. */
 static uint64_t sample_ns(subject_run *run, round_options options)
 {
     uint64_t time_ns = 0;
@@ -165,7 +165,7 @@ static void set_passes(bench_session *session, uint32_t wanted_count)
     }
 }
 
-/* Doubles the passes until a sample of the control is long enough. */
+/* Doubles the number of passes until a sample of the control takes ENOUGH_NS. */
 static void find_pass_count(bench_session *session)
 {
     for (uint32_t pass_count = 1;; pass_count *= 2) {
@@ -262,7 +262,8 @@ static void take_frames(bench_session *session, double pass_ns)
     }
 }
 
-/* In rounds of their own: switching counters on and off is not free. */
+/* Counts hardware events in rounds that are not samples, because starting and stopping counters takes
+ * time. */
 static void count_events(bench_session *session)
 {
     if (session->settings->counter_source == NULL) return;
@@ -298,12 +299,12 @@ static double elapsed_s(uint64_t start_ns)
     return (double)(quern_bench_now_ns() - start_ns) * 1e-9;
 }
 
-/* What this placement has to give. */
+/* The samples that the current placement takes. */
 typedef struct sample_share {
-    uint32_t first; /* index of its first sample */
-    uint32_t end;   /* there are to be at least this many afterwards, */
-    uint32_t limit; /* and no more than this */
-    double time_s;
+    uint32_t first; /* index of the first sample of the placement */
+    uint32_t end;   /* minimum number of samples of all placements up to this one */
+    uint32_t limit; /* maximum number of samples of all placements up to this one */
+    double time_s;  /* minimum duration of the placement's samples in seconds */
 } sample_share;
 
 static sample_share share_of_placement(const bench_session *session)
@@ -319,7 +320,8 @@ static sample_share share_of_placement(const bench_session *session)
     };
 }
 
-/* Whether the sample with this index is the placement's last one: each has to know beforehand. */
+/* Returns whether the sample with this index is the last one of the placement. This is decided before the
+ * sample, because the last sample takes the checksum. */
 static bool is_last(const sample_share *share, uint32_t index, uint64_t start_ns)
 {
     if (index + 1 < share->end) return false;
@@ -392,7 +394,7 @@ static void note_too_short(const bench_session *session, const subject_run *run,
         text, sample_ns);
 }
 
-/* What the run has gathered goes over to the record. */
+/* Adds a record of the subject's samples. The record becomes the owner of the arrays. */
 static void add_run(quern__bench_results *results, const bench_session *session, uint32_t index)
 {
     const subject_run *run = &session->runs[index];
@@ -408,7 +410,8 @@ static void add_run(quern__bench_results *results, const bench_session *session,
     quern__bench_results_add(results, &record);
 }
 
-/* The checksum was computed with the last sample, so these passes and the frames below do not affect it. */
+/* Traces some passes in the last placement. The checksum was computed with the last sample, so that
+ * traced, captured and profiled passes do not affect it. */
 static void trace_passes(const bench_session *session)
 {
     const subject_run *run = &session->runs[session->run_count > 1 ? 1 : 0];
@@ -420,7 +423,7 @@ static void trace_passes(const bench_session *session)
     leave(run);
 }
 
-/* A pass like those of a sample, and one that is captured. */
+/* Captures one frame, after an ordinary pass unless the workload's rounds have only one pass. */
 static void record_frame(const bench_session *session, uint32_t index)
 {
     const subject_run *run = &session->runs[index];
@@ -437,7 +440,8 @@ static void record_frame(const bench_session *session, uint32_t index)
     leave(run);
 }
 
-/* Subjects alternate as for samples, so they find the cache as the others have left it. */
+/* Captures frames of all subjects in the last placement. Subjects alternate, as they do for samples, so that
+ * each finds the cache in the state in which the other subjects have left it. */
 static void record_frames(const bench_session *session)
 {
     if (session->settings->forecasts == NULL || session->placement + 1 < session->placement_count) return;
@@ -446,7 +450,8 @@ static void record_frames(const bench_session *session)
             record_frame(session, i);
 }
 
-/* After all the rest, since a subject may have switched its profile on itself. */
+/* Profiles frames in the last placement, after all other measurements: it switches profiling off at the end,
+ * also for a subject that has switched it on itself. */
 static void profile_passes(const bench_session *session)
 {
     const quern__bench_profiles *profiles = session->settings->profiles;

@@ -84,8 +84,8 @@ enum {
     OPTION_END,
 };
 
-/* + stops at the first word that is no option. The colon suppresses messages of getopt, and
- * distinguishes a missing argument from an unknown option. */
+/* The plus sign makes getopt stop at the first word that is no option. The colon suppresses messages of
+ * getopt, and distinguishes a missing argument from an unknown option. */
 static const char short_options[] = "+:hj::c::ln:r:s:t:w:x:";
 
 static const struct option long_options[] = {
@@ -119,14 +119,14 @@ static const struct option long_options[] = {
 typedef struct option_parser {
     quern__bench_options *options;
     const quern_bench_suite *suite;
-    char *message;        /* QUERN__BENCH_MESSAGE_BYTES */
-    unsigned *seen_count; /* of each option, by its number below OPTION_END */
+    char *message;        /* buffer of QUERN__BENCH_MESSAGE_BYTES */
+    unsigned *seen_count; /* number of uses of each option, by its number below OPTION_END */
 } option_parser;
 
 static bool refuse(const option_parser *parser, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Returns false, for the caller to return. */
+/* Sets the message. Returns false, so that callers can return its result. */
 static bool refuse(const option_parser *parser, const char *format, ...)
 {
     va_list arguments;
@@ -221,7 +221,7 @@ static bool add_excluded(const option_parser *parser, char *pattern)
     return add_name(parser, "--exclude", &parser->options->excluded, pattern);
 }
 
-/* Calls add with each part of a comma-separated list, which it cuts up in place. */
+/* Calls `add` with each part of a comma-separated list. Splits the list in place. */
 static bool for_each_part(const option_parser *parser, char *list,
                           bool (*add)(const option_parser *, char *))
 {
@@ -246,7 +246,7 @@ bool quern__bench_options_select(const quern__bench_options *options, const char
            !matches(&options->excluded, name, alias);
 }
 
-/* A name that finds nothing is a slip of the pen; a file may have workloads that the suite has not. */
+/* Fails if a name or pattern matches no workload of the suite, since it is probably misspelt. */
 static bool check_names(const option_parser *parser, const char *option, const quern__bench_names *names)
 {
     for (uint32_t i = 0; i < names->count; i++) {
@@ -321,7 +321,7 @@ static bool apply_numbers(const option_parser *parser, int option)
     }
 }
 
-/* Switches and paths; false when the option is none of them. */
+/* Applies options without an argument or with a path. Returns false for other options. */
 static bool apply_switch(quern__bench_options *options, int option)
 {
     switch (option) {
@@ -370,7 +370,8 @@ static bool apply_switch(quern__bench_options *options, int option)
     }
 }
 
-/* Why a word with two dashes is none of the options, or not quite. */
+/* Fails with the reason why getopt rejected a word with two dashes: unknown, ambiguous, or with an argument
+ * that the option does not have. */
 static bool refuse_long(const option_parser *parser, const char *word)
 {
     const size_t length = strcspn(word + 2, "=");
@@ -408,7 +409,8 @@ static const char *long_name(int option)
     return item->name;
 }
 
-/* Of options with a path, the second would silently win. */
+/* Fails if an option with a path is given twice, because the second path would silently replace the
+ * first. */
 static bool check_given_once(const option_parser *parser)
 {
     static const int options[] = {'j', 'c', OPTION_REPORT, OPTION_TRACE, OPTION_LOAD, OPTION_COMPARE};
@@ -473,7 +475,8 @@ static void set_default_thread_counts(quern__bench_numbers *counts)
     *counts = (quern__bench_numbers){.values = {1, all}, .count = all > 1 ? 2 : 1};
 }
 
-/* Rejects remaining words. A file name after -j looks like its argument, which must be in the same word. */
+/* Fails because of a word that is no option. If it follows an option such as -j, whose argument must be in
+ * the same word, the message shows the right form. */
 static bool refuse_rest(const option_parser *parser, const char *word, const char *previous)
 {
     for (const struct option *option = long_options; option->name != NULL; option++) {
@@ -487,7 +490,7 @@ static bool refuse_rest(const option_parser *parser, const char *word, const cha
 
 static bool parse_words(const option_parser *parser, int argc, char **argv)
 {
-    optind = 0; /* glibc: begin anew */
+    optind = 0; /* makes glibc's getopt start again */
     for (;;) {
         const int before = optind > 0 ? optind : 1;
         const int option = getopt_long(argc, argv, short_options, long_options, NULL);

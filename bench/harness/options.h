@@ -17,7 +17,7 @@ enum {
 };
 
 typedef struct quern__bench_numbers {
-    uint32_t values[QUERN__BENCH_MAX_LIST]; /* in the order given, each once */
+    uint32_t values[QUERN__BENCH_MAX_LIST]; /* different numbers, in the order of the command line */
     uint32_t count;
 } quern__bench_numbers;
 
@@ -26,18 +26,18 @@ typedef struct quern__bench_names {
     uint32_t count;
 } quern__bench_names;
 
-/* Texts are parts of argv. A path of "-" is stdout. */
+/* The texts are parts of argv. The path "-" means stdout. */
 typedef struct quern__bench_options {
-    quern__bench_names workloads;       /* none: all of them */
-    quern__bench_names excluded;        /* of those, these are left out */
+    quern__bench_names workloads;       /* patterns of workloads to run; none: all workloads */
+    quern__bench_names excluded;        /* patterns of workloads to leave out */
     quern__bench_numbers thread_counts; /* at least one */
     bool threads_chosen;                /* false: thread_counts is the default */
-    quern__bench_numbers entity_counts; /* none: what each workload has by default */
+    quern__bench_numbers entity_counts; /* none: each workload has its default sizes */
     uint32_t repeat_count;
     uint32_t warm_up_count;
     uint32_t placement_count;
-    uint32_t most_passes; /* in a sample */
-    double time_s;        /* seconds per case, at least; 0: the duration of the samples */
+    uint32_t most_passes; /* maximum number of passes in a sample */
+    double time_s;        /* minimum duration of a case in seconds; 0: repeat_count alone decides */
     bool pin;
     bool frames;
     bool counters;
@@ -48,15 +48,15 @@ typedef struct quern__bench_options {
     const char *csv;                      /* path, or NULL */
     const char *report;                   /* path, or NULL */
     const char *compare;                  /* path, or NULL */
-    quern__bench_numbers forecast_counts; /* threads; none: no forecast */
+    quern__bench_numbers forecast_counts; /* numbers of threads to forecast; none: no forecast */
     const char *trace;                    /* path, or NULL */
     const char *load;                     /* path, or NULL */
     bool fail_slower;
-    double noise; /* fraction of a figure below which a difference is not reported */
+    double noise; /* smallest change that is reported, as a fraction of the figure */
 } quern__bench_options;
 
-/* False when the command line is wrong; the message, one line without an end, says how. argv is changed:
- * lists are cut up in place. */
+/* Parses the command line. Returns false if it is wrong, with a message of one line without a line feed.
+ * Modifies argv: lists are split in place. */
 bool quern__bench_options_parse(quern__bench_options *options, const quern_bench_suite *suite, int argc,
                                 char **argv, char message[QUERN__BENCH_MESSAGE_BYTES]);
 
@@ -65,7 +65,7 @@ void quern__bench_options_print_help(const quern_bench_suite *suite);
 /* Returns whether the workload is selected, by its name or its alias, which may be NULL. */
 bool quern__bench_options_select(const quern__bench_options *options, const char *name, const char *alias);
 
-/* Nothing else may go to stdout. */
+/* Returns whether results as JSON, CSV or HTML go to stdout, so that nothing else may be written there. */
 bool quern__bench_options_take_stdout(const quern__bench_options *options);
 
 #endif

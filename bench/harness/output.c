@@ -17,21 +17,22 @@ static const char partial_suffix[] = ".partial";
 
 enum { MAX_OPEN = 8 };
 
-/* What a handler of a signal has to know is made when a file is opened. */
+/* A partial file that is open. The message is formatted in advance, because signal handlers must not
+ * allocate or format. */
 typedef struct open_partial {
-    const quern__bench_output *output; /* NULL: free */
-    char *message;                     /* where the lines are; NULL: there are none, the file is removed */
+    const quern__bench_output *output; /* NULL: the entry is free */
+    char *message; /* printed if the program ends early; NULL: the partial file is removed instead */
     size_t message_bytes;
 } open_partial;
 
 static open_partial open_partials[MAX_OPEN];
-static pid_t owner; /* a process that was forked has nothing to do with the files */
+static pid_t owner; /* process that opened the files; forked processes leave them alone */
 
 static const int deadly_signals[] = {SIGHUP, SIGINT, SIGTERM};
 enum { SIGNAL_COUNT = sizeof deadly_signals / sizeof deadly_signals[0] };
 static struct sigaction old_actions[SIGNAL_COUNT];
 
-/* Calls only what a handler may call. */
+/* Removes partial files, or prints where they are. Calls only functions that are safe in signal handlers. */
 static void abandon_partials(void)
 {
     if (getpid() != owner) return;
@@ -41,11 +42,11 @@ static void abandon_partials(void)
         if (item->message == NULL)
             unlink(item->output->partial);
         else if (write(STDERR_FILENO, item->message, item->message_bytes) < 0)
-            continue; /* no reader is left */
+            continue; /* stderr is closed */
     }
 }
 
-/* The action is the system's again when the handler runs, so that the signal ends the program after it. */
+/* SA_RESETHAND restores the default action before the handler runs, so that raise() ends the program. */
 static void handle_signal(int number)
 {
     abandon_partials();
@@ -134,8 +135,9 @@ static bool refuse(quern__bench_output *output, const char *reason)
     return false;
 }
 
-/* Finds the file that a partial file replaces, after all links; none if the path is not a regular file.
- * old: the existing file; mode 0 if there is none. Returns false, with errno, if it cannot be written. */
+/* Finds the file that a partial file is to replace, and follows symbolic links. For a special file, the
+ * target stays NULL. old: status of the existing file; st_mode is 0 if there is none. Returns false, with
+ * errno, if the file must not be written. */
 static bool find_target(quern__bench_output *output, struct stat *old)
 {
     if (stat(output->path, old) != 0) {

@@ -8,7 +8,7 @@
 
 #include "bench/harness/json.h"
 
-/* cJSON gives NULL for lack of memory. */
+/* Ends the program if memory is exhausted, for which cJSON returns NULL. */
 static cJSON *required(cJSON *item)
 {
     if (item == NULL) quern_bench_die("out of memory");
@@ -97,8 +97,8 @@ static cJSON *make_data(const quern__bench_page *page)
     return data;
 }
 
-/* Inside a script element, text such as a closing tag would end it; JSON can spell the bracket
- * otherwise. */
+/* Writes JSON into a script element. Angle brackets are escaped, since "</script>" in a text would end the
+ * element. */
 static void write_for_script(FILE *file, const char *json)
 {
     for (; *json != '\0'; json++) {

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Keeps this thread, and those that it starts from now on, to the first of the processors that the process
- * had at first. False when there are not as many, or the system cannot do it; then nothing is changed. From
- * one thread only. */
+/* Restricts this thread, and the threads that it starts from now on, to the first processor_count
+ * processors of those that it could use before it was pinned. Returns false, and changes nothing, if there
+ * are fewer processors or the system has no such call. Only one thread may call these functions. */
 bool quern__bench_pin(uint32_t processor_count);
 
-/* Back to all of them. */
+/* Lets this thread use all processors again that it could use before it was pinned. */
 void quern__bench_unpin(void);
 
 #endif

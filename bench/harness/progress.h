@@ -3,7 +3,7 @@
 #ifndef QUERN_BENCH_HARNESS_PROGRESS_H
 #define QUERN_BENCH_HARNESS_PROGRESS_H
 
-/* One line on the terminal with the current case and the remaining time. Nothing is printed if stderr is
+/* Shows the current case and the remaining time in one line on the terminal. Prints nothing if stderr is
  * not a terminal. */
 
 #include "bench/harness/base.h"
@@ -12,7 +12,7 @@ typedef struct quern__bench_progress {
     bool is_shown;
     uint64_t started_ns;
     uint32_t case_count;
-    uint32_t done_count; /* cases */
+    uint32_t done_count; /* number of cases that are done */
 } quern__bench_progress;
 
 void quern__bench_progress_begin(quern__bench_progress *progress, uint32_t case_count);
@@ -21,7 +21,7 @@ void quern__bench_progress_begin(quern__bench_progress *progress, uint32_t case_
 void quern__bench_progress_show(const quern__bench_progress *progress, const char *workload,
                                 const quern_bench_case *scene, double part);
 
-/* A case is done: the line is wiped, so that its result can be printed. */
+/* Counts a case as done and clears the line, so that the result of the case can be printed. */
 void quern__bench_progress_step(quern__bench_progress *progress);
 
 /* Describes the remaining time from the elapsed time and the completed fraction (0 to 1): "about 2 min

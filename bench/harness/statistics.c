@@ -8,8 +8,8 @@
 
 #include "bench/harness/base.h"
 
-/* The distribution of U is counted out up to this many samples of both sets together: C(50, 25) is below
- * 2^53, so every count is a double without rounding. */
+/* The exact distribution of U is computed for up to this many samples of both sets together. C(50, 25) is
+ * below 2^53, so a double holds every count without rounding. */
 enum { MAX_EXACT_SAMPLES = 50 };
 
 /* ----------------------------------------------------------------------------------- order statistics */
@@ -21,7 +21,7 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* To be freed. */
+/* Returns a sorted copy, to be released with free(). */
 static double *sorted_copy(const double *samples, size_t count)
 {
     double *copy = quern_bench_allocate(count, sizeof *copy);
@@ -61,9 +61,10 @@ double quern__bench_quantile(const double *samples, size_t count, double part)
 
 /* --------------------------------------------------------------------------------- distribution of U */
 
-/* Among all ways to mix n samples of one set with m of another, ways[u] have the value u: the coefficients
- * of the Gaussian binomial, which is the product over i of (1 - q^(m+i)) / (1 - q^i). Each factor is
- * multiplied in and divided out in place; after each the coefficients are those of a smaller n. */
+/* Returns an array, to be released with free(): element u is the number of orders of n samples of one set
+ * and m of another for which U is u. These numbers are the coefficients of the Gaussian binomial, the
+ * product over i = 1 to n of (1 - q^(m+i)) / (1 - q^i). For each i, the numerator is multiplied in and the
+ * denominator divided out, in place; the array then has the coefficients for n = i. */
 static double *count_ways(size_t n, size_t m)
 {
     const size_t degree = n * m;
@@ -78,7 +79,7 @@ static double *count_ways(size_t n, size_t m)
     return ways;
 }
 
-/* Chance that U is at most u, for u up to n * m. */
+/* Returns the probability that U is at most u, for u up to n * m. */
 static double exact_lower_tail(const double *ways, size_t degree, double u)
 {
     double below = 0;
@@ -105,7 +106,7 @@ static double normal_lower_tail(double z)
     return 0.5 * erfc(-z * sqrt(0.5));
 }
 
-/* Sum of t^3 - t over groups of t equal values. */
+/* Returns the sum of t^3 - t over all groups of t equal values. */
 static double tie_sum(const double *sorted, size_t count)
 {
     double sum = 0;
@@ -118,7 +119,7 @@ static double tie_sum(const double *sorted, size_t count)
     return sum;
 }
 
-/* With the corrections for ties and for continuity. */
+/* Returns the two-sided p of U by the normal approximation, corrected for ties and for continuity. */
 static double normal_p(size_t n, size_t m, double u, double ties)
 {
     const double all = (double)(n + m);
@@ -142,8 +143,8 @@ static double *logarithm_differences(const double *a, size_t a_count, const doub
     return differences;
 }
 
-/* Returns how many of the sorted differences may be cut off at each end: the maximum with U in a tail of
- * alpha / 2. */
+/* Returns how many of the sorted differences lie outside of the interval at each end: the largest number
+ * for which the probability of the tail is at most alpha / 2. */
 static size_t cut_count(size_t n, size_t m, double alpha)
 {
     const size_t degree = n * m;

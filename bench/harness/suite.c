@@ -51,7 +51,7 @@ static bool has_equal_subjects(const quern_bench_suite *suite, const quern_bench
     return false;
 }
 
-/* Returns the fault of a workload, such as a name that another one has; NULL if there is none. */
+/* Returns the fault of a workload, such as a duplicate name; NULL if there is none. */
 static const char *find_fault_of_workload(const quern_bench_suite *suite, uint32_t index)
 {
     const quern_bench_workload *workload = suite->workloads[index];
@@ -90,7 +90,7 @@ void quern__bench_suite_list(const quern_bench_suite *suite)
 
 /* ------------------------------------------------------------------------------------------- results */
 
-/* NULL when the suite has none of this name. */
+/* Returns the workload with this name; NULL if there is none. */
 static const quern_bench_workload *find_workload(const quern_bench_suite *suite, const char *name)
 {
     for (uint32_t i = 0; i < suite->workload_count; i++)

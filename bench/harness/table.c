@@ -51,7 +51,7 @@ static void write_figure(FILE *file, int width, double figure)
     fprintf(file, " %*s", width, text);
 }
 
-/* Of those that were counted, per unit. */
+/* Writes the hardware events per unit that were counted. */
 static void write_counters(FILE *file, const quern__bench_record *record)
 {
     const char *separator = "";
@@ -89,7 +89,7 @@ static void write_frames(FILE *file, const quern__bench_record *record)
     fputc('\n', file);
 }
 
-/* The mark says that the interval includes 1. */
+/* Writes the ratio, with a question mark if its interval includes 1. */
 static void write_ratio(FILE *file, const quern__bench_record *record, const quern__bench_record *control)
 {
     const quern__bench_trust trust = quern__bench_judge(record, control);

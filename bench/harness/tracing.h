@@ -3,13 +3,13 @@
 #ifndef QUERN_BENCH_HARNESS_TRACING_H
 #define QUERN_BENCH_HARNESS_TRACING_H
 
-/* The trace of --trace: quern_bench_trace() gives it to the subjects. */
+/* The trace of the option --trace. Subjects get it from quern_bench_trace(). */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes the trace, for pools of up to thread_count threads. False, with a note, when there is no
- * memory for it. */
+/* Creates the trace, for pools of up to thread_count threads. Returns false, with a note, if memory is
+ * exhausted. */
 bool quern__bench_tracing_open(uint32_t thread_count);
 void quern__bench_tracing_close(void);
 
@@ -17,7 +17,7 @@ void quern__bench_tracing_close(void);
 void quern__bench_tracing_start(void);
 void quern__bench_tracing_stop(void);
 
-/* False, with a note, when it cannot be written. */
+/* Writes the events as JSON. Returns false, with a note, if the file cannot be written. */
 bool quern__bench_tracing_write(const char *path);
 
 #endif

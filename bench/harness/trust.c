@@ -7,13 +7,13 @@
 
 #include "bench/harness/base.h"
 
-/* Fewer samples cannot show anything with this confidence: the probability that all of them are on one
- * side of the median is 2 / 2^n, which is above 0.05 for 5. */
+/* With fewer samples, no interval has this confidence: all n samples are on one side of the median with
+ * probability 2 / 2^n, which is above 0.05 for n = 5. */
 enum { LEAST_SAMPLES = 6, DRAW_COUNT = 1000 };
 
 /* ------------------------------------------------------------------------------------------- intervals */
 
-/* Steele's and Vigna's SplitMix64: the next number of a sequence. */
+/* Returns the next number of the generator SplitMix64 (Steele, Lea, Flood; Vigna). */
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
@@ -23,7 +23,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 typedef struct drawing {
-    double *samples; /* [count] */
+    double *samples; /* count elements */
     size_t count;
 } drawing;
 
@@ -32,7 +32,7 @@ static drawing drawing_open(const quern__bench_record *record)
     return (drawing){quern_bench_allocate(record->sample_count, sizeof(double)), record->sample_count};
 }
 
-/* The ratio of the medians of one drawing. */
+/* Draws samples with replacement and returns the ratio of their medians. */
 static double draw_ratio(const quern__bench_record *record, const quern__bench_record *control,
                          drawing *mine, drawing *theirs, uint64_t *random)
 {
@@ -59,7 +59,7 @@ static void find_interval(quern__bench_trust *trust, const quern__bench_record *
     free(theirs.samples);
 }
 
-/* Numbers of bytes often do not vary at all: then a few samples are enough. */
+/* Returns whether the record has equal numbers of bytes in all samples. A few samples are then enough. */
 static bool is_constant(const quern__bench_record *record)
 {
     return record->is_bytes && record->summary.min == record->summary.max;

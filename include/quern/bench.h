@@ -4,23 +4,23 @@
 #define QUERN_BENCH_H
 
 /** @file
- * A harness for benchmarks, for your own programs; Quern's own benchmark uses it, too.
+ * A harness for the benchmarks of your own programs. Quern's own benchmark uses it, too.
  *
  * The harness is a separate library: link quern::quern_bench, and after it quern::quern. Without CMake and
- * pkg-config these are -lquern_bench -lquern -lm and the system's thread library, and -lcjson if the
+ * pkg-config, link -lquern_bench -lquern -lm and the system's thread library, and -lcjson if the
  * harness was built with the system's cJSON. Describe workloads in tables, and write main as
  *
  *     const quern_bench_suite suite = {
  *         .program = "my_bench", .workloads = workloads, .workload_count = workload_count};
  *     return quern_bench_main(&suite, argc, argv);
  *
- * This provides options for thread counts, sizes, samples, output, comparisons and a report; --help lists
- * them.
+ * The program then has options for thread counts, sizes, samples, output, comparisons and a report;
+ * --help lists them.
  *
- * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the control:
- * the results of the others are their ratios to it, and their checksums must equal its checksum. Subjects
- * run in one process and are measured in turn, sample by sample, so that a disturbance of the machine
- * affects all of them. A sample is
+ * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first subject is the
+ * control: each other subject is reported as a ratio to the control, and its checksum must equal the
+ * control's checksum. Subjects run in one process and are measured in turn, sample by sample, so that a
+ * disturbance of the machine affects all of them. A sample is
  *
  *     enter (not timed) | run (timed) | leave (not timed)
  *
@@ -51,7 +51,7 @@ struct quern_frame_capture;
 
 /** One implementation of a workload. On failure, callbacks may end the program with quern_bench_die. */
 typedef struct quern_bench_subject {
-    /** Returns the state that is passed to the other callbacks. May be NULL. */
+    /** Creates and returns the state that the other callbacks get. May be NULL: the state is NULL. */
     void *(*open)(const quern_bench_case *scene)QUERN__ZERO;
     void (*enter)(void *state) QUERN__ZERO; /**< Called before each run, not timed. May be NULL. */
     /** Runs pass_count passes; timed. NULL ends the list of subjects. */
@@ -66,10 +66,11 @@ typedef struct quern_bench_subject {
     quern_result (*capture)(void *state, struct quern_frame_capture *capture) QUERN__ZERO;
 } quern_bench_subject;
 
-/** A workload. Zero is the default of every member that has one. Workloads are usually static tables. */
+/** A workload. A member that is zero has its default, if it has one. Workloads are usually static
+ * tables. */
 typedef struct quern_bench_workload {
     const char *name QUERN__ZERO; /**< Name in options and results; unique in the suite. Required. */
-    /** Second name for --workload; results contain the first. May be NULL. */
+    /** Second name for --workload and --exclude; results contain `name` only. May be NULL. */
     const char *alias QUERN__ZERO;
     const char *summary QUERN__ZERO; /**< Description in one line. Required. */
     const char *unit QUERN__ZERO;    /**< Name of one operation; default "pass". */
@@ -77,29 +78,30 @@ typedef struct quern_bench_workload {
     uint32_t entity_counts[QUERN_BENCH_MAX_SIZES] QUERN__ZERO;
     bool fixed_size QUERN__ZERO;    /**< Whether --entities does not apply. */
     bool single_thread QUERN__ZERO; /**< Whether the workload is skipped for more than one thread. */
-    /** Whether run consumes what enter has built: there is then one pass per enter, and many rounds per
-     * sample. */
+    /** Whether `run` consumes the data that `enter` has built. Each call of `run` then does one pass, and
+     * a sample has many rounds of enter, run and leave. */
     bool fresh QUERN__ZERO;
-    /** Whether figures are the bytes by which run makes the process grow, instead of times. */
+    /** Whether the workload measures memory instead of time: the bytes by which `run` makes the resident
+     * set of the process grow. */
     bool footprint QUERN__ZERO;
-    /** Whether a pass is a frame of a main loop. Single passes are then timed, too (--frames); in a fresh
-     * workload, these are the passes of the samples. */
+    /** Whether a pass is a frame of a main loop. With --frames, the durations of single passes are then
+     * recorded, too; in a fresh workload, these passes are those of the samples. */
     bool frames QUERN__ZERO;
     /** Bytes that a pass touches per entity, to mark cache sizes in charts; 0 if unknown. */
     uint32_t bytes_per_entity QUERN__ZERO;
-    /** Returns the number of passes of one sample. NULL: as many as initially take 5 ms; the checksums of
-     * two runs may then differ. */
+    /** Returns the number of passes of one sample. NULL: the harness doubles the number until a sample of
+     * the control takes 5 ms. The checksums of two runs of the program may then differ. */
     uint32_t (*pass_count)(uint32_t entity_count) QUERN__ZERO;
     /** Returns the number of operations of a pass; NULL means 1. */
     uint64_t (*operation_count)(uint32_t entity_count) QUERN__ZERO;
-    /** The subjects, beginning with the control. */
+    /** Subjects, beginning with the control. */
     quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
-    /** Names of the subjects; NULL entries mean those of the suite. */
+    /** Names of the subjects; for a NULL entry, the suite's name applies. */
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
 } quern_bench_workload;
 
-/** All workloads of a program. Zero is the default of every member that has one. Nothing is copied: what
- * the pointers refer to must remain valid until quern_bench_main returns. CMake provides flags and commit:
+/** All workloads of a program. A member that is zero has its default, if it has one. Nothing is copied: all
+ * pointers must remain valid until quern_bench_main returns. CMake provides the flags and the commit:
  *
  *     quern_bench_describe(my_bench) # after the target's compile options
  *
@@ -108,7 +110,7 @@ typedef struct quern_bench_workload {
 typedef struct quern_bench_suite {
     const char *program QUERN__ZERO; /**< Name in messages and help; default "bench". */
     const char *summary QUERN__ZERO; /**< Description in one line, for --help. May be NULL. */
-    /** The workloads, in the order in which they run. */
+    /** Workloads, in the order in which they run. */
     const quern_bench_workload *const *workloads QUERN__ZERO;
     uint32_t workload_count QUERN__ZERO; /**< Number of workloads, at least 1. */
     /** Names of the subjects; default "control", "subject", "subject2" and so on. */
@@ -116,16 +118,16 @@ typedef struct quern_bench_suite {
     /** Compiler of the measured code; default: the compiler of this library. */
     const char *compiler QUERN__ZERO;
     const char *flags QUERN__ZERO; /**< Compiler flags of the measured code; default "unknown". */
-    /** Commit of the measured code's sources; default "unknown", with which versions cannot be
-     * distinguished. */
+    /** Commit of the measured code's sources; default "unknown". Without a commit, results do not tell
+     * versions apart. */
     const char *commit QUERN__ZERO;
 } quern_bench_suite;
 
-/** Results of quern_bench_main. */
+/** Exit statuses that quern_bench_main returns. */
 enum {
     QUERN_BENCH_EXIT_OK = 0, /**< All workloads ran, and all checksums agree. */
-    /** A workload failed, the checksum of a subject differs from that of its control, or --fail-slower
-     * found nothing to compare. */
+    /** A workload failed, a file could not be written, the checksum of a subject differs from that of its
+     * control, or --fail-slower found nothing to compare. */
     QUERN_BENCH_EXIT_FAILED = 1,
     QUERN_BENCH_EXIT_USAGE = 2,  /**< The command line is wrong; nothing was measured. */
     QUERN_BENCH_EXIT_SLOWER = 3, /**< With --fail-slower: a subject is slower than before. */
@@ -141,8 +143,8 @@ QUERN_API int quern_bench_main(const quern_bench_suite *suite, int argc, char **
 struct quern_trace;
 
 /** Returns the trace of the option --trace, for the `trace` members of the pools and schedules of
- * subjects; NULL without the option. The trace runs for some passes of the first subject after the
- * control, after the last sample of each case. The file contains the last case. */
+ * subjects; NULL without the option. After the last sample of each case, the trace records some passes of
+ * the first subject after the control. The file contains the events of the last case only. */
 QUERN_API struct quern_trace *quern_bench_trace(void);
 
 struct quern_schedule;
@@ -151,9 +153,9 @@ struct quern_schedule;
  * profiled after all measurements, in the last placement of each case. No effect without the option. */
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
 
-/** Makes the compiler assume that the memory at pointer is read and modified here, so that it cannot
- * remove work with otherwise unused results. Costs no instruction. Store a value that is only in a
- * register to a variable first. Threads: any. */
+/** Makes the compiler assume that the memory at pointer is read and modified here. The compiler then cannot
+ * remove work whose results are otherwise unused. Costs no instruction. To keep a computed value, store it
+ * in a variable and pass the variable's address. Threads: any. */
 static inline void quern_bench_keep(const void *pointer)
 {
     __asm__ volatile("" : : "r"(pointer) : "memory");

@@ -21,12 +21,12 @@
 
   const subjects = [...new Set(data.results.map(result => result.subject))];
   const colourOf = subject => palette[subjects.indexOf(subject) % palette.length];
-  /* Figures of subjects that did not do what their control did mean nothing: only the table of all figures has them. */
+  /* Figures of subjects whose checksum differs from their control's mean nothing: only the table of all figures has them. */
   const wrong = data.results.filter(result => result.agrees === false);
   const sound = data.results.filter(result => result.agrees !== false);
   const figureOf = result => result.ns_per_op ?? result.bytes_per_op;
 
-  /* Four digits that say something. */
+  /* Formats a number with four significant digits. */
   function format(number) {
     if (number === undefined || number === null || !isFinite(number)) return '';
     const size = Math.abs(number);
@@ -36,19 +36,19 @@
 
   const formatRatio = ratio => ratio < 10 ? ratio.toFixed(2) : ratio < 100 ? ratio.toFixed(1) : ratio.toFixed(0);
 
-  /* The samples show no difference between the subject and its control. */
+  /* The mark of a result whose samples show no difference between the subject and its control. */
   const markOf = result => result.is_unclear ? '?' : '';
 
   const whole = number => number.toLocaleString('en');
 
-  /* What a time is best told in. */
+  /* Returns the unit in which a time has a short number. */
   function timeUnit(ns) {
     if (ns < 1e3) return {name: 'ns', size: 1};
     if (ns < 1e6) return {name: 'µs', size: 1e3};
     return ns < 1e9 ? {name: 'ms', size: 1e6} : {name: 's', size: 1e9};
   }
 
-  /* Of a result, or a row of the comparison: memory is always told in bytes. */
+  /* Returns the unit of a figure. Memory is always in bytes. */
   const unitOf = (figure, isTime) => isTime ? timeUnit(figure) : {name: 'bytes', size: 1};
 
   function formatTime(ns) {
@@ -56,7 +56,7 @@
     return `${format(ns / unit.size)} ${unit.name}`;
   }
 
-  /* For the ends of a scale: three digits, with k and M for thousands and millions. */
+  /* Formats a number for the ticks of an axis: three digits, with k and M for thousands and millions. */
   function formatShort(number) {
     if (number >= 1e6) return `${Number((number / 1e6).toPrecision(3))} M`;
     if (number >= 1e3) return `${Number((number / 1e3).toPrecision(3))} k`;
@@ -68,7 +68,7 @@
     return `${Number((ns / unit.size).toPrecision(3))} ${unit.name}`;
   }
 
-  /* Whether a logarithmic scale should name this value: those that begin with one of the digits. */
+  /* Returns whether the first digit of the value is one of the digits. Logarithmic axes label such values only. */
   const beginsWith = (value, digits) => digits.includes(Number(value.toExponential().split('e')[0]));
 
   function formatBytes(bytes) {
@@ -112,7 +112,7 @@
     `${result.workload}, ${result.entities === 1 ? '1 entity' : `${whole(result.entities)} entities`}`;
   const caseOf = result => `${sizeOf(result)}, ${plural(result.threads, 'thread')}`;
 
-  /* columns: [title, isText]; rows: arrays of texts or nodes. */
+  /* Returns a table. columns: pairs [title, isText]; rows: arrays of texts or nodes. */
   function table(columns, rows) {
     const head = element('tr', {}, ...columns.map(
       ([title, isText]) => element('th', {className: isText ? 'text' : ''}, title)));
@@ -168,7 +168,7 @@
 
   /* ----------------------------------------------------------------------------------------- ratios */
 
-  /* A line at 1, where subject and control are equal. */
+  /* Draws a line at the ratio 1, where subject and control are equal. */
   const lineAtOne = {
     id: 'lineAtOne',
     afterDatasetsDraw(chart) {
@@ -184,7 +184,7 @@
     },
   };
 
-  /* A line over each bar, from one end of its interval to the other. */
+  /* Draws a line over each bar, from one end of its interval to the other. */
   const errorBars = {
     id: 'errorBars',
     afterDatasetsDraw(chart) {
@@ -209,7 +209,7 @@
     },
   };
 
-  /* Each bar's ratio, beyond the end of its bar and of its interval. */
+  /* Writes the ratio of each bar beyond the ends of the bar and of its interval. */
   const barNumbers = {
     id: 'barNumbers',
     afterDatasetsDraw(chart) {
@@ -224,7 +224,7 @@
         const end = (ratio < 1 ? result.ratio_low : result.ratio_high) ?? ratio;
         const {min, max} = chart.scales.x;
         const x = chart.scales.x.getPixelForValue(Math.min(Math.max(end, min), max));
-        /* Beside an interval that is cut off there is no room, but within the bar there is. */
+        /* If the interval is cut off at the axis limit, there is no room outside of the bar: write inside it. */
         const isCut = end < min || end > max;
         ctx.textAlign = (ratio < 1) !== isCut ? 'right' : 'left';
         ctx.fillText(formatRatio(ratio) + markOf(result), x + (ctx.textAlign === 'right' ? -4 : 4), bar.y - (isCut ? 6 : 0));
@@ -233,7 +233,7 @@
     },
   };
 
-  /* Round numbers between two, each of which is named: as many as there is room for. */
+  /* Returns the ticks of a ratio axis: as many round numbers between min and max as there is room for. */
   function ratioTicks(min, max) {
     const decades = digits => {
       const ticks = [];
@@ -271,10 +271,10 @@
         skipNull: true,
       };
     });
-    /* The ends of the axis leave room for the numbers beside the longest bars, and never cut 1 off. */
+    /* The axis leaves room for the numbers next to the longest bars, and always includes 1. */
     const all = judged.map(result => result.ratio);
     const ends = judged.flatMap(result => [result.ratio_low ?? result.ratio, result.ratio_high ?? result.ratio]);
-    /* An interval may be cut off: one wild sample should not make all bars small. */
+    /* Wide intervals are cut off, so that one extreme sample does not make all bars small. */
     const least = Math.max(Math.min(...all, ...ends, 1), Math.min(...all, 1) / 2);
     const most = Math.min(Math.max(...all, ...ends, 1), Math.max(...all, 1) * 2);
     const room = Math.max((most / least) ** 0.1, 1.02);
@@ -347,7 +347,7 @@
 
   /* ------------------------------------------------------------------------------------------ sizes */
 
-  /* The numbers of entities that fill each cache. */
+  /* Returns for each cache the number of entities that fill it. */
   function cacheMarks(bytesPerEntity) {
     if (!bytesPerEntity) return [];
     return data.machine.caches.map(
@@ -402,7 +402,7 @@
               type: 'logarithmic',
               ticks: {callback: value => beginsWith(value, [1]) ? formatShort(value) : '', autoSkip: false, maxRotation: 0},
             }),
-            /* The room on top is for the names of the caches. */
+            /* The names of the caches need room at the top. */
             y: axis(`${unit.name} per ${results[0].unit}`, {beginAtZero: true, grace: marks.length ? '12%' : 0}),
           },
         },
@@ -417,7 +417,7 @@
 
   /* ----------------------------------------------------------------------------------------- frames */
 
-  /* Few frames make few bins: each should have some. */
+  /* The number of bins grows with the number of frames, so that few bins are empty. */
   const binCountFor = frameCount => Math.min(40, Math.max(8, Math.round(2 * Math.sqrt(frameCount))));
 
   function histogram(times, least, width, binCount) {
@@ -485,7 +485,7 @@
       ['now'], ['change'], ['interval'], ['p'], ['verdict', true]], comparison.rows.map(comparisonRow)));
   }
 
-  /* A control's own verdict is the machine's, so it is not coloured. */
+  /* The verdict of a control is not coloured, because it shows a change of the machine, not of the program. */
   function verdictCell(row) {
     const text = `${row.reason ? `${row.verdict}: ${row.reason}` : row.verdict}${row.is_control ? ' (control)' : ''}`;
     return element('span', {className: row.is_control ? '' : row.verdict}, text);

@@ -41,14 +41,15 @@ extern "C" {
 
 /* --------------------------------------------------------------------------------------------- types */
 
-/** The place of an entity relative to its parent, in three dimensions. All zero is a point: see
- * quern_local3_identity. */
+/** The place of an entity relative to its parent, in three dimensions. All zero is the place of the parent. */
 typedef struct quern_local3 {
     float translation[3]; /**< Origin x, y, z. */
     /** A quaternion x, y, z, w of length 1; all zero: no rotation. It is not normalised: another length
      * scales and shears. */
     float rotation[4];
-    float scale[3]; /**< Factors along the entity's own axes; negative mirrors, 0 flattens. */
+    /** Factors along the entity's own axes; negative mirrors, 0 flattens. All three 0: 1. A very small factor, such
+     * as FLT_MIN, shrinks an entity to a point. */
+    float scale[3];
 } quern_local3;
 
 /** The place of an entity in the world: the upper three rows of a 4x4 matrix with the fourth row 0 0 0 1. */
@@ -56,11 +57,11 @@ typedef struct quern_world3 {
     float m[3][4]; /**< m[row][column]: columns 0 to 2 are the entity's axes, column 3 is its origin. */
 } quern_world3;
 
-/** The place of an entity relative to its parent, in two dimensions. All zero is a point. */
+/** The place of an entity relative to its parent, in two dimensions. All zero is the place of the parent. */
 typedef struct quern_local2 {
     float position[2]; /**< Origin x, y. */
     float angle;       /**< Rotation from x towards y, in radians. */
-    float scale[2];    /**< Factors along the entity's own axes; negative mirrors, 0 flattens. */
+    float scale[2];    /**< Factors along the entity's own axes, as in quern_local3. */
 } quern_local2;
 
 /** The place of an entity in the world: the upper two rows of a 3x3 matrix with the third row 0 0 1. */
@@ -76,6 +77,9 @@ typedef struct quern_world2 {
 
 /** Returns a local at the place of its parent: no translation, no rotation, scale 1. */
 QUERN_API quern_local3 quern_local3_identity(void);
+
+/** Returns a local with this translation, no rotation, and scale 1. */
+QUERN_API quern_local3 quern_local3_at(float x, float y, float z);
 
 /** Computes the world of an entity from its parent's world and its local. parent is NULL without a parent. */
 QUERN_API void quern_world3_place(const quern_world3 *parent, const quern_local3 *local, quern_world3 *out);
@@ -101,6 +105,9 @@ QUERN_API void quern_world3_point(const quern_world3 *world, const float point[3
 
 /** Two-dimensional quern_local3_identity. */
 QUERN_API quern_local2 quern_local2_identity(void);
+
+/** Returns a local with this position, angle 0, and scale 1. */
+QUERN_API quern_local2 quern_local2_at(float x, float y);
 
 /** Two-dimensional quern_world3_place. Its bits depend on the C library's sinf and cosf. */
 QUERN_API void quern_world2_place(const quern_world2 *parent, const quern_local2 *local, quern_world2 *out);

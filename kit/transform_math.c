@@ -21,7 +21,12 @@
 
 quern_local3 quern_local3_identity(void)
 {
-    return (quern_local3){.rotation = {0, 0, 0, 1}, .scale = {1, 1, 1}};
+    return quern_local3_at(0, 0, 0);
+}
+
+quern_local3 quern_local3_at(float x, float y, float z)
+{
+    return (quern_local3){.translation = {x, y, z}, .rotation = {0, 0, 0, 1}, .scale = {1, 1, 1}};
 }
 
 /* A matrix row as a vector: compilers do not vectorise these loops by themselves. */
@@ -49,7 +54,10 @@ static inline void rows_of_local3(const quern_local3 *local, four rows[3])
     const float xx = x * x2, yy = y * y2, zz = z * z2;
     const float xy = x * y2, xz = x * z2, yz = y * z2;
     const float wx = w * x2, wy = w * y2, wz = w * z2;
-    const float sx = local->scale[0], sy = local->scale[1], sz = local->scale[2];
+    /* An all-zero scale counts as 1, so that a zeroed local is an identity. */
+    const float unscaled = local->scale[0] == 0 && local->scale[1] == 0 && local->scale[2] == 0;
+    const float sx = local->scale[0] + unscaled, sy = local->scale[1] + unscaled,
+                sz = local->scale[2] + unscaled;
     const float *t = local->translation;
     rows[0] = (four){(1 - (yy + zz)) * sx, (xy - wz) * sy, (xz + wy) * sz, t[0]};
     rows[1] = (four){(xy + wz) * sx, (1 - (xx + zz)) * sy, (yz - wx) * sz, t[1]};
@@ -299,6 +307,8 @@ bool quern_world3_split(const quern_world3 *parent, const quern_world3 *world, q
                           .scale = {(float)lengths[0], (float)lengths[1], (float)lengths[2]}};
     quaternion_of(frame, local.rotation);
     if (is_mirrored) local.scale[0] = -local.scale[0];
+    if (local.scale[0] == 0 && local.scale[1] == 0 && local.scale[2] == 0)
+        local.scale[0] = FLT_MIN; /* not 1 */
     if (!all_finite(local.translation, 3) || !all_finite(local.rotation, 4) || !all_finite(local.scale, 3))
         return false;
     *out = local;
@@ -316,7 +326,12 @@ void quern_world3_point(const quern_world3 *world, const float point[3], float o
 
 quern_local2 quern_local2_identity(void)
 {
-    return (quern_local2){.scale = {1, 1}};
+    return quern_local2_at(0, 0);
+}
+
+quern_local2 quern_local2_at(float x, float y)
+{
+    return (quern_local2){.position = {x, y}, .scale = {1, 1}};
 }
 
 static inline void multiply2(const float outer[2][3], const float inner[2][3], float out[2][3])
@@ -332,7 +347,8 @@ static inline void multiply2(const float outer[2][3], const float inner[2][3], f
 ALONE void quern_world2_place(const quern_world2 *parent, const quern_local2 *local, quern_world2 *out)
 {
     const float sine = sinf(local->angle), cosine = cosf(local->angle);
-    const float sx = local->scale[0], sy = local->scale[1];
+    const float unscaled = local->scale[0] == 0 && local->scale[1] == 0; /* as in rows_of_local3 */
+    const float sx = local->scale[0] + unscaled, sy = local->scale[1] + unscaled;
     const quern_world2 own = {
         {{cosine * sx, -sine * sy, local->position[0]}, {sine * sx, cosine * sy, local->position[1]}}};
     if (parent == NULL) {
@@ -409,9 +425,10 @@ bool quern_world2_split(const quern_world2 *parent, const quern_world2 *world, q
     double angle = 0;
     if (y_length > 0) angle = atan2(-p.b, p.d);
     if (x_length > 0) angle = atan2(sign * p.c, sign * p.a);
-    const quern_local2 local = {.position = {(float)p.x, (float)p.y},
-                                .angle = (float)angle,
-                                .scale = {(float)(sign * x_length), (float)y_length}};
+    quern_local2 local = {.position = {(float)p.x, (float)p.y},
+                          .angle = (float)angle,
+                          .scale = {(float)(sign * x_length), (float)y_length}};
+    if (local.scale[0] == 0 && local.scale[1] == 0) local.scale[0] = FLT_MIN; /* not 1 */
     if (!all_finite(local.position, 2) || !isfinite(local.angle) || !all_finite(local.scale, 2))
         return false;
     *out = local;

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -307,27 +308,58 @@ Test(transform_math, planes_split)
         quern_world2_place(&parent, &found, &again);
         assert_near2(&again, &world, 1e-5);
     }
-    const quern_local2 point = {.position = {3, 4}};
+    const quern_local2 point = {.position = {3, 4}, .scale = {FLT_MIN, 0}};
     quern_world2 world;
     quern_local2 found;
     quern_world2_place(NULL, &point, &world);
     cr_assert_not(quern_world2_split(&world, &world, &found), "a point has no inside");
     cr_assert(quern_world2_split(NULL, &world, &found));
     cr_assert_arr_eq(found.position, point.position, sizeof point.position);
-    cr_assert_eq(found.scale[0], 0);
+    cr_assert(found.scale[0] == FLT_MIN && found.scale[1] == 0);
 }
 
-/* Zero bytes are a point without rotation, and give no NaN. */
-Test(transform_math, zero_is_a_point)
+/* Zero bytes are the place of the parent. */
+Test(transform_math, zeroed_local_is_an_identity)
 {
-    quern_local3 zero;
-    memset(&zero, 0, sizeof zero);
+    const quern_local3 zero = {.scale = {0}}, at = quern_local3_at(1, 2, 3);
+    const quern_local2 zero2 = {.scale = {0}}, at2 = quern_local2_at(1, 2);
     quern_local3 parent = transform_some_local3(5);
+    const quern_local2 parent2 = {.position = {1, 2}, .angle = 1, .scale = {2, 3}};
     quern_world3 above, world;
+    quern_world2 above2, world2;
     quern_world3_place(NULL, &parent, &above);
     quern_world3_place(&above, &zero, &world);
-    assert_point(&world, (float[3]){7, 8, 9},
-                 (vector){{parent.translation[0], parent.translation[1], parent.translation[2]}}, 1e-6);
+    assert_near3(&world, &above, 1e-6);
+    quern_world2_place(NULL, &parent2, &above2);
+    quern_world2_place(&above2, &zero2, &world2);
+    assert_near2(&world2, &above2, 1e-6);
+    quern_world3_place(NULL, &at, &world);
+    assert_point(&world, (float[3]){7, 8, 9}, (vector){{8, 10, 12}}, 0);
+    quern_world2_place(NULL, &at2, &world2);
+    assert_near2(&world2, &(quern_world2){{{1, 0, 1}, {0, 1, 2}}}, 1e-9);
+}
+
+/* One axis of 0 flattens, also if it is the only one that is not. */
+Test(transform_math, only_a_scale_of_zero_along_all_axes_counts_as_one)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        quern_local3 flat = {.scale = {0}};
+        flat.scale[axis] = 2;
+        quern_world3 world;
+        quern_world3_place(NULL, &flat, &world);
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(world.m[i][i], i == axis ? 2 : 0);
+    }
+    quern_world2 world2;
+    quern_world2_place(NULL, &(quern_local2){.scale = {0, 2}}, &world2);
+    cr_assert(world2.m[0][0] == 0 && world2.m[1][1] == 2);
+    quern_world2_place(NULL, &(quern_local2){.scale = {2, 0}}, &world2);
+    cr_assert(world2.m[0][0] == 2 && world2.m[1][1] == 0);
+}
+
+/* A rotation of zero bytes is none. */
+Test(transform_math, zero_rotation_is_none)
+{
     const quern_local3 unrotated = {.scale = {1, 1, 1}}, identity = quern_local3_identity();
     quern_world3 a, b;
     quern_world3_place(NULL, &unrotated, &a);

@@ -15,7 +15,7 @@ static bool is_end_of_terms(const void *list, uint32_t i)
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
            term->access == QUERN_ACCESS_NONE && !term->changed && term->enabled == QUERN_TERM_ENABLED &&
-           term->reach == QUERN_PATH_ROW && term->relation.bits == 0 && !term->by_target;
+           term->path == QUERN_PATH_ROW && term->relation.bits == 0 && !term->by_target;
 }
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
@@ -26,7 +26,7 @@ quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
 /* Returns whether two terms name the same component of the same entity. */
 static bool are_duplicates(const quern_term *a, const quern_term *b)
 {
-    return quern_component_equal(a->component, b->component) && a->reach == b->reach &&
+    return quern_component_equal(a->component, b->component) && a->path == b->path &&
            a->relation.bits == b->relation.bits;
 }
 
@@ -45,7 +45,7 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
             "term %u selects rows with '%s' disabled, but it cannot be disabled: register it with "
             "can_disable",
             i, name);
-    if (term->reach == QUERN_PATH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
+    if (term->path == QUERN_PATH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
         return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
@@ -55,7 +55,7 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
 /* Returns whether the term selects single rows of an archetype that has the component. */
 static bool is_row_term(const quern__storage *storage, const quern_term *term)
 {
-    return term->match == QUERN_MATCH_ALL && term->reach == QUERN_PATH_ROW &&
+    return term->match == QUERN_MATCH_ALL && term->path == QUERN_PATH_ROW &&
            term->enabled != QUERN_TERM_EITHER &&
            quern__components_has_flag(&storage->components, quern__component_index(term->component),
                                       QUERN__FLAG_CAN_DISABLE);
@@ -108,11 +108,11 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
                                "'%s' is in term %u and again in term %u: keep one of them", name, k, i);
     if (term->by_target) return quern__target_check(storage, terms, i);
-    if (term->reach != QUERN_PATH_ROW) return quern__up_check(storage, term, i);
+    if (term->path != QUERN_PATH_ROW) return quern__up_check(storage, term, i);
     if (term->relation.bits == 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "term %u ('%s') names a relation but is no up-term: set its reach (quern_term_up)",
-                       i, name);
+                       "term %u ('%s') names a relation but is no up-term: set its path (quern_term_up)", i,
+                       name);
 }
 
 /* Returns the component that fewest archetypes have, so that a refresh checks as few archetypes as possible. */
@@ -177,7 +177,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     for (uint32_t i = 0; i < term_count; i++) {
         query->terms[i] = terms[i];
         query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
-        query->up_count += terms[i].reach != QUERN_PATH_ROW;
+        query->up_count += terms[i].path != QUERN_PATH_ROW;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
         if (is_row_filter(storage, &terms[i])) query->row_filters |= UINT64_C(1) << i;
         if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
@@ -279,7 +279,7 @@ static quern_view_column view_column(const quern__query *query, const quern__arc
     quern_view_column view = {.access = (uint8_t)term->access,
                               .present = column != QUERN__COLUMN_NONE,
                               .is_checked = QUERN_CHECKS};
-    if (term->reach != QUERN_PATH_ROW) {
+    if (term->path != QUERN_PATH_ROW) {
         const uint32_t index = quern__component_index(term->component);
         view.access = QUERN_ACCESS_NONE;
         view.size_bytes = (uint16_t)quern__components_type(&query->storage->components, index)->size_bytes;
@@ -319,7 +319,7 @@ static quern_result append_match(quern__query *query, quern__archetype *archetyp
     quern_view_column *columns = columns_at(query, count);
     for (uint32_t i = 0, up_index = 0; i < query->term_count; i++) {
         columns[i] = view_column(query, archetype, &query->terms[i], up_index);
-        up_index += query->terms[i].reach != QUERN_PATH_ROW;
+        up_index += query->terms[i].path != QUERN_PATH_ROW;
     }
     query->matches.items[query->matches.count++] =
         (quern__query_match){.archetype = archetype, .columns = columns};

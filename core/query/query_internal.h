@@ -96,8 +96,8 @@ static inline quern__scope *quern__scope_of(const quern_view *view)
  * this is the component of its relation. */
 static inline uint32_t quern__term_index(const quern_term *term)
 {
-    return quern__component_index(term->reach == QUERN_PATH_ROW ? term->component
-                                                                : quern_relation_component(term->relation));
+    return quern__component_index(term->path == QUERN_PATH_ROW ? term->component
+                                                               : quern_relation_component(term->relation));
 }
 
 /* Checks and copies the terms, and links the query into the storage's list. To its change filters, every

@@ -24,7 +24,7 @@ quern_result quern__target_check(const quern__storage *storage, const quern_term
     if (relation == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u is a target term, but '%s' is no relation", i, name);
-    if ((term->match != 0 && term->match != QUERN_MATCH_ALL) || term->reach != QUERN_PATH_ROW)
+    if ((term->match != 0 && term->match != QUERN_MATCH_ALL) || term->path != QUERN_PATH_ROW)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u is a target term by '%s': it must be on the row itself "
                            "(QUERN_MATCH_ALL, QUERN_PATH_ROW)",

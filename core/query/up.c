@@ -11,10 +11,10 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
 {
     const quern__type *type =
         quern__components_type(&storage->components, quern__component_index(term->component));
-    if ((unsigned)term->reach > QUERN_PATH_NEAREST)
+    if ((unsigned)term->path > QUERN_PATH_NEAREST)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u ('%s') has reach %d, which is none of quern_term_path", i, type->name,
-                           (int)term->reach);
+                           "term %u ('%s') has path %d, which is none of quern_term_path", i, type->name,
+                           (int)term->path);
     quern__relation *relation;
     if (quern_relation_is_null(term->relation))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -46,7 +46,7 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
 uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels)
 {
     for (uint32_t i = 0; i < query->term_count; i++) {
-        if (query->terms[i].reach == QUERN_PATH_ROW) continue;
+        if (query->terms[i].path == QUERN_PATH_ROW) continue;
         if (quern_relation_equal(query->terms[i].relation, levels)) continue;
         for (uint32_t k = 0; k < query->term_count; k++)
             if (query->terms[k].access == QUERN_ACCESS_WRITE &&
@@ -69,7 +69,7 @@ static quern_result add_up(quern__storage *storage, quern__ups *ups, const quern
     quern__up *up = &ups->items[ups->count];
     *up = (quern__up){.relation_index = quern__term_index(term),
                       .is_optional = term->match == QUERN_MATCH_OPTIONAL,
-                      .is_nearest = term->reach == QUERN_PATH_NEAREST};
+                      .is_nearest = term->path == QUERN_PATH_NEAREST};
     quern_result result =
         quern__storage_add_position_table(storage, quern__component_index(term->component), &up->values);
     if (result != QUERN_OK) return result;
@@ -94,7 +94,7 @@ quern_result quern__ups_create(quern__query *query)
     memset(query->ups, 0, ups_bytes(up_count));
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < query->term_count && result == QUERN_OK; i++)
-        if (query->terms[i].reach != QUERN_PATH_ROW)
+        if (query->terms[i].path != QUERN_PATH_ROW)
             result = add_up(query->storage, query->ups, &query->terms[i]);
     if (result != QUERN_OK) quern__ups_destroy(query);
     return result;

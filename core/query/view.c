@@ -16,7 +16,7 @@ void quern__query_describe(const quern__query *query, char *text, size_t text_by
             quern__components_type(&query->storage->components, quern__component_index(term->component));
         quern__append(text, text_bytes, "%s%s %s%s", i > 0 ? ", " : "",
                       term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name,
-                      term->reach != QUERN_PATH_ROW ? " upward" : "");
+                      term->path != QUERN_PATH_ROW ? " upward" : "");
     }
 }
 

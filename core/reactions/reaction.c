@@ -29,7 +29,7 @@ static uint32_t find_bit_column(const quern__subscription *subscription, quern__
 /* Returns whether the term reads or writes a value of the row itself. */
 static bool has_access(const quern_term *term)
 {
-    return term->access != QUERN_ACCESS_NONE && term->reach == QUERN_PATH_ROW && !term->by_target;
+    return term->access != QUERN_ACCESS_NONE && term->path == QUERN_PATH_ROW && !term->by_target;
 }
 
 /* ------------------------------------------------------------------------------------------- subscriptions */

@@ -80,8 +80,8 @@ typedef struct quern_term {
     quern_access access;        /**< The access to the values. */
     bool changed;               /**< Whether the term is a change filter; see quern_term_changed. */
     quern_term_enabled enabled; /**< The rows that are selected, if the component can be disabled. */
-    quern_term_path reach;      /**< The path to the entity with the component. */
-    /** The relation that leads from the row to that entity; null if reach is QUERN_PATH_ROW. */
+    quern_term_path path;       /**< The path to the entity with the component. */
+    /** The relation that leads from the row to that entity; null if path is QUERN_PATH_ROW. */
     quern_relation relation;
     bool by_target; /**< Whether the rows are limited to the sources of `target`; see quern_term_target. */
     quern_entity target; /**< The target of the rows; used only if by_target is set. */
@@ -96,7 +96,7 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.access = access;
     term.changed = false;
     term.enabled = QUERN_TERM_ENABLED;
-    term.reach = QUERN_PATH_ROW;
+    term.path = QUERN_PATH_ROW;
     term.relation.bits = 0;
     term.by_target = false;
     term.target = quern_entity_null();
@@ -223,10 +223,10 @@ static inline quern_term quern_term_either(quern_term term)
 /** Makes an *up-term* with the given component, relation, condition and path. quern_term_up and the
  * functions after it document the rules. */
 static inline quern_term quern_term_up_make(quern_component component, quern_relation relation,
-                                            quern_match match, quern_term_path reach)
+                                            quern_match match, quern_term_path path)
 {
     quern_term term = quern_term_make(component, match, QUERN_ACCESS_READ);
-    term.reach = reach;
+    term.path = path;
     term.relation = relation;
     return term;
 }

@@ -129,8 +129,8 @@ static void put_terms(quern__json *out, const quern__system *system)
                                           [QUERN_MATCH_ANY] = "any"};
     static const char *const enabled_words[] = {
         [QUERN_TERM_ENABLED] = "yes", [QUERN_TERM_DISABLED] = "no", [QUERN_TERM_EITHER] = "either"};
-    static const char *const reaches[] = {
-        [QUERN_PATH_ROW] = "row", [QUERN_PATH_TARGET] = "up", [QUERN_PATH_NEAREST] = "nearest"};
+    static const char *const paths[] = {
+        [QUERN_PATH_ROW] = "row", [QUERN_PATH_TARGET] = "target", [QUERN_PATH_NEAREST] = "nearest"};
     const quern__components *components = &system->plan->world->storage.components;
     quern__json_open(out, "terms", '[');
     for (uint32_t i = 0; i < system->query.term_count; i++) {
@@ -143,8 +143,8 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_bool(out, "changed_by_row", (system->query.row_filters >> i & 1) != 0);
         quern__json_text(out, "enabled", enabled_words[term->enabled]);
         quern__json_bool(out, "by_target", term->by_target);
-        quern__json_text(out, "reach", reaches[term->reach]);
-        if (term->reach == QUERN_PATH_ROW)
+        quern__json_text(out, "path", paths[term->path]);
+        if (term->path == QUERN_PATH_ROW)
             quern__json_null(out, "relation");
         else
             quern__json_text(out, "relation",

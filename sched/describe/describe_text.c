@@ -52,8 +52,8 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
         quern__print(printer, (query->row_filters >> i & 1) != 0 ? " if changed, by row" : " if changed");
     if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, " if disabled");
     if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, " enabled or not");
-    if (term->reach == QUERN_PATH_ROW) return;
-    quern__print(printer, term->reach == QUERN_PATH_TARGET ? " upward" : " of the nearest ancestor");
+    if (term->path == QUERN_PATH_ROW) return;
+    quern__print(printer, term->path == QUERN_PATH_TARGET ? " upward" : " of the nearest ancestor");
     quern__write_quoted(printer, " by ",
                         quern__components_type(&world->storage.components, quern__term_index(term))->name);
 }

@@ -12,7 +12,7 @@ static void add_terms(quern__access *access, const quern_world *world, const que
 {
     const quern__components *components = &world->storage.components;
     for (uint32_t i = 0; i < term_count; i++) {
-        if (def->terms[i].reach != QUERN_PATH_ROW) {
+        if (def->terms[i].path != QUERN_PATH_ROW) {
             const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
             quern__bitset_add(is_level ? access->upward_by_levels : access->upward_by_others,
                               quern__component_index(def->terms[i].component));
@@ -151,7 +151,7 @@ void quern__access_list_resources(const quern__access *access, const quern_world
 static bool excludes_all(quern__archetype_filter limit, const quern_term *terms, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++) {
-        if (terms[i].reach != QUERN_PATH_ROW) continue;
+        if (terms[i].path != QUERN_PATH_ROW) continue;
         const uint32_t index = quern__component_index(terms[i].component);
         if (terms[i].match == QUERN_MATCH_NONE && index == limit.with) return true;
         if (terms[i].match == QUERN_MATCH_ALL && index == limit.without) return true;

@@ -62,7 +62,7 @@ static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term
         if (term->changed) return "a change filter: react to QUERN_REACT_SET instead";
         if (term->by_target) return "a target term: test the targets of the rows in its views";
         if ((def->reacts_to & QUERN_REACT_REMOVED) == 0) continue;
-        if (term->reach != QUERN_PATH_ROW)
+        if (term->path != QUERN_PATH_ROW)
             return "an up-term, and reacts to QUERN_REACT_REMOVED: removed rows have no target";
         if (term->access == QUERN_ACCESS_WRITE && def->reacts_to == QUERN_REACT_REMOVED)
             return "a term to write, and reacts to QUERN_REACT_REMOVED alone: its views are read-only";

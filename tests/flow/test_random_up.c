@@ -32,7 +32,7 @@ enum {
 
 typedef struct random_up {
     uint32_t type, relation;
-    quern_term_path reach;
+    quern_term_path path;
     bool is_optional;
 } random_up;
 
@@ -79,13 +79,13 @@ static void choose_up(random_system *system, random_source *random)
     random_up *up = &system->ups[system->up_count];
     *up = (random_up){.type = random_below(random, TYPES),
                       .relation = random_below(random, RELATIONS),
-                      .reach = random_chance(random, 60) ? QUERN_PATH_TARGET : QUERN_PATH_NEAREST,
+                      .path = random_chance(random, 60) ? QUERN_PATH_TARGET : QUERN_PATH_NEAREST,
                       .is_optional = random_chance(random, 40)};
     if (system->goes_by_level) up->relation = 0;
     if (up->type == system->written && !system->goes_by_level) return;
     for (uint32_t i = 0; i < system->up_count; i++)
         if (up->type == system->ups[i].type && up->relation == system->ups[i].relation &&
-            up->reach == system->ups[i].reach)
+            up->path == system->ups[i].path)
             return;
     system->up_count++;
 }
@@ -111,7 +111,7 @@ static void choose_systems(void)
 static quern_term term_of(const random_up *up)
 {
     return quern_term_up_make(types[up->type], relations[up->relation],
-                              up->is_optional ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL, up->reach);
+                              up->is_optional ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL, up->path);
 }
 
 static void list_terms(const random_system *system, quern_access access, quern_term *terms)
@@ -292,7 +292,7 @@ static void read_world(void)
 static const uint64_t *naive_up(const naive_row *row, const random_up *up)
 {
     const naive_row *at = row_of(row->targets[up->relation]);
-    if (up->reach == QUERN_PATH_TARGET)
+    if (up->path == QUERN_PATH_TARGET)
         return at != NULL && at->has[up->type] ? &at->values[up->type] : NULL;
     for (uint32_t steps = 0; at != NULL && steps < SLOTS; steps++) {
         if (at->has[up->type]) return &at->values[up->type];

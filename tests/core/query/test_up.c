@@ -463,11 +463,11 @@ static quern_result try_terms(const quern_term *terms, uint32_t count)
         cr_assert_not_null(strstr(quern_error_message(), words), "%s", quern_error_message());           \
     } while (0)
 
-static quern_term changed_up(quern_term term, quern_match match, quern_access access, int reach)
+static quern_term changed_up(quern_term term, quern_match match, quern_access access, int path)
 {
     term.match = match;
     term.access = access;
-    term.reach = (quern_term_path)reach;
+    term.path = (quern_term_path)path;
     return term;
 }
 
@@ -487,7 +487,7 @@ Test(up_refused, invalid_up_terms)
             changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_NONE, QUERN_PATH_TARGET));
     REFUSED(INVALID_ARGUMENT, "QUERN_MATCH_ALL",
             changed_up(up, QUERN_MATCH_ANY, QUERN_ACCESS_READ, QUERN_PATH_TARGET));
-    REFUSED(INVALID_ARGUMENT, "reach 7", changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_READ, 7));
+    REFUSED(INVALID_ARGUMENT, "path 7", changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_READ, 7));
     REFUSED(INVALID_ARGUMENT, "no up-term",
             changed_up(up, QUERN_MATCH_ALL, QUERN_ACCESS_READ, QUERN_PATH_ROW));
     REFUSED(DUPLICATE_COMPONENT, "term 0 and again in term 1", up, quern_term_up_optional(number, parent));

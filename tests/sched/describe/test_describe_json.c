@@ -175,10 +175,10 @@ Test(describe_json, up_terms_name_their_relation)
     const cJSON *terms = member(system_of(root, 0, 0), "terms");
     assert_member_text(item(terms, 1), "component", "velocity");
     assert_member_text(item(terms, 1), "access", "read");
-    assert_member_text(item(terms, 1), "reach", "up");
+    assert_member_text(item(terms, 1), "path", "target");
     assert_member_text(item(terms, 1), "relation", "belongs to");
     assert_member_text(item(terms, 2), "match", "optional");
-    assert_member_text(item(terms, 2), "reach", "nearest");
+    assert_member_text(item(terms, 2), "path", "nearest");
     assert_count(system_of(root, 0, 0), "lookups", 0);
     cJSON_Delete(root);
 }
@@ -229,7 +229,7 @@ Test(describe_json, a_system_with_all_declarations)
     assert_member_text(first, "access", "read");
     assert_flag(first, "changed", true);
     assert_flag(first, "changed_by_row", false);
-    assert_member_text(first, "reach", "row");
+    assert_member_text(first, "path", "row");
     cr_assert(cJSON_IsNull(member(first, "relation")));
     assert_member_text(second, "match", "none");
     assert_member_text(second, "access", "none");

@@ -8,7 +8,7 @@
 
 enum { TRIAL_COUNT = 9, TRIAL_STEPS = 400000 };
 
-/* The quickest trial: others were disturbed. */
+/* Returns the duration of a step in the fastest of several trials, since the slower ones were disturbed. */
 static double measure_step_ns(void)
 {
     uint64_t best_ns = UINT64_MAX;

@@ -3,14 +3,14 @@
 #ifndef QUERN_BENCH_BURN_H
 #define QUERN_BENCH_BURN_H
 
-/* Work of a known duration that touches no memory, for the workloads of the job system. It costs the
- * same on every processor, so the rest of a measurement is the cost of the scheduler. */
+/* Work of a known duration that touches no memory, for the workloads of the job system. Its duration is
+ * the same on every thread, so the rest of a measured time is the cost of the scheduler. */
 
 #include <stdint.h>
 
-/* Runs a chain of dependent operations, which no compiler shortens. It begins when the previous chain
- * has ended. Otherwise a processor would overlap one chain with the next by up to 100 ns, but only
- * without an atomic operation in between, and the control would seem to be faster than the work is. */
+/* Runs a chain of dependent operations that a compiler cannot shorten. The barrier makes a chain begin only
+ * after the previous one has ended. Without it, a processor overlaps two chains by up to 100 ns, unless an
+ * atomic operation separates them as in a scheduler, and the control would seem too fast. */
 static inline void bench_burn(uint64_t steps)
 {
 #if defined(__x86_64__)
@@ -25,20 +25,21 @@ static inline void bench_burn(uint64_t steps)
     }
 }
 
-/* Returns the number of steps of this duration on this machine; measured once. */
+/* Returns the number of steps that take this long on this machine. Measures the duration of a step at the
+ * first call. */
 uint64_t bench_burn_steps(double nanoseconds);
 
-/* Keeps the calling thread busy. */
+/* Spins for the given time. */
 void bench_burn_for(uint64_t nanoseconds);
 
-/* The count of one worker, on cache lines of its own, so that counting does not become the work. */
+/* The count of one worker. It shares no cache line with other counts, so that counting costs little. */
 typedef struct bench_tally {
     uint64_t before[8];
     uint64_t count;
     uint64_t behind[7];
 } bench_tally;
 
-/* Over QUERN_MAX_THREADS of them. */
+/* Returns the sum of QUERN_MAX_THREADS counts. */
 uint64_t bench_tally_sum(const bench_tally *tallies);
 
 #endif

@@ -16,26 +16,27 @@
 
 enum { COLUMNS_LIMIT = 12, COLUMNS_SYSTEM_LIMIT = 8 };
 
-/* Goes over count rows of the system's columns, in its order. */
+/* Processes `count` rows of the system's columns. `columns` is in the order of columns_system.columns. */
 typedef void columns_kernel(void *const *columns, size_t count, uint32_t value_bytes);
 
 typedef struct columns_system {
     columns_kernel *run;
-    uint32_t columns[COLUMNS_LIMIT]; /* by number; the first is written, the others are read */
+    uint32_t columns[COLUMNS_LIMIT]; /* numbers of columns; the first is written, the others are read */
     uint32_t column_count;
-    uint32_t value_bytes; /* of the first column; for the kernel */
+    uint32_t value_bytes; /* bytes of a value of the first column */
 } columns_system;
 
 typedef struct columns_layout {
     uint32_t sizes[COLUMNS_LIMIT]; /* bytes of a value; 0 ends the list */
-    uint32_t touched_count;        /* the first ones belong to a system; multiples of 4 bytes */
+    uint32_t touched_count;        /* number of columns, from the first, that systems use; their sizes are
+                                      multiples of 4 bytes */
     columns_system systems[COLUMNS_SYSTEM_LIMIT];
     uint32_t system_count;
-    /* Start values of count rows of a touched column. */
+    /* Writes the start values of `count` rows of a touched column. */
     void (*start)(uint32_t column, void *values, size_t first_row, size_t count, uint32_t value_bytes);
 } columns_layout;
 
-/* What differs between the schedules. */
+/* The options of the schedule in which quern subjects differ. */
 typedef struct columns_way {
     bool disable_fusing;
     quern_prefetch prefetch;

@@ -3,9 +3,9 @@
 #ifndef QUERN_BENCH_DATA_H
 #define QUERN_BENCH_DATA_H
 
-/* What all subjects share: the components, their start values, the work of the systems, and the
- * checksums. The loops work on plain ranges of rows, so subjects differ only in how they find the rows.
- * With -ffp-contract=off, the same updates give the same bits at any position of the rows. */
+/* The components, their start values, the loops of the systems, and the checksums, shared by all subjects.
+ * The loops, called kernels, work on ranges of rows, so that subjects differ only in how they find the
+ * rows. With -ffp-contract=off, an update gives the same bits at any position of a row. */
 
 #include <math.h>
 #include <stddef.h>
@@ -90,9 +90,10 @@ static inline uint32_t next_seed(uint32_t seed)
     return seed * 1664525u + 1013904223u;
 }
 
-/* ------------------------------------------------------------------------------ kernels over a run */
+/* -------------------------------------------------------------------- kernels over a range of rows */
 
-/* Always inlined, because gcc 12 otherwise inlines too late: kernel_rotate is then 1.6 times slower. */
+/* Kernels are always inlined, because gcc 12 otherwise inlines them too late: kernel_rotate is then 1.6
+ * times slower. */
 #define KERNEL static inline __attribute__((always_inline))
 
 KERNEL void kernel_move(Position *restrict positions, const Velocity *restrict velocities, size_t count)
@@ -124,7 +125,7 @@ KERNEL void kernel_regenerate(Health *healths, size_t count)
     }
 }
 
-/* One step of the rotation q by the angular velocity v, and back to length 1. */
+/* Rotates q by the angular velocity v for one step, and normalises it. */
 KERNEL void rotate_one(Rotation *q, const Velocity *v)
 {
     const float half_step = 0.5f * STEP_SECONDS;
@@ -145,7 +146,7 @@ KERNEL void kernel_rotate(Rotation *restrict rotations, const Velocity *restrict
         rotate_one(&rotations[i], &velocities[i]);
 }
 
-/* Integer work on a private state, to represent decisions. */
+/* Computes with integers in a private state, which represents decisions. */
 KERNEL void kernel_think(Brain *brains, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -183,7 +184,7 @@ KERNEL uint32_t position_bits(const Position *position)
     return float_bits(position->x) + float_bits(position->y) + float_bits(position->z);
 }
 
-/* Sums bit patterns rather than values: integers add up to the same in any order. */
+/* Sums bit patterns instead of values, because a sum of integers does not depend on the order. */
 KERNEL uint32_t kernel_sum_bits(const Position *positions, size_t count)
 {
     uint32_t sum = 0;
@@ -200,7 +201,8 @@ KERNEL uint32_t kernel_sum_points(const Health *healths, size_t count)
     return sum;
 }
 
-/* The rest is for frame20: little work each, bounded over any number of frames. */
+/* The remaining kernels are for frame20. Each does little work, and its values stay bounded over any number
+ * of frames. */
 
 KERNEL void kernel_drag(Velocity *velocities, size_t count)
 {
@@ -265,7 +267,7 @@ KERNEL void kernel_wander(Position *restrict positions, const Brain *restrict br
         positions[i].z += (float)((int32_t)(brains[i].state >> 16 & 255u) - 128) * 0.01f;
 }
 
-/* ---------------------------------------------- checksums: of one entity, to be added up in any order */
+/* ------------------------------------------------- checksums of entities; their sum needs no order */
 
 static inline uint64_t hash_mix(uint64_t hash)
 {

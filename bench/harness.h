@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_OWN_HARNESS_H
 #define QUERN_BENCH_OWN_HARNESS_H
 
-/* What Quern's own workloads share on top of <quern/bench.h>, which says how a workload is described. Their
- * control, `raw`, is hand-written arrays; the other subject, `quern`, is the library. */
+/* Shared by Quern's own workloads, which are described as in <quern/bench.h>. Their control, `raw`, uses
+ * hand-written arrays; the other subject, `quern`, uses the library. */
 
 #include <quern/bench.h>
 
@@ -18,16 +18,17 @@ enum { BENCH_RAW, BENCH_QUERN, BENCH_SUBJECT_COUNT };
 #define bench_die      quern_bench_die
 #define bench_now_ns   quern_bench_now_ns
 
-/* Passes that touch about 4 and 1 million entities. */
+/* Return the number of passes that together process about 4 or 1 million entities. */
 uint32_t bench_passes_of_4m(uint32_t entity_count);
 uint32_t bench_passes_of_1m(uint32_t entity_count);
-/* As bench_passes_of_1m, but at most 100: each costs a world. */
+/* Returns bench_passes_of_1m, but at most 100, for workloads that create a world for each pass. */
 uint32_t bench_passes_fresh(uint32_t entity_count);
 
 uint64_t bench_operations_per_entity(uint32_t entity_count);
 uint64_t bench_operations_per_frame(uint32_t entity_count);
 
-/* The numbers 0 to count - 1 in a shuffled order that is always the same; to be freed. */
+/* Returns the numbers 0 to count - 1 in a shuffled order, which depends only on count; to be released with
+ * free(). */
 uint32_t *bench_shuffled_indices(uint32_t count);
 
 #endif

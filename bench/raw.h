@@ -3,10 +3,10 @@
 #ifndef QUERN_BENCH_RAW_H
 #define QUERN_BENCH_RAW_H
 
-/* The control: the code that a programmer would write by hand with all component sets known in advance.
- * One growing array per component, entities identified by index and generation, removal by moving the
- * last row into the gap. Every call has the component set as a constant mask, so that the compiler
- * unrolls the copying. */
+/* The control: the code that a programmer would write by hand if all component sets were known in advance.
+ * Each component has a growing array. Entities are identified by index and generation. The last row is
+ * moved into the gap of a removed row. Every call has the component set as a constant mask, so that the
+ * compiler unrolls the copying. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,11 +38,11 @@ enum {
     RAW_WIDE = RAW_MOVING_HEALTH | RAW_BIT(RAW_ROTATION) | RAW_BIT(RAW_DAMAGE) | RAW_BIT(RAW_BRAIN)
 };
 
-/* An entity is created in the main table. With a Health it is in the second table, with a Health and a
- * Damage in the third. */
+/* Entities are created in the main table. Entities with a Health are in the second table, entities with a
+ * Health and a Damage in the third. */
 enum { RAW_MAIN, RAW_WITH_HEALTH, RAW_WITH_HEALTH_DAMAGE, RAW_TABLE_COUNT };
 
-typedef uint64_t raw_entity; /* 32 bits index, 32 bits generation */
+typedef uint64_t raw_entity; /* index in the low 32 bits, generation in the high 32 bits */
 
 typedef struct raw_table {
     raw_entity *entities;
@@ -71,11 +71,11 @@ typedef struct raw_store {
 void raw_store_open(raw_store *store, uint32_t main_mask);
 void raw_store_close(raw_store *store);
 
-/* Hands the main table out and leaves one without rows in its place. */
+/* Returns the main table, which the caller then owns, and replaces it with an empty one. */
 raw_table raw_store_take_main(raw_store *store);
 void raw_table_close(raw_table *table);
 
-/* Room for at least one more. */
+/* Make room for at least one more element. */
 void raw_table_grow(raw_table *table);
 void raw_records_grow(raw_store *store);
 void raw_free_indices_grow(raw_store *store);
@@ -98,7 +98,7 @@ RAW_INLINE void *raw_column(const raw_table *table, int component)
     return table->columns[component];
 }
 
-/* The row gets the components of the mask from a row of the same or of another table. */
+/* Copies the components of the mask from one row to another, in the same or in another table. */
 RAW_INLINE void raw_copy_row(raw_table *to, uint32_t to_row, const raw_table *from, uint32_t from_row,
                              uint32_t mask)
 {
@@ -135,8 +135,8 @@ RAW_INLINE void raw_pop(raw_store *store, uint32_t table_index, uint32_t row, ui
     raw_copy_row(table, row, table, last, mask);
 }
 
-/* Moves an entity to another table and returns its row there. Components that only the new table has
- * are for the caller to fill. */
+/* Moves an entity to another table and returns its row there. The caller fills the components that only the
+ * new table has. */
 RAW_INLINE uint32_t raw_migrate(raw_store *store, uint32_t entity_index, uint32_t to, uint32_t from_mask,
                                 uint32_t to_mask)
 {
@@ -170,7 +170,7 @@ RAW_INLINE bool raw_is_alive(const raw_store *store, raw_entity entity)
     return store->records[(uint32_t)entity].generation == (uint32_t)(entity >> 32);
 }
 
-/* Returns the row in the main table. */
+/* Creates an entity in the main table and returns its row. The caller fills its components. */
 RAW_INLINE uint32_t raw_create(raw_store *store)
 {
     return raw_push(store, RAW_MAIN, raw_index_take(store));
@@ -184,9 +184,9 @@ RAW_INLINE void raw_destroy(raw_store *store, raw_entity entity, uint32_t mask)
     raw_index_give(store, (uint32_t)entity);
 }
 
-/* ------------------------------------------------------------------------- parts of many workloads */
+/* ----------------------------------------------------------- entities with Position and Velocity */
 
-/* Position and Velocity of a new entity. */
+/* Sets Position and Velocity of a row in the main table to their start values. */
 RAW_INLINE void raw_set_moving(raw_store *store, uint32_t row, uint32_t seed)
 {
     const raw_table *table = &store->tables[RAW_MAIN];
@@ -201,7 +201,7 @@ RAW_INLINE raw_entity raw_create_moving(raw_store *store, uint32_t seed)
     return store->tables[RAW_MAIN].entities[row];
 }
 
-/* Into a store that never held an entity. */
+/* Creates entities from arrays of values. The store must never have had an entity. */
 void raw_create_many_moving(raw_store *store, const Position *positions, const Velocity *velocities,
                             uint32_t count);
 

@@ -18,29 +18,29 @@ typedef struct member {
     pthread_t thread;
 } member;
 
-/* function, argument and quit are written before `round` is raised (release) and read after a member
- * has seen it raised (acquire). What members wrote is published by raising `done` (release), which the
- * caller waits for (acquire). */
+/* The caller writes function, argument and quit before it increments `round` (release). Members read them
+ * after they have seen the new `round` (acquire). Members publish their writes by incrementing `done`
+ * (release), on which the caller waits (acquire). */
 struct raw_team {
     raw_team_function *function;
     void *argument;
     bool quit;
     bool is_pinned;
     uint32_t part_count;
-    member *members; /* part_count; the caller's is not used */
+    member *members; /* part_count elements; element 0, the caller's, is unused */
 #if defined(__linux__)
-    cpu_set_t allowed; /* processors of the caller */
+    cpu_set_t allowed; /* processors that the caller may use without pinning */
 #endif
     _Alignas(CACHE_LINE_BYTES) atomic_uint round;
-    _Alignas(CACHE_LINE_BYTES) atomic_uint done; /* members that finished this round */
+    _Alignas(CACHE_LINE_BYTES) atomic_uint done; /* number of members that finished this round */
 };
 
 /* ---------------------------------------------------------------------------------------- processors */
 
 #if defined(__linux__)
 
-/* Pins the calling thread to the processor of a part. Otherwise the system often leaves a new member on
- * the processor of the caller for a whole sample, so the two alternate. */
+/* Pins the calling thread to the processor of a part. Otherwise the system often leaves a new member on the
+ * caller's processor for a whole sample, and the two threads alternate. */
 static void pin_self(const raw_team *team, uint32_t part)
 {
     size_t processor = 0;
@@ -52,7 +52,8 @@ static void pin_self(const raw_team *team, uint32_t part)
     pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
 }
 
-/* With more parts than processors the system does better. */
+/* Pins the caller, and thereby all members, unless there are more parts than processors: the system
+ * schedules those better. */
 static void pin_caller(raw_team *team)
 {
     if (pthread_getaffinity_np(pthread_self(), sizeof team->allowed, &team->allowed) != 0) return;

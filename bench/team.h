@@ -3,9 +3,9 @@
 #ifndef QUERN_BENCH_TEAM_H
 #define QUERN_BENCH_TEAM_H
 
-/* Fork and join by hand, for the control: every thread gets one equal part of the rows, and spins between
- * two loops. It is the cheapest way there is, and a greedy one: while a team exists it keeps its
- * processors busy, so it is started and stopped around each sample. */
+/* Fork and join for the control: every thread processes one equal part of the rows, and spins between two
+ * loops. This is the cheapest method, but a team keeps its processors busy as long as it exists. So the
+ * team is started before each sample and stopped after it. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ typedef void raw_team_function(void *argument, uint32_t part, uint32_t part_coun
 /* Starts part_count - 1 threads and returns when all of them are spinning. */
 raw_team *raw_team_start(uint32_t part_count);
 
-/* Runs all parts, the caller part 0, and returns when all are done. */
+/* Calls the function for all parts, in the caller for part 0, and returns when all calls have ended. */
 void raw_team_run(raw_team *team, raw_team_function *function, void *argument);
 
 void raw_team_stop(raw_team *team);

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The components of a run of rows; the checksum of all subjects. */
+/* The columns of a range of rows. */
 typedef struct wide_rows {
     const Position *positions;
     const Velocity *velocities;
@@ -81,7 +81,7 @@ static char *column_from(const raw_frame *frame, int component, size_t row)
     return column + row * raw_component_bytes(component);
 }
 
-/* Relaxed: only the total counts, and it is read after the team has joined. */
+/* Relaxed: only the final sum is used, and it is read after all parts have ended. */
 static void run_part(void *state, uint32_t part, uint32_t part_count)
 {
     raw_frame *frame = state;
@@ -133,14 +133,15 @@ typedef struct quern_frame {
     bench_world bench;
     quern_schedule *schedule;
     quern_jobs *jobs;
-    quern_trace *trace;     /* its own, or NULL */
-    quern_history *history; /* or NULL */
-    uint64_t frame;         /* that the history keeps and a pass goes back to */
+    quern_trace *trace;     /* trace that this subject owns; NULL: none */
+    quern_history *history; /* NULL: none */
+    uint64_t frame;         /* frame in the history that the next pass restores */
     const wide_list *list;
-    struct frame_system *systems; /* as many as the list has */
+    struct frame_system *systems; /* list->count elements */
 } quern_frame;
 
-/* Each has a sum of its own: two that only read may end at the same time. */
+/* A system with its sum. Sums are separate, because two systems that only read may run `end` at the same
+ * time. */
 typedef struct frame_system {
     const wide_system *wide;
     uint32_t sum;
@@ -317,7 +318,7 @@ uint64_t wide_checksum_quern(void *state)
                                 quern_term_read(bench->rotation), quern_term_read(bench->health),
                                 quern_term_read(bench->damage),   quern_term_read(bench->brain)};
     quern_query *query = bench_world_query(bench, terms, 6);
-    uint32_t total = 0; /* wraps as the control's does */
+    uint32_t total = 0; /* wraps around like the control's sum */
     for (uint32_t i = 0; i < frame->list->count; i++)
         total += frame->systems[i].sum;
     uint64_t sum = total;

@@ -4,23 +4,22 @@
 #define QUERN_BENCH_WIDE_H
 
 /* Frames over one wide archetype: entities with six components, and a list of systems that all subjects run
- * in its order. raw: one loop per system. quern: a schedule. The third subject is the same schedule with
- * fusing switched off. */
+ * in its order. raw: one loop per system. quern: a schedule, in several variants. */
 
 #include "bench/harness.h"
 #include "bench/raw.h"
 
 typedef enum wide_kind {
     WIDE_WRITE, /* writes a component, and may read another */
-    WIDE_SUM    /* reads a component and adds up into a counter of the scene, which lives on */
+    WIDE_SUM    /* reads a component and adds to a sum, which continues from frame to frame */
 } wide_kind;
 
-/* Components by their RAW_ numbers. */
+/* A system. Components are numbered by the RAW_ constants. */
 typedef struct wide_system {
     const char *name;
     wide_kind kind;
-    int component;
-    int read; /* or WIDE_NOTHING */
+    int component; /* component that is written or summed */
+    int read;      /* component that is read as well; WIDE_NOTHING: none */
     union {
         void (*write)(void *written, const void *read, size_t count);
         uint32_t (*sum)(const void *read, size_t count);
@@ -35,18 +34,19 @@ typedef struct wide_list {
 } wide_list;
 
 void *wide_open_raw(const wide_list *list, const bench_case *scene);
-/* What differs between subjects. */
+
+/* The variants of the quern subject. */
 typedef enum wide_way {
     WIDE_PLAIN,
     WIDE_UNFUSED,
     WIDE_PROFILED,
-    WIDE_TRACED, /* into a trace that runs */
-    WIDE_KEPT    /* by a history */
+    WIDE_TRACED, /* a trace records the frames */
+    WIDE_KEPT    /* a history can save and restore the world */
 } wide_way;
 
 void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way way);
 
-/* The rest of a subject; open is the workload's own, since only it knows the list. */
+/* The other callbacks of subjects. Each workload has its own `open`, which passes its list of systems. */
 void wide_enter_raw(void *state);
 void wide_run_raw(void *state, uint32_t pass_count);
 void wide_leave_raw(void *state);
@@ -56,12 +56,15 @@ void wide_close_raw(void *state);
 void wide_enter_quern(void *state);
 void wide_run_quern(void *state, uint32_t pass_count);
 
-/* Frames that a pass of these runs, from where the last pass began. */
+/* Frames of a pass of the functions below. */
 enum { WIDE_ROLLBACK = 8 };
 
-void wide_run_eight(void *state, uint32_t pass_count);          /* these, and nothing else */
-void wide_run_rollback(void *state, uint32_t pass_count);       /* goes back, and saves the first of them */
-void wide_run_rollback_every(void *state, uint32_t pass_count); /* saves each of them */
+/* Each pass runs WIDE_ROLLBACK frames. `eight` only runs them. `rollback` first restores the frame that the
+ * previous pass has saved, and saves the world after the first frame. `rollback_every` saves the world
+ * after each frame. */
+void wide_run_eight(void *state, uint32_t pass_count);
+void wide_run_rollback(void *state, uint32_t pass_count);
+void wide_run_rollback_every(void *state, uint32_t pass_count);
 quern_result wide_capture_quern(void *state, struct quern_frame_capture *capture);
 uint64_t wide_checksum_quern(void *state);
 void wide_close_quern(void *state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Random access: Position of all entities with Position and Velocity, read in a shuffled order. get goes by
- * handle, one at a time; get_many by a list of handles; ref by places that were found before. The control
- * does the same in all three: it goes by handle, the fastest way it has that outlasts a change. */
+/* Random access: Position of all entities with Position and Velocity is read in a shuffled order. get reads
+ * one value by handle, get_many reads a list of handles, and ref reads by refs. In all three workloads the
+ * control reads by handle, its fastest method that remains valid after structural changes. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -79,7 +79,7 @@ typedef struct access_scene {
     uint32_t entity_count;
     quern_entity *entities; /* in the order in which they are visited */
     quern_getter *getter;
-    quern_ref *refs; /* of ref: to the entities */
+    quern_ref *refs; /* refs to the entities, for the workload ref */
     uint32_t bits_sum;
 } access_scene;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* accumulate: a system adds to the Damage of ten random entities for each of its entities, by commands,
- * and the sync point combines them. The control writes values and handles into a plain array, and then
- * adds them up in order on one thread, for any number of threads of the case. */
+/* accumulate: for each entity, a system adds to the Damage of ten random entities by commands, and the sync
+ * point combines the values. The control writes values and handles into an array, and then adds the values
+ * in order. It uses one thread, also in cases with more. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -12,8 +12,8 @@
 
 enum { TARGETS_PER_ENTITY = 10 };
 
-/* Returns random targets: those of the i-th entity are the TARGETS_PER_ENTITY numbers from i *
- * TARGETS_PER_ENTITY on. */
+/* Returns random targets, to be released with free(). The i-th entity has TARGETS_PER_ENTITY of them, from
+ * index i * TARGETS_PER_ENTITY on. */
 static uint32_t *random_targets(uint32_t entity_count)
 {
     const uint32_t count = entity_count * TARGETS_PER_ENTITY;

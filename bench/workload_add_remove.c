@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Components added and removed, one call each, outside of frames. add_remove and add_two change one
- * entity after another and change it back; add_remove2 changes all of them and then changes them back.
- * All work on entities with Position and Velocity. */
+/* Components are added and removed by one call each, outside of frames. add_remove and add_two change an
+ * entity and change it back before the next one; add_remove2 changes all entities and then changes all
+ * back. All entities have Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -46,7 +46,7 @@ static void close_raw(void *state)
     free(raw);
 }
 
-/* Whether the entity is alive and not yet in the table that a change leads to. */
+/* Returns whether the entity is alive and not in the table. */
 static bool is_elsewhere(const raw_store *store, raw_entity entity, uint32_t table)
 {
     return raw_is_alive(store, entity) && store->records[(uint32_t)entity].table != table;

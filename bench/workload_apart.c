@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* systems_apart: two systems without a component in common, over entities of 113 bytes in seven components,
- * of which they touch 64: position += velocity, and an update of a mind of 48 bytes. */
+/* systems_apart: two systems without a common component, over entities of 113 bytes in seven components.
+ * The systems touch 64 of these bytes: position += velocity, and an update of a mind of 48 bytes. */
 
 #include "bench/columns.h"
 #include "bench/data.h"
@@ -37,7 +37,7 @@ static void move(void *const *columns, size_t count, uint32_t value_bytes)
     }
 }
 
-/* Every mood goes a hundredth of the way towards 1. */
+/* Moves every mood towards 1 by a hundredth of the distance. */
 static void think(void *const *columns, size_t count, uint32_t value_bytes)
 {
     (void)value_bytes;

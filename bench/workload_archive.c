@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* archive_save: a world of entities of 100 bytes in four components to an archive in memory. archive_load:
- * that archive into a new world. raw: memcpy of the bytes of the components, one array each, there and
- * back.
+/* archive_save saves a world of entities of 100 bytes in four components to an archive in memory.
+ * archive_load loads the archive into a new world. raw copies one array of each component by memcpy, to
+ * another array and back.
  *
- * All memory was used before, on both sides: what the system does for pages that are new is left out. */
+ * All subjects reuse memory, so that the cost of fresh pages is not measured. */
 
 #include "bench/harness.h"
 #include "bench/workloads.h"
@@ -22,7 +22,7 @@ static void fill_part(char *bytes, uint32_t part, uint32_t entity)
         bytes[i] = (char)(entity * 31 + part * 7 + i);
 }
 
-/* The same in whatever order. */
+/* Returns a checksum that does not depend on the order of values. */
 static uint64_t sum_part(const char *values, uint32_t part, uint32_t count)
 {
     uint64_t sum = 0;
@@ -92,7 +92,7 @@ static void close_raw(void *state)
 
 /* --------------------------------------------------------------------------------------------- quern */
 
-/* Large blocks that worlds have given back, for the next one. */
+/* A large block that a world has released, to be reused by the next world. */
 typedef struct kept_block {
     void *memory;
     size_t size_bytes;
@@ -211,7 +211,7 @@ static void end_load(void *state)
     it->world = NULL;
 }
 
-/* Of a world that was loaded: what was saved is what counts. */
+/* Returns the checksum of a world loaded from the archive, since the archive is the result to be checked. */
 static uint64_t checksum_quern(void *state)
 {
     archive_scene *it = state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* create_bulk: entities with Position and Velocity in one call, from two arrays of values made
- * beforehand. */
+/* create_bulk: creates entities with Position and Velocity in one call, from two prepared arrays of
+ * values. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -13,8 +13,8 @@ typedef struct bulk_scene {
     uint32_t entity_count;
     Position *positions;
     Velocity *velocities;
-    raw_store store;   /* of raw */
-    bench_world bench; /* of quern */
+    raw_store store;   /* used by raw */
+    bench_world bench; /* used by quern */
 } bulk_scene;
 
 static void *open_bulk(const bench_case *scene)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Changes by row. changed_rows: in each frame one system writes a Brain in one of a hundred entities, at
- * random and by lookup, and another sums up the changed rows. written_rows: a system requests all of
- * Position to write, and computes position += velocity * step; so all rows are noted. In chunk, which has
- * the same system, changes are known by chunk.
+/* Changes by row. changed_rows: in each frame, one system writes the Brain of one in a hundred entities,
+ * chosen at random, by lookup; another system sums the changed rows. written_rows: a system requests
+ * Position for writing in all rows, and computes position += velocity * step, which updates the versions of
+ * all rows. The subject `chunk` has the same system, but versions by chunk.
  *
- * The control has an array of versions next to its values. It writes a version with each value, and
- * reads all versions to find the changes. */
+ * The control has an array of versions next to its values. It writes a version with each value, and reads
+ * all versions to find the changes. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -14,12 +14,12 @@
 
 #include <stdlib.h>
 
-/* One of HUNDREDTH entities is written in a frame. */
+/* One in HUNDREDTH entities is written in a frame. */
 enum { HUNDREDTH = 100 };
 
 /* ------------------------------------------------------------------------------------- rows to write */
 
-/* The entities in a shuffled order; the next frame writes those after the last ones. */
+/* All rows in a shuffled order. Each frame writes the rows that follow those of the frame before. */
 typedef struct picked_rows {
     uint32_t *rows;
     uint32_t entity_count, next;
@@ -43,7 +43,7 @@ typedef struct raw_changes {
     raw_store store;
     picked_rows picked;
     Brain *brains;
-    uint64_t *versions; /* by row */
+    uint64_t *versions; /* versions of the values, indexed by row */
     uint64_t clock, seen, sum;
 } raw_changes;
 
@@ -117,7 +117,7 @@ typedef struct change_scene {
     quern_component place, mind; /* Position and Brain, with changes by row */
     quern_schedule *schedule;
     picked_rows picked;
-    quern_entity *entities; /* by row */
+    quern_entity *entities; /* entities, indexed by row */
     uint64_t sum;
 } change_scene;
 
@@ -194,7 +194,7 @@ static void *open_changed(const bench_case *scene)
                                       .user_data = quern};
     REQUIRE(quern_schedule_add_system(quern->schedule, &thinks, NULL));
     REQUIRE(quern_schedule_add_system(quern->schedule, &adds_up, NULL));
-    REQUIRE(quern_schedule_run(quern->schedule, NULL, 0)); /* at the first look all is new */
+    REQUIRE(quern_schedule_run(quern->schedule, NULL, 0)); /* in the first frame, all rows are changed */
     quern->picked.next = 0;
     quern->sum = 0;
     for (uint32_t i = 0; i < scene->entity_count; i++)
@@ -214,7 +214,8 @@ static void look(quern_context *context, const quern_view *view)
     (void)view;
 }
 
-/* The filter that changes are noted for sits out all frames. */
+/* Adds a system with a change filter, so that versions are kept, and disables it, so that it costs
+ * nothing. */
 static void *open_written(const bench_case *scene, bool by_row)
 {
     change_scene *quern = open_scene(scene, by_row);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Commands by themselves: add_remove_deferred (add to all, apply, remove from all, apply), record_add
- * (recording without applying), playback_mixed (recording and applying all kinds at once), and react_add
- * (add_remove_deferred with a reaction that sums a field of what was added; the subject `alone` has
- * none). The control writes its commands into plain arrays and applies them one after the other on one
- * thread, however many threads the case asks for. */
+/* Recording and applying commands. add_remove_deferred: adds a component to all entities, applies, removes
+ * it from all, applies. record_add: records without applying. playback_mixed: records and applies commands
+ * of all kinds. react_add: add_remove_deferred with a reaction that sums a field of the added components;
+ * the subject `alone` has no reaction. The control writes its commands into arrays and applies them one
+ * after the other. It uses one thread, also in cases with more. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -21,7 +21,7 @@ typedef enum raw_kind { RAW_SET_HEALTH, RAW_REMOVE_HEALTH, RAW_SET_POSITION, RAW
 typedef struct raw_command {
     raw_entity entity;
     raw_kind kind;
-    uint32_t seed; /* of the replacing entity */
+    uint32_t seed; /* seed of the new entity, for RAW_REPLACE */
     union {
         Health health;
         Position position;
@@ -123,8 +123,8 @@ typedef struct command_scene {
     quern_schedule *schedule;
     quern_jobs *jobs;
     uint32_t frame_index;
-    bool refuses_memory; /* of record_add */
-    uint64_t sum;        /* of react_add */
+    bool refuses_memory; /* whether `allocate` fails, for record_add */
+    uint64_t sum;        /* sum over the added components, for react_add */
     uint32_t entity_count;
 } command_scene;
 
@@ -135,7 +135,7 @@ static void open_world(command_scene *scene, const bench_case *size)
     scene->jobs = bench_jobs_create(size->thread_count);
 }
 
-/* With two phases, so that each half of add_remove_deferred has its sync point. */
+/* Creates a schedule with two phases, so that each half of add_remove_deferred has a sync point. */
 static void open_schedule(command_scene *scene)
 {
     quern_schedule_def def = {.phases = {"first", "second"}};
@@ -351,7 +351,7 @@ static void refuse_memory(quern_context *context)
     scene->refuses_memory = true;
 }
 
-/* Nothing is applied because no memory is given to the sync point; what was recorded is then given up. */
+/* Records commands. The sync point gets no memory and so applies nothing; the commands are then discarded. */
 static void run_record(void *state, uint32_t frame_count)
 {
     command_scene *scene = state;
@@ -380,7 +380,8 @@ static void *open_record(const bench_case *size)
 
 /* ----------------------------------------------------------------------------------- playback_mixed */
 
-/* What to do with an entity follows from its values, the system and the frame, not from its handle. */
+/* Chooses the command for an entity by its values, the system and the frame. The choice must not depend on
+ * the handle, which differs between subjects. */
 static uint32_t choose(const Position *position, const Velocity *velocity, uint32_t salt)
 {
     uint64_t hash = hash_moving(position, velocity);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* frame_empty0, frame_empty1: what a frame costs before it does anything. A hundred systems, each over a
- * component of its own, with no entity at all or with exactly one entity each. */
+/* frame_empty0 and frame_empty1: the cost of a frame without work. A hundred systems each have a component
+ * of their own, which no entity or exactly one entity has. */
 
 #include "bench/workloads.h"
 #include "bench/world.h"
@@ -31,8 +31,8 @@ static void increment_all(Slot *slots, size_t count)
 
 typedef void raw_system(Slot *slots, size_t count);
 
-/* A hundred calls through a table, on one thread whatever the case asks for: there is nothing here that
- * threads could make faster. */
+/* The control: a hundred calls through a table. It uses one thread, also in cases with more, because more
+ * threads would not make it faster. */
 typedef struct raw_empty {
     Slot slots[SYSTEM_COUNT];
     size_t counts[SYSTEM_COUNT];
@@ -75,7 +75,7 @@ typedef struct empty_scene {
     quern_jobs *jobs;
     uint32_t entity_count;
     quern_component slots[SYSTEM_COUNT];
-    quern_entity entities[SYSTEM_COUNT]; /* entity_count of them exist */
+    quern_entity entities[SYSTEM_COUNT]; /* the first entity_count elements are used */
 } empty_scene;
 
 static void increment(quern_context *context, const quern_view *view)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* event: for each entity of 4 bytes an event of 16, emitted by one parallel system and added up by another.
- * event_emit and event_read are its two halves. The control writes into one array per thread, which has
- * room for all, and adds up the same arrays. */
+/* event: one parallel system emits an event of 16 bytes for each entity of 4 bytes, and another one sums
+ * the events. event_emit and event_read are the two halves. The control has an array per thread, with
+ * enough room; its threads write to these arrays, and then sum them. */
 
 #include "bench/team.h"
 #include "bench/workloads.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* iter_frag26 and iter_frag_many: the loop of iter over entities of many component sets.
+/* iter_frag26 and iter_frag_many: the loop of iter over entities with many component sets.
  *
- *     iter_frag26     each 26th of the entities has one of 26 further components of 4 bytes
- *     iter_frag_many  each combination of 12 tags, 8 entities of each
+ *     iter_frag26     26 further components of 4 bytes; each entity has one of them
+ *     iter_frag_many  all 4096 combinations of 12 tags; 8 entities have each of them
  *
- * raw has a table per set, without the components that the loop does not use. */
+ * raw has a table for each set, without the further components and tags. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -16,7 +16,7 @@
 
 enum { FEW_PARTS = 26, TAG_COUNT = 12, MANY_PARTS = 1 << TAG_COUNT, MANY_PART_ROWS = 8, NAME_BYTES = 16 };
 
-/* The first entity of a part; for part = part_count, the number of all. */
+/* Returns the index of the first entity of a part; for part = part_count, the number of entities. */
 static uint32_t first_of_part(uint32_t entity_count, uint32_t part, uint32_t part_count)
 {
     return (uint32_t)((uint64_t)entity_count * part / part_count);
@@ -104,7 +104,7 @@ static void register_extras(frag_scene *frag, uint32_t count, uint32_t size_byte
     }
 }
 
-/* Position and Velocity, and the extras of the bits in the mask. */
+/* Creates an entity with Position, Velocity and the further components whose bits are set in the mask. */
 static void create_entity(frag_scene *frag, uint32_t seed, uint32_t mask)
 {
     const Position position = start_position(seed);

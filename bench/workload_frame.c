@@ -5,8 +5,8 @@
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-/* The kernels of data.h with the types of a list: of a component written and another read, of one written,
- * of one added up. */
+/* Wrap kernels of data.h into functions for wide_system.run: a kernel that writes one component and reads
+ * another, one that only writes a component, and one that sums a component. */
 #define WRITES_BY(system)                                             \
     static void system(void *written, const void *read, size_t count) \
     {                                                                 \
@@ -141,7 +141,7 @@ static void *seven_kept(const bench_case *scene)
     return wide_open_quern(&seven, scene, WIDE_KEPT);
 }
 
-/* Without checksums: the control goes on where the others go back. */
+/* Subjects without a checksum, because the control continues where the others go back. */
 #define ROLLBACK(open, run)                                             \
     {                                                                   \
         open, wide_enter_quern, run, NULL, NULL, wide_close_quern, NULL \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* grid_build and grid_radius: quern::quern_grid compared with a counting sort and a loop over cells by
- * hand. Entities are at random positions in a square, two per cell of width 1 on average.
+/* grid_build and grid_radius compare quern::quern_grid with a hand-written counting sort and loop over
+ * cells. Entities are at random positions in a square, with two entities per cell of width 1 on average.
  *
- * The control sorts arrays of positions and numbers, in as many parts as threads, each with counters of
- * its own, in a box that it knows; its items have the bytes that two dimensions need. Quern finds the
- * rows of a world. grid_radius asks for the entities within 1 of each sixteenth entity, in the order of
- * entities. */
+ * The control sorts arrays of positions and entities. It knows the bounding box in advance, stores only two
+ * dimensions, and splits the arrays into a part per thread, each with its own counters. Quern reads the
+ * rows of a world. grid_radius finds the entities within the distance 1 of each sixteenth entity, in the
+ * order of entities. */
 
 #include "bench/harness.h"
 #include "bench/team.h"
@@ -27,7 +27,7 @@ typedef struct Spot {
     float x, y;
 } Spot;
 
-/* Cells along a side. */
+/* Returns the number of cells along a side of the square. */
 static uint32_t side_of(uint32_t entity_count)
 {
     const uint32_t side = (uint32_t)sqrt((double)entity_count / PER_CELL);
@@ -62,8 +62,8 @@ typedef struct raw_grid {
     uint32_t count, side, cell_count, part_count;
     Spot *spots;
     uint64_t *entities;
-    uint32_t *cells;   /* by entity */
-    uint32_t *cursors; /* by part and cell */
+    uint32_t *cells;   /* cells of the entities */
+    uint32_t *cursors; /* counts, later write positions, indexed by part and cell */
     uint32_t *starts;
     uint32_t *range_sums;
     raw_item *items;
@@ -244,7 +244,7 @@ typedef struct grid_scene {
     quern_grid *grid;
     quern_jobs *jobs; /* NULL on one thread */
     uint32_t count, side;
-    Spot *spots; /* where questions are asked */
+    Spot *spots; /* centres of the radius queries */
     uint64_t answer_count;
 } grid_scene;
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entities of 100 bytes in four components. Before each pass all components of every chunk, or of every
- * tenth, are written; the pass saves or restores the world. raw: the same bytes in blocks of 16 KiB, of
- * which the written ones are copied as a whole to or from one of as many places as the history keeps
- * frames. */
+/* Saving and restoring a world by a history. Entities have 100 bytes in four components. Before each pass,
+ * all components of every chunk, or of every tenth chunk, are written; the pass saves or restores the
+ * world. raw has the same bytes in blocks of 16 KiB. It copies whole blocks that were written, to or from
+ * one of KEPT_FRAMES copies, as many as the history keeps frames. */
 
 enum { PARTS = 4, TENTH = 10, KEPT_FRAMES = 16, BLOCK_BYTES = 16 * 1024, ROW_BYTES = 100 };
 
@@ -37,7 +37,8 @@ static void *raw_open(const bench_case *scene, uint32_t stride, kept_pass pass)
     raw->thread_count = scene->thread_count;
     raw->blocks = bench_allocate(raw->block_count, BLOCK_BYTES);
     raw->kept = bench_allocate((size_t)raw->block_count * KEPT_FRAMES, BLOCK_BYTES);
-    /* Unwritten memory is one shared page of zeros, which fits the first-level cache. */
+    /* Write the copies once. Unwritten memory would be one shared page of zeros, which fits into the
+     * first-level cache. */
     memset(raw->kept, 1, (size_t)raw->block_count * KEPT_FRAMES * BLOCK_BYTES);
     return raw;
 }

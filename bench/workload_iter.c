@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* iter: the least work there is. N entities with Position and Velocity; position += velocity * step. */
+/* iter: the smallest useful loop, position += velocity * step over entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/team.h"
@@ -73,7 +73,7 @@ static void close_raw(void *state)
 
 typedef struct iter_scene iter_scene;
 
-/* One walk over all entities. */
+/* Processes all entities once. */
 typedef void iter_walk(const iter_scene *iter);
 
 struct iter_scene {
@@ -124,8 +124,8 @@ static void *open_walk(const bench_case *scene, iter_walk *walk)
     return iter;
 }
 
-/* On one thread the plain loop over a query is the fastest way that the library documents; on more it is
- * a schedule with one system. */
+/* Uses the fastest method that the library documents: on one thread a loop over a query, on more threads a
+ * schedule with one system. */
 static void *open_quern(const bench_case *scene)
 {
     return open_walk(scene, scene->thread_count > 1 ? walk_system : walk_query);

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 /* jobs_empty_*, jobs_uneven*, jobs_wake, jobs_gap: parallel loops of the job system.
  *
- * The control is the duration of the work itself. With next to no work (empty, wake) it is the same
- * calls one after another. If the work is worth sharing (uneven, gap), it is the work divided by the
- * number of threads, on one thread: there quern/raw is the inverse of the efficiency. */
+ * The control is the duration of the work alone. For little work (empty, wake), the control makes all calls
+ * on one thread. For work that is worth sharing (uneven, gap), it does the work of one thread, the total
+ * divided by the number of threads: quern/raw is then the inverse of the parallel efficiency. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -20,8 +20,8 @@ typedef struct loop_scene {
     uint32_t item_count;
     uint32_t grain;
     uint32_t thread_count;
-    uint64_t item_steps; /* of items of equal cost */
-    double square_steps; /* uneven: of item i, times i squared */
+    uint64_t item_steps; /* steps of an item, if all items have equal cost */
+    double square_steps; /* for uneven: item i has square_steps * i * i steps */
     bench_tally tallies[QUERN_MAX_THREADS];
 } loop_scene;
 
@@ -59,7 +59,7 @@ static uint64_t checksum_items(void *state)
     return loop->item_count;
 }
 
-/* Every item of every pass ran once; the number of passes cancels out. */
+/* Returns the number of items if every item of every pass ran once, for any number of passes. */
 static uint64_t checksum_done(void *state)
 {
     const loop_scene *loop = state;

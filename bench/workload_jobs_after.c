@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_after3: jobs that each start after three counters of their own. The control counts by hand, on
- * one thread. */
+/* jobs_after3: each job starts after three counters, which no other job uses. The control decrements plain
+ * counters on one thread. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -14,7 +14,7 @@ enum { BATCH_COUNT = 200, BATCH_JOBS = 100, AFTER_COUNT = 3 };
 typedef struct after_scene {
     quern_jobs *jobs;
     quern_counter counters[BATCH_JOBS][AFTER_COUNT];
-    uint32_t pending[BATCH_JOBS][AFTER_COUNT]; /* of the control */
+    uint32_t pending[BATCH_JOBS][AFTER_COUNT]; /* the control's counters */
     bench_tally tallies[QUERN_MAX_THREADS];
 } after_scene;
 
@@ -106,7 +106,7 @@ static void run_quern(void *state, uint32_t pass_count)
         REQUIRE(quern_jobs_run(scene->jobs, run_batches, scene));
 }
 
-/* Passes differ in number from run to run. */
+/* Returns 0 if every job ran once, for any number of passes. */
 static uint64_t checksum(void *state)
 {
     const after_scene *scene = state;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_guests: several threads from outside run loops on one pool, side by side, with more workers than
- * processors. The control is the same work by the same threads without a pool, each its own: nothing is
- * shared, and nothing is waited for.
+/* jobs_guests: several external threads run loops on one pool at the same time, with more workers than
+ * processors. In the control, the same threads do the same loops without a pool: they share nothing and wait
+ * for nothing.
  *
- * Loops are handed out one by one, so all threads end together. What each got is said at the end: the least
- * that a thread did, over the most. */
+ * Threads take loops one by one, so that all threads end together. When the workload closes, it prints how
+ * evenly the pool served the threads: the smallest number of loops of a thread, divided by the largest. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -29,7 +29,7 @@ typedef struct guest {
 struct guest_scene {
     quern_jobs *jobs; /* NULL: each thread works alone */
     uint64_t item_steps;
-    uint32_t loop_count; /* of a sample; 0: the threads end */
+    uint32_t loop_count; /* loops of the current sample, over all threads; 0: the threads end */
     _Atomic uint32_t begun_count;
     pthread_barrier_t begin, end;
     guest guests[GUEST_COUNT];
@@ -131,7 +131,7 @@ static void close_scene(void *state)
     free(scene);
 }
 
-/* Every item of every loop ran once. */
+/* Returns 1 if every item of every loop ran once. */
 static uint64_t checksum(void *state)
 {
     const guest_scene *scene = state;

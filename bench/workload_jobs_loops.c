@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 /* jobs_loop_async, jobs_cancel*: submitted loops, and cancelled loops.
  *
- * The control of the first is the same loop by the call that waits for it, on as many threads: quern/raw
- * is the cost of submitting. The control of the others is work of 20 us, so quern/raw is relative to it.
- * On one thread no other thread can cancel while the caller waits, so the loop itself does, and the
- * control is the hundredth of the items that run before. */
+ * The control of jobs_loop_async is the same loop by quern_jobs_parallel_for on as many threads, so that
+ * quern/raw shows the cost of submitting. The control of jobs_cancel* is work of 20 us. On one thread, no
+ * other thread can cancel the loop while the caller waits for it. So the loop cancels itself after a
+ * hundredth of its items, and the control is the work of these items. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -31,7 +31,7 @@ typedef struct submitted_scene {
     quern_counter counter;
     quern_cancel cancel;
     bench_tally tallies[QUERN_MAX_THREADS];
-    _Atomic uint32_t seen_count; /* items that have run, by whichever worker runs them; enough to see 1 % */
+    _Atomic uint32_t seen_count; /* items that have run */
 } submitted_scene;
 
 static submitted_scene *open_scene(const bench_case *bench, double item_ns)
@@ -65,8 +65,7 @@ static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     scene->tallies[worker_index].count += end - begin;
 }
 
-/* The same calls for the control, at another address: the pool remembers the duration of an item by
- * function. */
+/* Opens the loop for both subjects. */
 static void *open_async(const bench_case *bench)
 {
     submitted_scene *scene = open_scene(bench, ASYNC_ITEM_NS);
@@ -101,7 +100,7 @@ static void run_async(void *state, uint32_t pass_count)
     }
 }
 
-/* Every item of every pass ran once; the number of passes cancels out. */
+/* Returns the number of items if every item of every pass ran once, for any number of passes. */
 static uint64_t checksum_async(void *state)
 {
     const submitted_scene *scene = state;
@@ -131,7 +130,7 @@ const bench_workload workload_jobs_loop_async = {
 
 /* ------------------------------------------------------------------------------------------ cancel */
 
-/* Relaxed: nothing is read for it. */
+/* Relaxed: the count publishes no data. */
 static void burn_and_count(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     submitted_scene *scene = argument;
@@ -179,7 +178,7 @@ static void submit(submitted_scene *scene)
     REQUIRE(quern_jobs_submit_loop(scene->jobs, &scene->loop));
 }
 
-/* Until a hundredth has run, by other threads. */
+/* Submits the loop, and waits until other threads have run a hundredth of the items. */
 static void enter_cancel(void *state)
 {
     submitted_scene *scene = state;
@@ -214,7 +213,7 @@ static uint64_t checksum_cancel_raw(void *state)
     return 1;
 }
 
-/* It has ended, and early. */
+/* Returns 1 if the loop has ended before all items ran. */
 static uint64_t checksum_cancel(void *state)
 {
     submitted_scene *scene = state;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* jobs_many, jobs_chain, jobs_fib, jobs_graph: single jobs, continuations, forks, and a graph of loops. The
- * control is the same work
- * by plain calls on one thread; of the graph, which is worth sharing,
- * its ideal time. */
+ * control is the same work by plain calls on one thread. For the graph, which is worth sharing, the control
+ * is the work divided by the number of threads. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -17,10 +16,10 @@ enum { NODE_COUNT = LAYERS * NODES_PER_LAYER, NODE_ITEMS = 64, ITEM_NS = 2000 };
 typedef struct job_scene {
     quern_jobs *jobs;
     quern_graph *graph;
-    uint32_t thread_count; /* of the control */
-    uint64_t steps;        /* of a job, or of an item */
+    uint32_t thread_count; /* number of threads by which the control divides the work */
+    uint64_t steps;        /* steps of a job or item */
     uint64_t result;
-    quern_counter *chain; /* [CHAIN_STEPS + 1]; each counts one step, which starts the next */
+    quern_counter *chain; /* CHAIN_STEPS + 1 counters; each counts one job, after which the next starts */
     bench_tally tallies[QUERN_MAX_THREADS];
 } job_scene;
 
@@ -168,7 +167,7 @@ static void enter_chain_raw(void *state)
     scene->result = 0;
 }
 
-/* Everything is submitted, and waits for the first counter. */
+/* Submits all jobs of the chain. None starts before the first counter is 0. */
 static void enter_chain(void *state)
 {
     job_scene *scene = state;
@@ -265,7 +264,8 @@ static void run_fib_call(void *argument, uint32_t worker_index)
     fork->result = fib(fork->jobs, fork->n);
 }
 
-/* One fork per inner node. Results of the calls are not checked: they cannot fail here. */
+/* Computes a Fibonacci number with one fork per inner node. The calls of the pool cannot fail here, so
+ * their results are not checked. */
 static uint64_t fib(quern_jobs *jobs, uint32_t n)
 {
     if (n < 2) return n;
@@ -375,7 +375,7 @@ static uint64_t checksum_graph_raw(void *state)
     return 0;
 }
 
-/* Frame after frame. */
+/* A sample has many frames in a row. */
 static uint32_t passes_of_graph(uint32_t entity_count)
 {
     (void)entity_count;

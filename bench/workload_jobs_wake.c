@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_wake_latency_*: the time from the call that submits a job, from outside, to the job's first
- * instruction, while all threads of the pool are asleep. The control is one thread that sleeps in a futex, and
- * a bare wake of it.
+/* jobs_wake_latency_*: the time from the call by which an external thread submits a job to the job's first
+ * instruction, while all threads of the pool are asleep. The control is one thread that sleeps in a futex,
+ * and a wake of that futex.
  *
- * A pass is one job after one gap, and so is a sample: the median, the interval and the percentiles (--frames)
- * are those of single jobs. --repeat 300 gives enough for the 99th percentile. The caller spins until the job
- * has begun, as a thread with other work does. On one thread the pool has two all the same. */
+ * A pass is a pause and one job, and a sample is one pass. So the median, the interval and the percentiles
+ * (--frames) are those of single jobs; --repeat 300 gives enough samples for the 99th percentile. The caller
+ * spins until the job has begun, like a thread with other work. In cases of one thread, the pool has two. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -25,13 +25,13 @@
 enum { FRAME_NS = 16666667, FRAME_WORK_NS = 1000000 };
 
 typedef struct wake_scene {
-    quern_jobs *jobs; /* NULL: the control */
+    quern_jobs *jobs; /* NULL: this is the control */
     quern_counter counter;
-    pthread_t thread;            /* of the control */
-    _Atomic uint32_t wake_count; /* the futex of the control */
+    pthread_t thread;            /* sleeping thread of the control */
+    _Atomic uint32_t wake_count; /* futex of the control */
     _Atomic bool is_ending;
     _Atomic bool has_begun;
-    uint64_t job_count; /* jobs that were seen to begin */
+    uint64_t job_count; /* number of jobs that the caller has seen begin */
 } wake_scene;
 
 /* ----------------------------------------------------------------------------------------- control */
@@ -53,7 +53,7 @@ static void wake(wake_scene *scene)
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 
-/* Relaxed: the mutex orders it. */
+/* Relaxed: the mutex orders the accesses. */
 static void sleep_while(wake_scene *scene, uint32_t count)
 {
     pthread_mutex_lock(&mutex);
@@ -118,7 +118,7 @@ static void begin_job(void *argument, uint32_t worker_index)
 static void *open_pool(const bench_case *bench)
 {
     wake_scene *scene = bench_allocate(1, sizeof *scene);
-    /* In a pool of one thread no job begins while the caller spins. */
+    /* The caller spins, so a pool without another thread would never begin the job. */
     scene->jobs = bench_jobs_create(bench->thread_count > 1 ? bench->thread_count : 2);
     return scene;
 }
@@ -207,7 +207,7 @@ static void enter_1s(void *state)
     sleep_for(1000000000);
 }
 
-/* The caller works alone for a while at the beginning of each frame. */
+/* Sleeps until the next frame of 60 Hz begins, and then works on the caller, as at the start of a frame. */
 static void enter_60hz(void *state)
 {
     (void)state;

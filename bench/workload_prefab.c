@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* prefab_spawn: towers of a base and three parts, all with Position, Velocity, Rotation and Health, spawned
- * in a new world from one blueprint: in one call, one by one, and by command. The parts know their base.
+/* prefab_spawn: towers of a base and three parts are spawned in a new world from one blueprint: in one call,
+ * one by one, or by commands. All have Position, Velocity, Rotation and Health, and each part knows its
+ * base.
  *
- * The control's arrays stay from pass to pass, and worlds get the memory of those before them: what the
- * system does for pages that were never used is left out. */
+ * The control keeps its arrays from pass to pass, and worlds reuse the memory of earlier worlds, so that the
+ * cost of fresh pages is not measured. */
 
 #include "bench/workloads.h"
 #include "bench/world.h"
@@ -13,7 +14,7 @@
 
 enum { PART_COUNT = 3 };
 
-/* What all parts of a blueprint begin with. */
+/* The start values of an entity of the tower. */
 typedef struct blueprint {
     Position position;
     Velocity velocity;
@@ -37,14 +38,14 @@ static uint64_t hash_member(const Position *position, const Velocity *velocity, 
 
 /* --------------------------------------------------------------------------------------------- raw */
 
-/* One array per component; bases and their parts are in separate tables. */
+/* A table with one array per component. Bases and their parts are in separate tables. */
 typedef struct raw_table {
     Position *positions;
     Velocity *velocities;
     Rotation *rotations;
     Health *healths;
     uint64_t *entities;
-    uint32_t *parents; /* entities; of bases unused */
+    uint32_t *parents; /* bases of parts, as entity indices; unused in the table of bases */
 } raw_table;
 
 typedef struct raw_place {
@@ -54,7 +55,7 @@ typedef struct raw_place {
 typedef struct raw_towers {
     uint32_t tower_count;
     raw_table bases, parts;
-    raw_place *places; /* by entity */
+    raw_place *places; /* tables and rows of the entities, by entity index */
 } raw_towers;
 
 static void *raw_allocate(size_t count, size_t size)
@@ -94,7 +95,7 @@ static void *open_raw(const bench_case *scene)
     return towers;
 }
 
-/* The rows of a blueprint, as in a table. */
+/* The parts of a blueprint, in one array per component as in a table. */
 typedef struct raw_blueprint {
     Position positions[PART_COUNT];
     Velocity velocities[PART_COUNT];
@@ -173,7 +174,7 @@ static void close_raw(void *state)
 
 /* ------------------------------------------------------------------------------------------- quern */
 
-/* Large blocks that worlds have given back, for the next one. */
+/* A large block that a world has released, to be reused by the next world. */
 typedef struct kept_block {
     void *memory;
     size_t size_bytes;
@@ -243,7 +244,7 @@ static quern_entity build_member(const bench_world *bench, uint32_t member)
     return entity;
 }
 
-/* A world with the prefab, and nothing else. */
+/* Creates a world that has only the prefab. */
 static void begin_quern(void *state)
 {
     tower_scene *towers = state;
@@ -294,7 +295,7 @@ static uint64_t checksum_view(const quern_world *world, quern_component position
     const Velocity *velocities = quern_view_read(view, 1);
     const Rotation *rotations = quern_view_read(view, 2);
     const Health *healths = quern_view_read(view, 3);
-    const quern_entity *bases = quern_view_read(view, 4); /* NULL: these are bases */
+    const quern_entity *bases = quern_view_read(view, 4); /* NULL: the rows are bases, not parts */
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         const Position *base = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* spawn: frames that destroy and create entities. N entities with Position, Velocity and Life; move
- * processes all; age counts each life down and, at its end, destroys the entity and creates one in its
- * place, by commands. So 1 % are destroyed and 1 % created in each frame. */
+/* spawn: frames that destroy and create entities. All entities have Position, Velocity and Life. The system
+ * `move` moves all of them. The system `age` counts each Life down; when it ends, `age` destroys the entity
+ * and creates a new one by commands. Each frame destroys and creates 1 % of the entities. */
 
 #include "bench/raw.h"
 #include "bench/team.h"
@@ -34,7 +34,8 @@ typedef struct raw_death {
     uint32_t seed;
 } raw_death;
 
-/* What one thread's part of age found; lines of their own, since all threads write. */
+/* The deaths that one thread found in its part of the rows. Aligned to a cache line, since all threads write
+ * at the same time. */
 typedef struct raw_deaths {
     _Alignas(64) raw_death *items;
     size_t count;
@@ -45,7 +46,7 @@ typedef struct raw_spawn {
     raw_store store;
     uint32_t thread_count;
     raw_team *team;
-    raw_deaths *deaths; /* thread_count */
+    raw_deaths *deaths; /* thread_count elements */
 } raw_spawn;
 
 static void raw_create_living(raw_store *store, uint32_t seed, Life life)

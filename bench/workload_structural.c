@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes outside of frames: create (in one call per entity, or component by component; and
- * its memory), destroy (in the order of creation, or shuffled; one at a time, or by a list), and
- * add_query, which adds a component to all in one call. All work on entities with Position and Velocity. */
+/* Structural changes outside of frames, with entities that have Position and Velocity:
+ *
+ *     create*    entities are created by one call each, or component by component
+ *     mem        the memory of these entities
+ *     destroy*   entities are destroyed in the order of creation or shuffled, one at a time or by a list
+ *     add_query  one call adds a component to all entities */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -10,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* Every 64th entity survives destroy, so that there is something left to check. */
+/* Every 64th entity survives destroy, so that the checksum covers some entities. */
 enum { SURVIVOR_INTERVAL = 64 };
 
 static const Health added_health = {.points = 100, .maximum = 100};
@@ -31,7 +34,7 @@ typedef struct raw_structural {
     raw_store store;
     uint32_t entity_count;
     uint32_t *order;      /* numbers of entities, in the order in which they are visited */
-    raw_entity *entities; /* the i-th created */
+    raw_entity *entities; /* entities in the order of creation */
 } raw_structural;
 
 static void *open_raw(const bench_case *scene)
@@ -101,7 +104,7 @@ static void *open_shuffled_raw(const bench_case *scene)
     return raw;
 }
 
-/* One more array, filled. */
+/* Adds a component to all rows by allocating and filling one array. */
 static void run_add_query_raw(void *state, uint32_t pass_count)
 {
     (void)pass_count;
@@ -127,9 +130,9 @@ typedef struct structural_scene {
     uint32_t entity_count;
     uint32_t *order;
     quern_entity *entities;
-    quern_entity *doomed; /* of destroy_many*: in the order in which they are destroyed */
+    quern_entity *doomed; /* for destroy_many*: entities to destroy, in this order */
     uint32_t doomed_count;
-    quern_query *query; /* of add_query: all of them */
+    quern_query *query; /* for add_query: matches all entities */
     uint64_t added_count;
 } structural_scene;
 
@@ -217,7 +220,8 @@ static void *open_shuffled_quern(const bench_case *scene)
     return quern;
 }
 
-/* The same entities in the same order, as a list. */
+/* Creates the entities, and lists those that one call is to destroy, in the order in which the control
+ * destroys them. */
 static void fill_listed_quern(void *state)
 {
     structural_scene *quern = state;

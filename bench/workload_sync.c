@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* sync_empty: sync points at which there is nothing to do; a frame of as many phases as there can be,
- * without systems. The control reads one word of memory for each. */
+/* sync_empty: sync points without work, in a frame of QUERN_MAX_PHASES phases without systems. The control
+ * reads one word of memory for each sync point. */
 
 #include "bench/workloads.h"
 #include "bench/world.h"

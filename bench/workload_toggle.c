@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enabling and disabling. toggle: by handle, a random tenth of the entities in a random order, disabled
- * in one pass and enabled in the next; many: by one call for all. walk_enabled: position += velocity *
- * step over the entities with Position enabled, nine of ten; walk_all_enabled: the same with all
- * enabled. The control has a bit per row next to its arrays, toggles by row, and iterates over ranges of
- * bits as well. */
+/* Disabled components. toggle: disables a component in a random tenth of the entities, by handle and in a
+ * random order, and enables it in the next pass; the subject `many` does it by one call. walk_enabled:
+ * position += velocity * step over the entities with Position enabled, nine of ten. walk_all_enabled: the
+ * same loop with Position enabled in all entities. The control has a bit per row next to its arrays, toggles
+ * bits by row, and iterates over ranges of set bits. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -13,7 +13,7 @@
 #include <quern/bulk.h>
 #include <stdlib.h>
 
-/* One of TENTH entities is disabled, in a shuffled order. */
+/* One in TENTH entities is disabled, in a shuffled order. */
 enum { TENTH = 10, WORD_ROWS = 64 };
 
 /* --------------------------------------------------------------------------------------------- raw */
@@ -21,9 +21,9 @@ enum { TENTH = 10, WORD_ROWS = 64 };
 typedef struct raw_toggles {
     raw_store store;
     uint32_t entity_count;
-    uint32_t *rows;    /* to be toggled */
-    uint64_t *enabled; /* a bit per row */
-    bool disables;     /* in the next pass of toggle */
+    uint32_t *rows;    /* rows to be toggled */
+    uint64_t *enabled; /* one bit per row: whether Position is enabled */
+    bool disables;     /* whether the next pass of toggle disables */
 } raw_toggles;
 
 static void toggle_all_raw(raw_toggles *raw, bool disables)
@@ -64,7 +64,7 @@ static void run_toggle_raw(void *state, uint32_t pass_count)
         toggle_all_raw(raw, raw->disables);
 }
 
-/* Returns the end of the range that begins at this row. */
+/* Returns the end of the range of enabled rows that begins at this row. */
 static uint32_t end_of_run(const uint64_t *enabled, uint32_t row, uint32_t count)
 {
     uint64_t clear = ~enabled[row / WORD_ROWS] >> row % WORD_ROWS;
@@ -101,7 +101,7 @@ static void run_walk_raw(void *state, uint32_t pass_count)
         }
 }
 
-/* Which of those that can be toggled are disabled, by their order. */
+/* Returns a checksum of the positions in `rows` whose rows are disabled. */
 static uint64_t checksum_toggle_raw(void *state)
 {
     const raw_toggles *raw = state;
@@ -134,7 +134,7 @@ typedef struct toggle_scene {
     quern_component place; /* a Position that can be disabled */
     uint32_t entity_count;
     uint32_t *rows;
-    quern_entity *entities; /* by row */
+    quern_entity *entities; /* entities, indexed by row */
     quern_entity *toggled;
     quern_query *query;
     bool disables;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* transform: the worlds of trees of entities, by quern::quern_transform. Trees have 100 nodes each, a node
- * has three children as long as there are nodes left, so there are five levels. All subjects place nodes
- * with the same function, and so differ only in how they find the nodes and the worlds of their parents.
+/* transform: world transforms of trees of entities, by quern::quern_transform. A tree has 100 nodes on five
+ * levels; each node has three children as long as there are nodes left. All subjects compute a world
+ * transform with the same function, so they differ only in how they find nodes and the transforms of their
+ * parents.
  *
- * The control has arrays of all nodes, level by level and in each level tree by tree, with the index of
- * the parent, and moves nothing ever. In transform, entities are created in that order; in
- * transform_shuffled, each level is created in a random order. In transform_sparse, one root of a
- * hundred moves, the same ones in each frame. */
+ * The control has arrays of all nodes with the index of the parent, sorted by level and then by tree; nodes
+ * never move in these arrays. In transform, entities are created in that order. In transform_shuffled, each
+ * level is created in a random order. In transform_sparse, one in a hundred roots moves, the same roots in
+ * each frame. */
 
 #include "bench/harness.h"
 #include "bench/team.h"
@@ -22,17 +23,18 @@ enum { TREE_NODES = 100, LEVELS = 5, SPARSENESS = 100, NO_PARENT = -1 };
 
 /* ------------------------------------------------------------------------------------------- forest */
 
-/* All nodes of all trees. The children of nodes are in the order of the nodes. */
+/* All nodes of all trees, level by level. Within a level, nodes are in the order of their parents. */
 typedef struct forest {
     uint32_t tree_count, node_count;
     uint32_t level_begin[LEVELS + 1];
-    int32_t *parents; /* by node */
-    uint32_t
-        *first_child; /* by node: the children of i end where those of i + 1 begin; one more at the end */
-    quern_local3 *locals; /* where nodes are at first */
+    int32_t *parents;      /* parents of the nodes */
+    uint32_t *first_child; /* node_count + 1 elements: the children of node i are first_child[i] to
+                         first_child[i + 1] - 1 */
+    quern_local3 *locals;  /* start values of the nodes */
 } forest;
 
-/* How many nodes of a tree have a lower level, in the numbering in which the parent of k is (k - 1) / 3. */
+/* Returns how many nodes of a tree are on lower levels. Within a tree, the parent of node k is node
+ * (k - 1) / 3. */
 static uint32_t nodes_before(uint32_t level)
 {
     uint32_t count = 0, width = 1;
@@ -91,7 +93,7 @@ static void forest_close(forest *f)
     free(f->locals);
 }
 
-/* The i-th root that moves: in each frame the same ones do. */
+/* Returns the i-th root that moves; the same roots move in each frame. */
 static uint32_t moved_root(uint32_t i)
 {
     return i * SPARSENESS;
@@ -123,7 +125,7 @@ typedef struct raw_scene {
     forest forest;
     quern_local3 *locals;
     quern_world3 *worlds;
-    uint32_t level; /* that is worked on */
+    uint32_t level; /* level that the team processes */
     uint32_t frame;
     uint32_t thread_count;
     raw_team *team;
@@ -176,7 +178,7 @@ static void run_raw(void *state, uint32_t pass_count)
             raw_team_run(raw->team, raw_place_share, state);
 }
 
-/* The nodes below a range of one level are a range of the next level. */
+/* Computes the subtrees of moved roots. The children of a range of nodes are a range of the next level. */
 static void run_raw_sparse(void *state, uint32_t pass_count)
 {
     raw_scene *raw = state;
@@ -219,7 +221,7 @@ typedef struct quern_scene {
     quern_transform *transform;
     quern_schedule *schedule;
     quern_jobs *jobs;       /* NULL on one thread */
-    quern_entity *entities; /* by node */
+    quern_entity *entities; /* entities of the nodes */
     uint32_t frame;
 } quern_scene;
 
@@ -245,7 +247,7 @@ static void create_entities(quern_scene *quern, bool is_shuffled)
     }
 }
 
-/* Asks for all locals to write, as a system that animates all would, and leaves them as they are. */
+/* Requests all locals for writing, like a system that animates all nodes, but changes none. */
 static void touch(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -304,7 +306,7 @@ static void run_quern(void *state, uint32_t pass_count)
         run_frame(state);
 }
 
-/* Moves nodes by handle, and marks each of them. */
+/* Moves roots by handle, and marks each as changed. */
 static void run_marked(void *state, uint32_t pass_count)
 {
     quern_scene *quern = state;
@@ -321,7 +323,7 @@ static void run_marked(void *state, uint32_t pass_count)
     }
 }
 
-/* By a call that change filters notice. */
+/* Moves roots by quern_entity_set, which change filters notice. */
 static void run_set(void *state, uint32_t pass_count)
 {
     quern_scene *quern = state;

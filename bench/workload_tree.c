@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Trees of 100 nodes on 5 levels, each node with Position and Velocity and three children at most.
- * tree_create makes them node by node; tree_destroy destroys the roots, all but the last, with all below;
- * tree_reparent gives random nodes random parents, tree_reparent_level such of the same depth as before.
+/* Trees of 100 nodes on 5 levels. Each node has Position, Velocity and at most three children. tree_create
+ * creates them node by node. tree_destroy destroys all trees but the last by their roots. tree_reparent
+ * gives random nodes random parents; tree_reparent_level chooses parents of the same depth as before.
  *
- * The control keeps the same links in arrays by the node's number, and the depth of each node. */
+ * The control keeps the links and the depth of each node in arrays, indexed by the number of the node. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -92,7 +92,7 @@ static void raw_unlink(raw_node *nodes, uint32_t node)
         nodes[child->previous].next = child->next;
 }
 
-/* The node and all below it, level by level. Returns how many. */
+/* Lists the node and all its descendants level by level. Returns their number. */
 static uint32_t raw_collect(const raw_node *nodes, uint32_t root, uint32_t *out)
 {
     uint32_t count = 1;
@@ -139,8 +139,8 @@ static uint32_t draw(uint32_t *state, uint32_t bound)
     return (uint32_t)((uint64_t)*state * bound >> 32);
 }
 
-/* A node that is no root and a new parent for it, not below it; of the last levels where depths are
- * kept. */
+/* Draws a node that is no root, and a new parent that is not below it. If depths are to stay as they are,
+ * draws the node from the last level and the parent from the level before. */
 static tree_move draw_move(const raw_tree *tree, uint32_t *seed)
 {
     const uint32_t tree_count = tree->count / TREE_NODES;
@@ -154,7 +154,7 @@ static tree_move draw_move(const raw_tree *tree, uint32_t *seed)
     }
 }
 
-/* Draws the moves while playing them, then goes back to the trees as they were. */
+/* Draws all moves. Each is applied before the next one is drawn; in the end the trees are restored. */
 static void draw_moves(raw_tree *tree)
 {
     uint32_t seed = 12345;
@@ -277,9 +277,9 @@ static void close_raw(void *state)
 typedef struct tree_scene {
     bench_world bench;
     quern_relation parent;
-    raw_tree *tree; /* the moves */
+    raw_tree *tree; /* nodes and moves */
     quern_entity *entities;
-    quern_entity *sources, *targets; /* of the moves, when all are made in one call */
+    quern_entity *sources, *targets; /* nodes and parents of all moves, for one call */
 } tree_scene;
 
 static tree_scene *scene_open(const bench_case *scene, bool keeps_depth)
@@ -329,7 +329,7 @@ static void run_create_quern(void *state, uint32_t pass_count)
         create_node(trees, i, tree_parent(i));
 }
 
-/* First the entity, then its parent. */
+/* Creates each entity without a parent, and then relates it. */
 static void run_relate_quern(void *state, uint32_t pass_count)
 {
     (void)pass_count;
@@ -343,7 +343,7 @@ static void run_relate_quern(void *state, uint32_t pass_count)
     }
 }
 
-/* Without any relation: what the others are compared with. The checksum is that of the others. */
+/* Creates entities without a relation, to show its cost. The checksum is computed as if they had one. */
 static void run_flat_quern(void *state, uint32_t pass_count)
 {
     (void)pass_count;
@@ -377,7 +377,7 @@ static void run_reparent_quern(void *state, uint32_t pass_count)
     }
 }
 
-/* All in one call. */
+/* Makes all moves in one call. */
 static void run_reparent_many(void *state, uint32_t pass_count)
 {
     (void)pass_count;
@@ -397,7 +397,7 @@ static void end_quern(void *state)
     bench_world_close(&trees->bench);
 }
 
-/* Slots of a new world are used in order, so a slot is the number of a node. */
+/* Computes the checksum by node numbers. A new world uses slots in order, so a slot is a node number. */
 static uint64_t checksum_quern(void *state)
 {
     tree_scene *trees = state;

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/workloads.h"
 
-/* mem is first: later there would be memory to reuse in this process and in those forked from it. */
+/* mem is first. After other workloads, this process and the processes forked from it would have freed
+ * memory to reuse, and would grow less. */
 const bench_workload *const bench_workloads[] = {
     &workload_mem,
     &workload_iter,

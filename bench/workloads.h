@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_WORKLOADS_H
 #define QUERN_BENCH_WORKLOADS_H
 
-/* Every workload, in the order in which they are listed and run. A new one is declared here and
- * entered in workloads.c. */
+/* All workloads, in the order in which they are listed and run. Declare a new workload here, and add it to
+ * the array in workloads.c. */
 
 #include "bench/harness.h"
 

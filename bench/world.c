@@ -103,7 +103,7 @@ typedef struct roll_call {
     uint64_t deadline_ns;
 } roll_call;
 
-/* Relaxed: the count carries no data; it only keeps each thread in its job until all have arrived. */
+/* Keeps a thread in its job until all threads have arrived. Relaxed: the count publishes no data. */
 static void answer(void *argument, uint32_t worker_index)
 {
     (void)worker_index;

@@ -3,13 +3,13 @@
 #ifndef QUERN_BENCH_WORLD_H
 #define QUERN_BENCH_WORLD_H
 
-/* What the quern subjects have in common: a world with the components of data.h, a schedule, a job pool. */
+/* Shared by the quern subjects: a world with the components of data.h, systems, and job pools. */
 
 #include <quern/quern.h>
 
 #include "bench/data.h"
 
-/* Ends the program with the library's message when a call fails. */
+/* Ends the program with the library's message if the call fails. */
 #define REQUIRE(call) bench_require((call), #call)
 
 _Noreturn void bench_die_of(quern_result result, const char *call) __attribute__((cold));
@@ -35,7 +35,7 @@ void bench_world_open(bench_world *bench);
 void bench_world_open_with(bench_world *bench, const quern_world_def *def);
 void bench_world_close(bench_world *bench);
 
-/* An entity with the start values of Position and Velocity, in one call. */
+/* Creates an entity with the start values of Position and Velocity. */
 static inline quern_entity bench_world_create_moving(bench_world *bench, uint32_t seed)
 {
     const Position position = start_position(seed);
@@ -47,26 +47,25 @@ static inline quern_entity bench_world_create_moving(bench_world *bench, uint32_
     return entity;
 }
 
-/* Over all entities with Position and Velocity. */
+/* Returns the checksum of Position and Velocity over all entities that have both. */
 uint64_t bench_world_checksum_moving(bench_world *bench);
 
-/* Its terms must have components of this world. */
+/* Creates a query. The components of the terms must belong to this world. */
 quern_query *bench_world_query(bench_world *bench, const quern_term *terms, uint32_t term_count);
 
-/* Adds a system that writes the first component and reads the second, or only writes the first when the
- * second is null. */
+/* Adds a system that writes one component and reads another. `read` may be the null component. */
 void bench_add_writer(quern_schedule *schedule, const char *name, quern_view_callback *run,
                       quern_component written, quern_component read);
 
-/* The system of workloads that move: writes Position by reading Velocity. */
+/* Adds the system "move": position += velocity * step. */
 void bench_add_move(quern_schedule *schedule, const bench_world *bench);
 
 quern_jobs *bench_jobs_create(uint32_t thread_count);
 /* trace may be NULL. */
 quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace);
 
-/* Returns when every thread of the pool is awake, or after two milliseconds: a sample measures frame
- * after frame, not the first one after a sleep. */
+/* Wakes every thread of the pool, and returns when all are awake, or after two milliseconds. A sample then
+ * measures frames in a row and not the first one after a sleep. */
 void bench_jobs_wake(quern_jobs *jobs);
 
 #endif

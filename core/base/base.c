@@ -246,7 +246,8 @@ quern_result quern__report_violation(quern_result code, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------------ memory */
 
-/* Memory of QUERN__PAGES_ALIGNMENT_BYTES is mapped from the operating system, because free() would keep it. */
+/* Memory aligned to QUERN__PAGES_ALIGNMENT_BYTES or more is mapped from the operating system, because free() would
+ * keep it. */
 static void *allocate_default(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
     (void)user_data;

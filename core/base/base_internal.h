@@ -42,9 +42,9 @@ static inline quern_result quern__known_code(quern_result code, quern_result sam
 #define quern__fail_null(function, argument) \
     quern__known_code(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
 
-/* Puts the name of the public call in front of the current message, and the name of the calling system if `system` is
- * not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". If the message already begins with the name of a call,
- * keeps that name. Returns `code`. */
+/* Puts the name of the public call in front of the current message, and the name of the calling system if `system`
+ * is not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". Parts that the message has already are not
+ * repeated. A message that begins with the name of another call does not change. Returns `code`. */
 QUERN__SLOW_PATH quern_result quern__message_add_call(quern_result code, const char *function,
                                                       const char *system);
 
@@ -61,9 +61,9 @@ static inline quern_result quern__in_call(quern_result result, const char *funct
 /* Returns whether the i-th element of a list is zero. The first such element ends the list. */
 typedef bool quern__is_end_function(const void *list, uint32_t i);
 
-/* Counts the elements of a list in a definition. The list ends at its first zero element or at `capacity`. what: an
- * element, for messages. owner: name of the object with the list, for messages; may be NULL. Errors: INVALID_ARGUMENT
- * if an element after the end is not zero. */
+/* Counts the elements of a list in a definition. The list ends at its first zero element or at `capacity`. what:
+ * word for an element, for messages. owner: name of the object with the list, for messages; may be NULL. Errors:
+ * INVALID_ARGUMENT if an element after the end is not zero. */
 quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_end_function *is_end,
                                const char *what, const char *owner, uint32_t *out_count);
 
@@ -79,9 +79,10 @@ void quern__append(char *text, size_t text_bytes, const char *format, ...) QUERN
 
 void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2, 3);
 
-/* Thread-local storage with the fastest model that works. An access to an initial-exec variable is one load, but its
- * memory is reserved when the program starts. glibc reserves some more for libraries that are opened by dlopen; other
- * C libraries cannot open such a library. In a static library, the program's own model replaces this one. */
+/* Thread-local storage with the fastest model that works. An access to an initial-exec variable is one load, but
+ * its memory is reserved when the program starts. glibc reserves some more for libraries that are opened by dlopen;
+ * other C libraries cannot open such a library. When the library is linked statically, the linker replaces this
+ * model by the program's own. */
 #if defined(QUERN__TLS_MODEL)
 #define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model(QUERN__TLS_MODEL)))
 #elif defined(__linux__) && defined(__GLIBC__)

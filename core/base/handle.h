@@ -39,7 +39,7 @@ static inline uint32_t quern__handle_index(uint32_t bits)
     return (bits & 0xFFFF) - 1;
 }
 
-/* Returns whether the bits are a handle of the world with an index below `count`. */
+/* Returns whether the bits are a component or resource handle of the world with an index below `count`. */
 static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uint32_t count)
 {
     return bits - quern__handle_bits(world_tag, 0) < count;
@@ -55,8 +55,8 @@ static inline uint32_t quern__first_handle_high(uint32_t world_tag, uint32_t n)
     return world_tag << 24 | (base > 0 ? base * QUERN__GENERATION_BASE_STEP : 1);
 }
 
-/* Returns the use count of a slot (from 1) at a generation. first_handle_high: the world's first handle_high. Returns 0
- * for generation 0, which no handle has. */
+/* Converts a generation to the use count of its slot: 1 for the first generation. first_handle_high: the world's
+ * first handle_high. Returns 0 for generation 0, which no handle has. */
 static inline uint32_t quern__generation_use_count(uint32_t first_handle_high, uint32_t generation)
 {
     const uint32_t first = first_handle_high & QUERN__MAX_GENERATION;

@@ -8,7 +8,7 @@
 
 #include "core/base/base_internal.h"
 
-/* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit changes every output bit. */
+/* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit affects every output bit. */
 static inline uint64_t quern__hash_mix(uint64_t value)
 {
     value ^= value >> 30;

@@ -4,8 +4,8 @@
 #define QUERN_CORE_BASE_JSON_PRINTER_H
 
 /* Writes JSON to a printer, which reports errors when it is closed. `key` is the name of a value in an object, and NULL
- * for a value in an array. Keys are constants of the library and are not escaped. The output does not depend on the
- * locale.
+ * for a value in an array or the outermost value. Keys are constants of the library and are not escaped. The output
+ * does not depend on the locale.
  *
  *     quern__json json = {.printer = &printer, .line_depth = 1};
  *     quern__json_open(&json, NULL, '{');
@@ -16,7 +16,7 @@
 
 typedef struct quern__json {
     quern__printer *printer;
-    uint32_t line_depth; /* values at this depth or above are on separate lines; deeper ones share a line */
+    uint32_t line_depth; /* largest depth whose values are on separate lines; deeper values share a line */
     uint32_t depth;      /* number of open objects and arrays */
     bool has_items;      /* whether the innermost open object or array has a value */
 } quern__json;

@@ -40,7 +40,8 @@ void quern__map_remove(quern__map *map, uint64_t key);
 /* Adds an entry. Preconditions: the map lacks the key, and room was reserved. */
 void quern__map_put(quern__map *map, uint64_t key, uint64_t value);
 
-/* Returns the address of a key's value, or NULL. It is valid until the map changes; quern__map_put moves no entry. */
+/* Returns the address of a key's value, or NULL. The address is valid until the map is reserved, cleared or
+ * released, or an entry is removed; quern__map_put moves no entry. */
 static inline uint64_t *quern__map_find(const quern__map *map, uint64_t key)
 {
     if (map->capacity == 0) return NULL;

@@ -9,8 +9,8 @@
 #include "core/base/array.h"
 
 typedef struct quern__registry {
-    const char *what;           /* an item, for messages: "component" */
-    const char *owner;          /* the registry's owner, for messages: "world" */
+    const char *what;           /* word for an item in messages, such as "component" */
+    const char *owner;          /* word for the owner in messages, such as "world" */
     const char *limit_name;     /* name of the constant `limit`, for messages */
     uint32_t limit;             /* maximal number of items */
     quern_result unknown_error; /* error of invalid handles; QUERN_OK if items have no handles */

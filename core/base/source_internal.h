@@ -35,8 +35,8 @@ static inline void quern__source_reader_open(quern__source_reader *reader, quern
 /* Reads exactly `count` bytes. Returns false if the source has fewer, or fails. */
 bool quern__source_read(quern__source_reader *reader, void *bytes, size_t count);
 
-/* Returns the address of the next `count` bytes and skips them, or returns NULL if there are fewer. The bytes belong to
- * the user. Precondition: the source is in memory. */
+/* Returns the address of the next `count` bytes and skips them, or returns NULL if there are fewer. The bytes stay
+ * in the memory of the source. Precondition: the source is in memory. */
 const void *quern__source_borrow(quern__source_reader *reader, size_t count);
 
 #endif

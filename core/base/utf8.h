@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_BASE_UTF8_H
 #define QUERN_CORE_BASE_UTF8_H
 
-/* UTF-8: checking texts, and replacing the other bytes of names in files that must be UTF-8. */
+/* UTF-8: finding the characters of a text, so that callers can refuse or replace bytes that are not UTF-8. */
 
 #include <stdbool.h>
 #include <stdint.h>

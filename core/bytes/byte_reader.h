@@ -52,8 +52,8 @@ static inline const char *quern__read_in_place(quern__byte_reader *reader, size_
     return bytes;
 }
 
-/* Returns the next `count` items in place. Returns NULL and fails if fewer are left. count * item_bytes
- * may overflow. */
+/* Returns the next `count` items in place. Returns NULL and fails if fewer are left. The product count
+ * * item_bytes may exceed SIZE_MAX; then the reader fails. */
 static inline const char *quern__read_items(quern__byte_reader *reader, uint64_t count, size_t item_bytes)
 {
     if (item_bytes > 0 && count > quern__bytes_left(reader) / item_bytes) {

@@ -25,7 +25,7 @@ typedef struct quern__byte_writer {
 /* Frees the memory of a growing writer, which is empty afterwards. */
 void quern__byte_writer_release(quern__byte_writer *writer);
 
-/* Removes all bytes and keeps the memory. */
+/* Removes all bytes, clears has_failed and keeps the memory. */
 static inline void quern__byte_writer_clear(quern__byte_writer *writer)
 {
     writer->count = 0;

@@ -53,7 +53,7 @@ static bool set_bucket_count(quern__names *names, const quern_allocator *allocat
 {
     uint32_t *buckets = quern__allocate(allocator, count * sizeof *buckets, NAME_ALIGNMENT_BYTES);
     if (buckets == NULL) return false;
-    memset(buckets, 0xFF, count * sizeof *buckets); /* QUERN__NAME_NONE */
+    memset(buckets, 0xFF, count * sizeof *buckets); /* every bucket is QUERN__NAME_NONE */
     quern__release(allocator, names->buckets, names->bucket_count * sizeof *buckets, NAME_ALIGNMENT_BYTES);
     names->buckets = buckets;
     names->bucket_count = count;
@@ -75,7 +75,7 @@ static bool reserve_page(quern__names *names, const quern_allocator *allocator, 
     if (names->pages.items[page] != NULL) return true;
     names->pages.items[page] = quern__allocate(allocator, NAME_PAGE_BYTES, NAME_ALIGNMENT_BYTES);
     if (names->pages.items[page] == NULL) return false;
-    memset(names->pages.items[page], 0xFF, NAME_PAGE_BYTES); /* QUERN__NAME_NONE */
+    memset(names->pages.items[page], 0xFF, NAME_PAGE_BYTES); /* every number is QUERN__NAME_NONE */
     names->held_page_count++;
     return true;
 }

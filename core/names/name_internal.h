@@ -9,9 +9,12 @@
  * A name never moves in memory, so its text may be returned to users. A name is found by slot, through pages that are
  * allocated when one of their slots is named, and by parent and text, through a hash table.
  *
- *   numbers[slot] = n      if and only if name n belongs to the slot; the name is then in the bucket of its hash
- *   parent, text           differ in at least one for any two names
- *   names in buckets + free names = names of all blocks
+ * Names are numbered by their position in the blocks. Invariants:
+ *
+ *   The number in the page of a slot is n if and only if name n belongs to the slot. Name n is then in the bucket of
+ *   its hash.
+ *   No two names in use have the same parent and the same text.
+ *   Each name of a block is either in a bucket or in the free list.
  *
  * Only the reserve functions can fail. After a reservation for a slot, putting a name for it cannot fail, even if the
  * slot's name is dropped and put several times in between. */
@@ -78,7 +81,7 @@ void quern__names_move(quern__names *names, uint32_t slot, uint32_t parent);
 /* Releases pages and blocks without names, and spare buckets. */
 void quern__names_trim(quern__names *names, const quern_allocator *allocator);
 
-/* Returns the bytes of memory that the table holds. */
+/* Returns the bytes of all pages, blocks and buckets, without the lists of pages and blocks. */
 uint64_t quern__names_held_bytes(const quern__names *names);
 
 /* Returns a name by its number. Precondition: its block exists. */

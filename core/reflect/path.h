@@ -15,7 +15,7 @@ typedef struct quern__path {
     const char *text; /* the path, for messages */
     uint32_t first;   /* index of the first element */
     uint32_t count;   /* number of elements: 1, or all elements of an array */
-    bool is_array;    /* whether the path names a whole array; its text is in brackets */
+    bool is_array;    /* whether the path names a whole array; texts of its value are in brackets */
 } quern__path;
 
 /* Finds the field that a path names. Errors: INVALID_ARGUMENT, with a message that lists the type's fields. */

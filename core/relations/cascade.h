@@ -32,7 +32,8 @@ typedef struct quern__cascade {
     QUERN__ARRAY(uint32_t) slots;
     uint32_t requested_count;
     QUERN__ARRAY(quern__detached_source) detached;
-    QUERN__ARRAY(uint64_t) marks; /* one bit per slot, set if it is in slots; all zero between cascades */
+    /* One bit per slot of the storage, set if `slots` contains it; all zero between cascades. */
+    QUERN__ARRAY(uint64_t) marks;
 } quern__cascade;
 
 void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allocator);
@@ -64,8 +65,8 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
 }
 
 /* Removes the target of every detached source of a closed cascade. Moves the rows of these sources and of all
- * entities below them with a changed level. Precondition: the caller has begun the change (quern__leaving_begin).
- * On failure nothing has changed. Errors: SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
+ * entities below them with a changed level. Precondition: the caller has called quern__leaving_begin. On failure
+ * nothing has changed. Errors: SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__cascade_detach(const quern__cascade *cascade, struct quern__storage *storage);
 
 /* Removes the links and names of all entities in `slots`. Precondition: quern__cascade_detach has succeeded. The

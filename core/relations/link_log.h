@@ -89,7 +89,7 @@ quern_result quern__link_log_drop_name(quern__storage *storage, uint32_t slot);
 /* Reverts all changes of the transaction, the last one first. The entries remain in the log. */
 void quern__link_log_revert(quern__storage *storage);
 
-/* Ends a transaction. */
+/* Ends a transaction: empties the log. Its changes can no longer be reverted. */
 static inline void quern__link_log_clear(quern__link_log *log)
 {
     log->changes.count = 0;

@@ -134,11 +134,11 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
     return link != NULL ? link->level : 0;
 }
 
-/* Returns the address of the member that refers to a slot from one side in the source list of its target: a member of
- * the sibling on that side, or of the target at an end of the list. The members' offsets are constants.
- * Arithmetic replaces a branch that the processor could not predict: a misprediction would be found only after the
- * links are loaded from memory, and no other work would start meanwhile. Compilers turn a conditional expression
- * into a branch here. */
+/* Returns the address of the member that refers to a slot from one side in the source list of its target: a member
+ * of the sibling on that side, or of the target if `sibling` is QUERN__SLOT_NONE. The offsets are those of the two
+ * members in quern__link_node; callers pass constants. Arithmetic replaces a branch that the processor could not
+ * predict: a misprediction would be found only after the links are loaded from memory, and no other work would
+ * start meanwhile. Compilers turn a conditional expression into a branch here. */
 QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint32_t target,
                                                  uint32_t sibling, size_t sibling_offset,
                                                  size_t target_offset)
@@ -149,8 +149,8 @@ QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint
     return (uint32_t *)(void *)((char *)quern__links_at(links, slot) + offset);
 }
 
-/* Stores `to_next` in the link after `previous` and `to_previous` in the link before `next`, in the source list of the
- * target. QUERN__SLOT_NONE as a sibling means that end of the list. */
+/* Sets previous->next to `to_next` and next->previous to `to_previous` in the source list of the target. If
+ * `previous` is QUERN__SLOT_NONE, sets the target's `first` instead; if `next` is, the target's `last`. */
 static inline void quern__links_set_sides(const quern__links *links, uint32_t target, uint32_t previous,
                                           uint32_t next, uint32_t to_next, uint32_t to_previous)
 {
@@ -213,8 +213,8 @@ static inline uint32_t quern__links_insert_position(const quern__links *links, u
     return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
 }
 
-/* Returns the masks for quern__links_put_trees: a member is all ones if the tree's first slot is added to it, that is
- * if `node` has a number there, and zero otherwise. */
+/* Returns the masks `bases` for quern__links_put_trees. A member of the mask is all ones where `node` has the
+ * number of an entity, to which the first slot of a tree is added. All other members are zero. */
 static inline quern__link_node quern__link_node_bases(const quern__link_node *node)
 {
     return (quern__link_node){.target = node->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
@@ -232,7 +232,8 @@ void quern__links_put_trees(quern__links *links, const quern__link_node *node,
                             const quern__link_node *bases, uint32_t node_count,
                             const quern_entity *entities, uint32_t tree_count);
 
-/* Removes the source from its target. The source's level does not change. */
+/* Removes the source from the list of its target. The source's level does not change. Precondition: the source has
+ * a target. */
 static inline void quern__links_unlink(const quern__links *links, uint32_t source)
 {
     quern__link_node *source_node = quern__links_at(links, source);
@@ -247,9 +248,9 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
  * the source. */
 void quern__links_move_before(quern__links *links, uint32_t source, uint32_t before);
 
-/* Returns whether `below` is the slot itself or one of its direct or indirect sources. Walks up the targets of `below`. In
- * relations with levels the walk stops at a slot whose level is not greater than that of `slot`, as no such slot is
- * below it. The maximal level is the exception: it covers several depths. */
+/* Returns whether `below` is the slot itself or one of its direct or indirect sources. Precondition: the relation
+ * has levels. Walks up the targets of `below`, and stops at a slot whose level is not greater than that of `slot`,
+ * because no such slot is below it. The maximal level does not stop the walk: it covers several depths. */
 bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint32_t below);
 
 /* Gives back all pages without links. */

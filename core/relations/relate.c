@@ -8,8 +8,8 @@
 
 enum {
     SHORT_LIST = 64, /* in lists up to this length, all rows are prefetched before the first one moves */
-    /* Prefetch distances in longer lists, in changes: to records and links, and to rows and links that are found
-     * through these. */
+    /* Prefetch distances in longer lists, in list entries. Records and link nodes are prefetched first. Rows and
+     * adjacent nodes, whose addresses are read from them, are prefetched when their entry is nearer. */
     RELATE_RECORDS_AHEAD = 24,
     RELATE_ROWS_AHEAD = 12
 };
@@ -184,8 +184,9 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
                        quern__relation_name(storage, relation));
 }
 
-/* Checks that the source may get the target: that it makes no cycle and no name collision. A source without sources of
- * its own cannot make a cycle. Precondition: both slots have pages of links. Errors: CYCLE, SIBLING_NAME_TAKEN. */
+/* Checks that the source may get the target: that the link makes no name collision and, in a relation with levels,
+ * no cycle. A source without sources of its own cannot make a cycle. Precondition: both slots have pages of links.
+ * Errors: CYCLE, SIBLING_NAME_TAKEN. */
 static inline quern_result check_pair(const quern__storage *storage, const quern__relation *relation,
                                       quern_entity source, quern_entity target)
 {

@@ -27,11 +27,11 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
  * quern__relate, except CYCLE. */
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source);
 
-/* Ends a transaction of link_log.h: moves the rows of all entities in the log to the archetypes of their new targets
- * and levels. The caller writes the values of new targets. Preconditions: no link has changed twice, though an entity
- * may have changed links in several relations; the caller has begun the change (quern__leaving_begin).
- * `result` is the result of the transaction so far. If it is an error, or if reserving rows fails, reverts all links
- * and names and returns the error. Errors: OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
+/* Ends a transaction of link_log.h and clears the log: moves the rows of all entities in the log to the archetypes
+ * of their new targets and levels. The caller writes the values of new targets. Preconditions: no link has changed
+ * twice, though an entity may have changed links in several relations; the caller has called quern__leaving_begin
+ * before. `result` is the result of the transaction so far. If it is an error, or if reserving rows fails, reverts
+ * all links and names and returns the error. Errors: OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__relate_rows(quern__storage *storage, quern_result result);
 
 /* Returns the entity in a slot. Precondition: the entity is alive. */

@@ -39,13 +39,14 @@ typedef struct quern__cached_plan {
 } quern__cached_plan;
 
 typedef struct quern__relation {
-    uint32_t index;           /* index in the registry */
-    uint32_t component_index; /* the tags of levels 1, 2, ... have the next indices */
+    uint32_t index; /* index in the registry */
+    /* Component with the target; the tags of levels 1, 2, ... have the next indices. */
+    uint32_t component_index;
     quern_target_policy policy;
     bool has_levels;
     bool is_ordered;
     quern__links links;
-    quern__cached_plan plans[QUERN__RELATION_PLANS]; /* direct-mapped cache, indexed by key */
+    quern__cached_plan plans[QUERN__RELATION_PLANS]; /* cache; index: key % QUERN__RELATION_PLANS */
 } quern__relation;
 
 /* The kinds of entries of the undo log (link_log.h). */
@@ -63,9 +64,8 @@ typedef struct quern__link_change {
     quern__relation *relation;           /* NULL for names */
     const struct quern__move_plan *plan; /* plan of the row's move; scratch memory of relate.c */
     uint32_t slot;
-    uint32_t
-        old_target;    /* slot, or for names an index in saved_names; QUERN__SLOT_NONE if there was none */
-    uint32_t old_next; /* next sibling; only for QUERN__CHANGE_TARGET */
+    uint32_t old_target; /* slot; for names an index in saved_names; QUERN__SLOT_NONE: none */
+    uint32_t old_next;   /* next sibling before the change; only for QUERN__CHANGE_TARGET */
     uint32_t old_level;
     uint32_t row_tier; /* quern__link_tier() that the row moves to, or QUERN__ROW_STAYS */
     quern__link_change_kind kind;
@@ -80,7 +80,7 @@ typedef struct quern__link_log {
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* relations by index; their addresses do not change */
     quern__link_pages link_pages;
-    bool marks_touched_groups;       /* whether links of new relations mark changed groups (links.h) */
+    bool marks_touched_groups;       /* whether new relations start with quern__links_start_touching */
     quern__relation *parent;         /* relation of quern_world_parent; NULL until it is registered */
     quern__link_log log;             /* empty between transactions */
     QUERN__ARRAY(uint64_t) slot_set; /* scratch of relate.c: one bit per slot; all zero between calls */
@@ -136,8 +136,8 @@ static inline uint32_t quern__relation_source_level(const quern__relation *relat
     return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
 }
 
-/* Returns the tier of an entity, which tells the components of the relation that it has: 0 if it has no target,
- * otherwise its level + 1. */
+/* Returns the tier of an entity: 0 if it has no target, otherwise its level + 1. The tier determines which
+ * components of the relation the entity has. */
 static inline uint32_t quern__link_tier(const quern__link_node *node)
 {
     return node->target != QUERN__SLOT_NONE ? node->level + 1 : 0;

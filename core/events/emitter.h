@@ -57,7 +57,7 @@ typedef struct quern__keyed_batch {
 typedef struct quern__event_pool {
     /* The free blocks. Before blocks are returned, it has capacity for all blocks of the world. */
     QUERN__ARRAY(quern__event_block *) free;
-    _Atomic uint32_t taken_count; /* number of blocks claimed since quern__pool_forget_taken */
+    _Atomic uint32_t taken_count; /* claims since quern__pool_forget_taken, also without a free block */
     _Atomic uint32_t block_count; /* number of all blocks of the world, free or not */
 } quern__event_pool;
 
@@ -65,18 +65,20 @@ typedef struct quern__event_pool {
 typedef struct quern__emitter {
     _Alignas(128) quern_emitter public_part; /* first member: users have its address */
     char *first;                             /* first value of the open batch; NULL: none is open */
-    char *cursor;    /* address of the next value if the channel needs_checks; else public_part.next is */
+    /* Address of the next value, or of the next batch if none is open. While a batch is open and the channel lacks
+     * needs_checks, public_part.next is the address of the next value instead. */
+    char *cursor;
     char *batch_end; /* end of the memory that the open batch may use */
     char *block_end;
-    quern__channel *channel;          /* NULL: never opened */
-    quern__event_block *block;        /* the block that is filled, or NULL */
-    quern__event_block *spares;       /* list of claimed blocks that hold nothing */
-    uint64_t key;                     /* key of the running callback */
-    quern_result failed;              /* error of the first event that could not be emitted, or QUERN_OK */
-    bool is_open;                     /* whether the callback that may emit is running */
-    const void *thread;               /* thread of the callback; only in builds with QUERN_CHECKS */
-    const char *system_name;          /* name of the system, for messages; NULL if there is none */
-    quern__scope *scope;              /* scope of the callback, which counts refusals; or NULL */
+    quern__channel *channel;    /* NULL: never opened */
+    quern__event_block *block;  /* the block that is filled, or NULL */
+    quern__event_block *spares; /* list of claimed blocks that hold nothing */
+    uint64_t key;               /* key of the running callback */
+    quern_result failed;        /* error of the last event without memory; QUERN_OK: none */
+    bool is_open;               /* whether the callback that may emit is running */
+    const void *thread;         /* thread of the callback; compared only in builds with QUERN_CHECKS */
+    const char *system_name;    /* name of the system, for messages; NULL if there is none */
+    quern__scope *scope;        /* scope of the callback, which counts refusals; or NULL */
     struct quern__emitter *next_open; /* next emitter that the callback has opened */
     QUERN__ARRAY(quern__keyed_batch) batches;
 } quern__emitter;
@@ -88,7 +90,8 @@ void quern__emitter_open(quern__emitter *emitter, quern__channel *channel, uint6
 /* Closes the emitter when the callback has returned. Later attempts to emit fail. */
 void quern__emitter_close(quern__emitter *emitter);
 
-/* Reserves memory for `count` more values. Returns false, with the emitter unchanged, if out of memory. */
+/* Reserves memory for `count` more values. Returns false if out of memory; blocks that were claimed until then stay
+ * in `spares`. */
 bool quern__emitter_reserve(quern__emitter *emitter, uint32_t count);
 
 /* Emits values. Precondition: room was reserved. */
@@ -103,10 +106,11 @@ void quern__emitter_reclaim(quern__emitter *emitter);
 /* Removes the claimed blocks from the list of free ones. Must be called before blocks are returned. */
 void quern__pool_forget_taken(quern__event_pool *pool);
 
-/* Reserves capacity to return all blocks. Returns false if out of memory. */
+/* Reserves capacity in the list of free blocks for all blocks of the world. Returns false if out of memory. */
 bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator);
 
-/* Removes a batch after its values were destroyed or moved; returns its block to the pool if it was the last one. */
+/* Releases the block of a batch whose values were destroyed or moved. Returns the block to the pool if it has no
+ * other batch and no emitter fills it. */
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch);
 
 /* Returns a block without batches to the list of free ones. */

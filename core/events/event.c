@@ -251,7 +251,7 @@ void quern__channel_drop_first(quern__channel *channel)
     quern__pool_drop_batch(&world->events->pool, batch);
 }
 
-/* Returns the number of the first batch that some reader has not seen. */
+/* Returns the number of the first batch that some reader has not seen, or of the next batch to be published. */
 static uint64_t find_first_unseen(const quern__channel *channel)
 {
     uint64_t needed = quern__channel_end(channel);
@@ -270,8 +270,8 @@ static void count_held_as_seen(const quern__channel *channel)
     }
 }
 
-/* Drops the batches that all readers have seen. The remaining ones move to the front of the array once they are the
- * smaller part of it, so that each batch is moved at most once on average. */
+/* Drops the batches that all readers have seen. The remaining ones move to the front of the array once they are at
+ * most half of it, so that each batch is moved at most once on average. */
 static void drop_seen(quern__channel *channel)
 {
     const uint64_t needed = find_first_unseen(channel);
@@ -406,8 +406,8 @@ uint64_t quern__channel_append(quern__channel *channel, const quern__event_batch
     return batch->count;
 }
 
-/* Drops waiting batches: all of them if the channel has no reader, otherwise the oldest ones until the channel is within
- * its limit. Batches from first_new on were just published and are kept. */
+/* Drops waiting batches: all of them if the channel has no reader, otherwise the oldest ones until the channel is
+ * within its limit. With readers, batches from first_new on are kept, because they were just published. */
 static void drop_excess(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (channel->readers == NULL)

@@ -32,7 +32,8 @@ struct quern_event_reader {
     uint64_t cursor;   /* number of the first batch that was not seen */
     uint64_t end; /* while is_running: number of the first batch that the system does not see in this run */
     bool is_running; /* whether a system is reading with it; none of its unseen batches is dropped then */
-    bool has_batch;  /* whether code between frames uses the batch at the cursor; ends at publication */
+    /* Whether code between frames uses the batch at the cursor; cleared by the next publication. */
+    bool has_batch;
     uint64_t lost_count;                 /* number of events that were dropped before the reader saw them */
     quern_event_reader *previous, *next; /* adjacent readers in the channel's list */
 };
@@ -44,7 +45,8 @@ struct quern__channel {
     uint32_t stride_bytes; /* distance of values in a block; 1 for events of 0 bytes, to count them */
     uint32_t batch_bytes;  /* size of a full batch */
     uint64_t limit_bytes;
-    bool needs_checks; /* whether each emission calls the library: hooks, QUERN_CHECKS, events of 0 bytes */
+    /* Whether each emission calls the library: true with a copy hook, QUERN_CHECKS, or 0 bytes. */
+    bool needs_checks;
 
     QUERN__ARRAY(quern__event_batch) batches;
     uint32_t head;         /* index of the first waiting batch; those before it were dropped */
@@ -68,7 +70,7 @@ typedef struct quern__events {
 
 /* Events that a publication dropped: details of the first reader that lost events, and a count of the others. */
 typedef struct quern__event_loss {
-    const quern__channel *channel; /* NULL: nothing was dropped; the other members are undefined then */
+    const quern__channel *channel; /* NULL: no reader lost events; the other members have no meaning then */
     char reader_name[QUERN_MAX_NAME_BYTES + 1];
     uint64_t count;
     uint32_t other_count; /* number of times that other readers, of any event, lost events */
@@ -82,7 +84,7 @@ quern_result quern__events_check(const quern_world *world, quern_event event, qu
 /* Returns the bytes of all event blocks. */
 uint64_t quern__events_held_bytes(const quern_world *world);
 
-/* Releases blocks without batches. */
+/* Drops the batches that all readers have seen, then releases all blocks without batches. */
 void quern__events_trim(quern_world *world);
 
 /* ------------------------------------------------------------------------------------------ readers */

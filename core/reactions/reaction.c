@@ -144,7 +144,8 @@ static quern_result fail_subscription(void)
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to subscribe a reaction to an archetype");
 }
 
-/* Subscribes the reaction to an archetype that is later in the order than all others it is subscribed to. */
+/* Subscribes the reaction to an archetype. Precondition: the archetype is later in the order than all others with a
+ * subscription of the reaction. */
 static quern_result begin_subscription(quern__reaction *reaction, quern__archetype *archetype,
                                        const quern_allocator *allocator)
 {
@@ -185,7 +186,8 @@ static size_t reaction_bytes(uint32_t term_count)
     return sizeof(quern__reaction) + term_count * sizeof(quern_term);
 }
 
-/* Values of removed rows are shown after the rows have left, so types with hooks need a copy hook. */
+/* A reaction reads values of removed rows after the rows have left, so a type with a destroy hook also needs a copy
+ * hook. */
 static quern_result check_copies(const quern__storage *storage, const quern__reaction_def *def)
 {
     if ((def->kinds & QUERN_REACT_REMOVED) == 0) return QUERN_OK;
@@ -382,9 +384,10 @@ void quern__reactions_trim(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------------- listeners */
 
-/* Finds the next range among `*count` rows from *first on whose ADDED bit is clear, so that the reaction has seen these
- * rows enter, or does not ask for ADDED. Skips rows before it. Returns false if there is none. added: index of the bit column
- * ADDED, or QUERN__NO_BIT_COLUMN. */
+/* Finds the next range of rows whose ADDED bit is clear, among the `*count` rows from *first on. The reaction has
+ * processed the arrival of these rows, or does not request ADDED. Advances *first and *count past the rows before
+ * the range. Returns false if there is no such row. added: index of the bit column ADDED, or QUERN__NO_BIT_COLUMN,
+ * which means that all bits are clear. */
 static bool find_seen_rows(const quern__row_bits *row_bits, uint32_t added, uintptr_t *first,
                            uint32_t *count, uint32_t *out_count)
 {
@@ -472,7 +475,7 @@ static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern_
         return;
     }
     if (is_raised(&other->is_pending))
-        raise(&subscription->is_pending); /* bits may have moved with the rows */
+        raise(&subscription->is_pending); /* the rows may have brought set bits with them */
     if (requests(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
         mark_seen_rows(subscription, to, count);
 }

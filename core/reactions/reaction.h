@@ -63,7 +63,7 @@ typedef struct quern__taken_rows {
  * no change versions. */
 typedef struct quern__taken_block {
     quern__subscription *subscription;
-    char *memory;                     /* base address of the view's columns */
+    char *memory;                     /* start of the block; the offsets in `columns` are relative to it */
     const quern_entity *entities;     /* handles; stale if the entity was destroyed */
     const quern_view_column *columns; /* one per term */
     uint32_t count;                   /* rows, at least 1 */
@@ -80,7 +80,7 @@ typedef bool quern__matches_function(const struct quern_query *query, const quer
 
 typedef struct quern__reaction_def {
     uint32_t kinds;          /* bits of quern_reaction_kind */
-    const quern_term *terms; /* valid terms; copied. Those with access decide which values count as read */
+    const quern_term *terms; /* valid terms; copied. The reaction reads the values of terms with access */
     uint32_t term_count;
     quern__matches_function *matches; /* whether an archetype matches; must not change for an archetype */
     const struct quern_query *query;  /* argument of `matches`; must outlive the reaction */
@@ -105,7 +105,8 @@ typedef struct quern__reactions {
     uint32_t count;                       /* reactions in the list */
     uint32_t removed_count;               /* reactions that ask for REMOVED */
     bool is_pending;                      /* whether a reaction is pending */
-    bool orders_by_row; /* whether a sync point is applied; copies are then ordered by row, see removed.h */
+    /* Whether a sync point is being applied; its copies are ordered by row, see removed.h. */
+    bool orders_by_row;
     quern__archetype_listener listener; /* gives new archetypes their subscriptions */
 } quern__reactions;
 
@@ -117,9 +118,9 @@ void quern__reactions_init(quern__reactions *reactions, struct quern__storage *s
 /* Removes all reactions. */
 void quern__reactions_release(struct quern__storage *storage);
 
-/* Adds a reaction and subscribes it to all archetypes that it matches, now and later. With PRESENT, all rows that exist
- * count as ADDED. Errors: INVALID_ARGUMENT (the reaction asks for REMOVED, and a type that its terms have access to has a
- * destroy hook but no copy hook), OUT_OF_MEMORY; then nothing has changed. */
+/* Adds a reaction and subscribes it to all archetypes that it matches, now and later. If it requests ADDED and
+ * PRESENT, all existing rows count as ADDED. Errors: INVALID_ARGUMENT (the reaction asks for REMOVED, and a type
+ * that its terms have access to has a destroy hook but no copy hook), OUT_OF_MEMORY; then nothing has changed. */
 quern_result quern__reaction_add(struct quern__storage *storage, const quern__reaction_def *def,
                                  quern__reaction **out_reaction);
 
@@ -181,17 +182,19 @@ static inline bool quern__reactions_are_pending(const quern__reactions *reaction
     return reactions->is_pending;
 }
 
-/* Moves everything that is pending for the reaction to reaction->taken, where it is valid until the structure of the
- * storage changes. Finishes what was taken before. Errors: OUT_OF_MEMORY; then everything is still pending. */
+/* Moves everything that is pending for the reaction to reaction->taken, where it is valid until the structure of
+ * the storage changes. First calls quern__reaction_finish for what was taken before. Errors: OUT_OF_MEMORY; then
+ * everything is still pending. */
 quern_result quern__reaction_take(struct quern__storage *storage, quern__reaction *reaction);
 
-/* Finishes what was taken, after the reaction has seen it: destroys the copies and keeps their memory for later ones. */
+/* Empties reaction->taken after the reaction has processed it: destroys the copies and keeps their blocks for later
+ * copies. */
 void quern__reaction_finish(struct quern__storage *storage, quern__reaction *reaction);
 
 /* Makes everything that was taken pending again. Precondition: the structure has not changed since. */
 void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *reaction);
 
-/* Discards everything that is pending for the reaction. */
+/* Discards everything that is pending for the reaction. reaction->taken does not change. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);
 
 #endif

@@ -143,7 +143,8 @@ quern_result quern__reaction_take(quern__storage *storage, quern__reaction *reac
     return QUERN_OK;
 }
 
-/* Returns a block to its subscription. quern__reaction_finish then trims the free blocks to the number used last. */
+/* Destroys the copies in a block and returns the block to its subscription. quern__reaction_finish then trims the
+ * free blocks to the number used last. */
 static void give_back(const quern__taken_block *block, const quern_allocator *allocator)
 {
     quern__subscription *subscription = block->subscription;
@@ -188,7 +189,7 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
     subscription->is_pending = true;
 }
 
-/* Returns blocks to their subscription. Its list still has the capacity for them. */
+/* Returns blocks with their copies to their subscription, whose list still has the capacity for them. */
 static void put_back_blocks(const quern__taken_block *blocks, uint32_t count)
 {
     quern__subscription *subscription = blocks[0].subscription;

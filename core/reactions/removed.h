@@ -29,23 +29,24 @@ typedef struct quern__removed {
     quern__removed_column *columns;
     uint32_t column_count;
     bool calls_hooks;    /* some column has a type with hooks, which copying calls */
-    uint32_t block_rows; /* rows of one block */
+    uint32_t block_rows; /* number of rows for which one block has room */
     uint32_t keys_offset_bytes, block_bytes;
     uint32_t count;          /* copies; threads claim numbers by adding to it */
-    uint32_t change_first;   /* count before the last change */
-    uint64_t change;         /* number of the last change */
+    uint32_t change_first;   /* value of `count` when the last change began */
+    uint64_t change;         /* number of the last change that reserved memory; see quern__leaving_begin */
     uint64_t promised_count; /* copies that the last change may make */
     QUERN__ARRAY(char *) blocks;
 } quern__removed;
 
-/* Computes the offsets of columns in blocks. All other members of the columns are set already. */
+/* Computes the layout of blocks: rows, sizes, and the offsets of columns. Precondition: all other members of the
+ * columns are set. */
 void quern__removed_lay_out(quern__removed *removed, const quern__archetype *archetype);
 
 /* Destroys the copies and releases all memory. */
 void quern__removed_release(quern__removed *removed, const quern_allocator *allocator);
 
-/* Reserves memory for `count` more copies in the change of this number. Returns false if out of memory; memory that was
- * allocated is kept. */
+/* Reserves memory for `count` more copies in a change. change: number of the change; reservations with the same
+ * number add up. Returns false if out of memory; memory that was allocated is kept. */
 bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
                             uint32_t count);
 

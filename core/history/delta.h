@@ -30,11 +30,11 @@
 struct quern_delta {
     quern__history *history;
     quern__page page;         /* contains the delta itself */
-    quern__snapshot from, to; /* both held by the delta */
+    quern__snapshot from, to; /* the delta holds one reference to each page of them */
     quern_delta_batch *batches;
     quern__page batches_page;
     quern__page handles_page; /* entity handles of the NAMED batches */
-    uint32_t count, capacity; /* of `batches` */
+    uint32_t count, capacity; /* number of batches, and room for batches */
     quern_delta_stats stats;
 };
 

@@ -85,7 +85,7 @@ static bool list_unpaired_chunk(quern__history *history, const chunk_pair *pair)
     return true;
 }
 
-/* Lists the unpaired rows of `from` and fills the map from their handles. */
+/* Lists the unpaired rows of `from`, and fills the map that finds an unpaired row by its handle. */
 static bool list_unpaired(const quern_delta *delta)
 {
     quern__history *history = delta->history;
@@ -146,7 +146,8 @@ static bool add_row(quern__history *history, saved_row from, saved_row to)
     return true;
 }
 
-/* Whether both chunks share all columns and have equal row bits. If not, some values may still be equal. */
+/* Whether both chunks share all columns and have equal row bits. If not, single values may be equal
+ * nevertheless. */
 static bool has_same_values(const chunk_pair *pair)
 {
     const quern__saved_archetype *a = pair->archetype, *b = pair->other;
@@ -402,7 +403,7 @@ static const quern_entity *handles_of(const quern__history *history, const saved
 }
 
 /* Calls append_one for each component that the rows have in either snapshot, in ascending order of
- * indices. */
+ * indices, except internal components. */
 static bool append_components(quern_delta *delta, const row_range *rows,
                               bool (*append_one)(const component_diff *it))
 {

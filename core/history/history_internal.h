@@ -58,8 +58,8 @@ typedef struct quern__transfer {
     uint32_t bytes;
 } quern__transfer;
 
-/* A column of a chunk, or the handles of its rows, that restoring cannot copy by a transfer: values with
- * hooks are copied by these, and handles also set the records of their entities. */
+/* A column of a chunk, or the handles of its rows, that restoring cannot copy by a transfer: copy hooks
+ * copy their values, and placing handles also sets the records of their entities. */
 typedef struct quern__column_restore {
     uint32_t archetype; /* index in the snapshot */
     uint32_t slot;
@@ -99,7 +99,7 @@ typedef struct quern__snapshot {
     quern__page relations;    /* array of quern__saved_links */
     quern__page resources;    /* array of quern__page: one value each */
     quern__page names;        /* see saved_names.c */
-    quern__page world_state;  /* see saved_world_state.c */
+    quern__page world_state;  /* pending reactions, events and numbers: see saved_world_state.c */
     quern__page caller_state; /* written and read by the caller of quern__history_build */
     quern__page commands;     /* waiting commands (saved_commands.h); 0: none */
     quern__value_pages command_values, event_values;
@@ -130,7 +130,7 @@ typedef struct quern__unpaired_row {
 
 /* Scratch memory of delta_rows.c and delta_names.c, reused by later deltas. */
 typedef struct quern__delta_scratch {
-    /* By row in `to`; the ranges of destroyed entities follow, by row in `from`. */
+    /* Ordered by row in `to`; then the ranges of destroyed entities, ordered by row in `from`. */
     QUERN__ARRAY(quern__delta_row_range) ranges;
     uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
@@ -150,14 +150,16 @@ typedef struct quern__history {
 
     QUERN__ARRAY(quern__transfer) transfers;
     QUERN__ARRAY(quern__column_restore) column_restores;
-    struct quern__event_block *event_blocks; /* event blocks reserved by the current restore */
-    uint64_t copied_bytes, copied_count;     /* by the last save or restore */
+    /* List of event blocks that the current restore has reserved. */
+    struct quern__event_block *event_blocks;
+    uint64_t copied_bytes, copied_count; /* bytes and blocks copied by the last save or restore */
 
     /* Recorders of the caller to be saved or restored too, set before each call. Their order never changes. */
     quern__recorders caller_recorders[QUERN__MAX_RECORDER_LISTS];
     uint32_t caller_recorder_count;
 
-    struct quern__rebuilt_recorder *rebuilt; /* by the current restore: see saved_commands.c */
+    /* Recorders rebuilt by the current restore: see saved_commands.c. */
+    struct quern__rebuilt_recorder *rebuilt;
     uint32_t rebuilt_count;
     uint32_t delta_count; /* existing deltas; each holds two snapshots */
     quern__delta_scratch delta_scratch;
@@ -175,8 +177,8 @@ void quern__history_release(quern__history *history);
 
 /* quern__history_build builds a snapshot of the world, with a page of `caller_state_bytes` bytes that
  * the caller fills. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY; then no snapshot remains.
- * quern__history_add_frame makes the snapshot a frame of the history, drops frames with the same or a
- * later number, and makes it the base. */
+ * quern__history_add_frame makes the snapshot a frame of the history, and makes it the base. It drops
+ * frames with the same or a later number, and the oldest frame if the history is full. */
 quern_result quern__history_build(quern__history *history, uint64_t frame, size_t caller_state_bytes,
                                   quern__snapshot *out_snapshot);
 void quern__history_add_frame(quern__history *history, const quern__snapshot *snapshot);
@@ -267,8 +269,9 @@ typedef struct quern__saved_name {
 quern__saved_name quern__read_saved_name(quern__byte_reader *reader);
 
 /* Returns what the base contains of an archetype of the world, or NULL. Call it for the archetypes of
- * the world in their order, with *index = 0 at first. On success *index is 1 + the index of the
- * archetype in the base. Archetypes of the base that the world no longer has are skipped. */
+ * the world in their order, with *index = 0 at first. If an archetype is returned, *index becomes 1 +
+ * its index in the base; otherwise *index is unchanged. Archetypes of the base that the world no longer
+ * has are skipped. */
 static inline quern__saved_archetype *quern__find_base_archetype(const quern__history *history,
                                                                  const quern__archetype *archetype,
                                                                  uint32_t *index)
@@ -313,8 +316,8 @@ static inline bool quern__history_add_column_restore(quern__history *history, qu
     return true;
 }
 
-/* Makes the snapshot the base for later comparisons and clears all modification marks. The world itself
- * does not change. */
+/* Makes the snapshot the base for later comparisons, clears all modification marks and advances the
+ * world's clock. Nothing else in the world changes. */
 void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot);
 
 /* Performs all listed transfers, in parallel if there is an executor, and clears the list. into_pages:

@@ -4,9 +4,10 @@
  *
  *   prepare   finds or makes an archetype of the world for each archetype of the snapshot; reserves rows,
  *             records, links and names; lists the columns that differ. May fail, and is undone then.
- *   restore   removes the rows of archetypes that the snapshot lacks; restores the slots; destroys values
- *             with hooks that are replaced; appends or removes rows; copies values; places handles; orders
- *             the archetypes; restores links, names, resources and the world state. Cannot fail. */
+ *   restore   removes the rows of archetypes that the snapshot lacks; restores the slots; orders the
+ *             archetypes; destroys values with hooks that are replaced; appends or removes rows; copies
+ *             values and places handles; restores links, names, resources and the world state. Cannot
+ *             fail. */
 
 #include "core/calls/calls_internal.h"
 #include "core/history/history_internal.h"
@@ -26,7 +27,8 @@ typedef struct restore {
     quern__history *history;
     quern__storage *storage;
     const quern__snapshot *snapshot;
-    quern__page targets_page, base_page, list_page; /* scratch memory */
+    /* Scratch memory: `targets`, base_list() and list_archetypes(). */
+    quern__page targets_page, base_page, list_page;
     restore_target *targets;
     uint32_t count;     /* targets found or made so far */
     bool order_differs; /* whether archetypes must be made, removed or reordered */
@@ -50,7 +52,8 @@ static void release_scratch(const restore *it)
     quern__page_release(&it->history->store, it->list_page);
 }
 
-/* The archetypes in the base, by the current index of the archetype in the world. */
+/* Returns the list of archetypes in the base, by the index that the archetype has in the world before
+ * the restore. */
 static const quern__saved_archetype **base_list(const restore *it)
 {
     return (const quern__saved_archetype **)(void *)quern__page_memory(&it->history->store, it->base_page);
@@ -156,7 +159,7 @@ static bool list_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lan
         quern__page_memory(&history->store, page), bytes);
 }
 
-/* Lists a column of a chunk: as a transfer if its values have no hooks. */
+/* Lists a column of a chunk: as a transfer if its values have no hooks, otherwise as a column restore. */
 static bool list_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
 {
     quern__history *history = it->history;
@@ -214,7 +217,8 @@ static bool list_chunks(const restore *it, uint32_t i)
     const restore_target *target = &it->targets[i];
     const quern__versions *versions = &target->archetype->versions;
     const uint32_t count = count_full_slots(target);
-    size_t first_changed = 0; /* index of the next changed version */
+    /* index in versions->items of the first changed version after the chunks checked so far */
+    size_t first_changed = 0;
     for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++) {
         const size_t first = (size_t)slot * versions->stride;
         if (slot < count && first_changed <= first)
@@ -350,7 +354,8 @@ static void restore_column(const restore *it, const quern__column_restore *item)
                          quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);
 }
 
-/* Restores the i-th list of row bits of the archetype. Bits that the snapshot lacks become 0. */
+/* Restores the i-th bit column of the archetype. If the snapshot lacks the bit column or the chunk, all
+ * bits become 0. */
 static void restore_bit_column(const quern__row_bits *row_bits, uint32_t i,
                                const quern__saved_archetype *saved)
 {

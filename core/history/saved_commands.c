@@ -8,12 +8,13 @@
 
 /* A recorder with commands, as saved in the page. Its streams follow. */
 typedef struct saved_recorder {
-    uint32_t list, index; /* list of recorders, and index in that list */
+    uint32_t list, index; /* number of the list of recorders, and index of the recorder in that list */
     uint32_t stream_count;
     uint16_t failed;
     uint8_t is_accumulator; /* the accumulator of that recorder */
-    uint8_t is_held;        /* some code holds the recorder and continues recording after a restore */
-    uint64_t is_open;       /* the last stream is still open for recording */
+    /* The program holds the recorder (quern_world_commands) and may record more after a restore. */
+    uint8_t is_held;
+    uint64_t is_open; /* the last stream is still open for recording */
 } saved_recorder;
 
 /* A stream as saved in the page. Its command batches follow. */
@@ -90,7 +91,7 @@ static quern_result visit_all_batches(const quern__history *history, batch_visit
     return result;
 }
 
-/* Whether the value is stored apart, because hooks must copy it. */
+/* Whether the values of the operand are stored in pages of their own, because hooks must copy them. */
 static bool is_owned(const quern__operand *operand)
 {
     const quern_hooks *hooks = &operand->type->hooks;
@@ -247,7 +248,7 @@ static quern_result rebuild_batch(commands_reader *reader, quern_commands *comma
     saved_batch saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
-    assert(operation != NULL); /* the page is written by this library, so it is complete */
+    assert(operation != NULL); /* cannot fail: only this library writes the page */
     const quern_result result =
         quern__item_space_reserve(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
     if (result != QUERN_OK) return result;
@@ -340,8 +341,8 @@ void quern__undo_commands(quern__history *history)
     history->rebuilt_count = 0;
 }
 
-/* Swaps the streams and their memory. The operations and prefab lists of a recorder stay with the
- * recorder. */
+/* Swaps the streams of two recorders and the memory of these streams. The operations, the accumulator
+ * and the prefab lists of `target` stay in `target`. */
 static void swap_streams(quern_commands *target, quern_commands *made)
 {
     const quern_commands old = *target;

@@ -4,12 +4,14 @@
 #define QUERN_CORE_HISTORY_SAVED_PENDING_H
 
 /* Saves and restores what is pending in a world: changes that are not yet reported to reactions, and
- * waiting events. Both kinds have the same four functions:
+ * waiting events. Both kinds have these functions:
  *
- *   check    fails with INVALID_ARGUMENT, and a remedy in the message, if the state cannot be saved
  *   write    writes the state as bytes
  *   prepare  reserves memory for the state in the reader. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY
  *   restore  replaces the state of the world by the state in the reader. Cannot fail
+ *
+ * quern__reactions_check_savable and quern__events_save_values are called before writing. They fail with
+ * INVALID_ARGUMENT, and a remedy in the message, if the state cannot be saved.
  *
  * Prepare and restore advance the reader past the state. */
 

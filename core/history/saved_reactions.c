@@ -59,7 +59,8 @@ static uint32_t subscription_count(const quern__storage *storage)
     return count;
 }
 
-/* Writes for each number of a reaction: 0 if it is free, 1 if its reaction is not pending, 2 if it is. */
+/* Writes one byte for each number of a reaction: 0 if the number is free, 1 if its reaction is not
+ * pending, 2 if it is pending. Then writes all subscriptions. */
 void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
 {
     const quern__reactions *reactions = storage->reactions;
@@ -134,7 +135,7 @@ static void restore_subscription(const quern__storage *storage, quern__byte_read
     quern__removed_clear(removed);
     subscription->is_pending = saved.is_pending != 0;
     removed->count = saved.copy_count;
-    removed->change = 0; /* no change has the number 0, so the next change starts a new group of copies */
+    removed->change = 0; /* no change has the number 0, so the next change sets change_first */
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
         quern__read(reader, removed->blocks.items[i], removed->block_bytes);
 }

@@ -15,7 +15,7 @@
  *   TYPE       n     a component: name, size, fields and role. Types are numbered from 0
  *   RESOURCE   n     name, size and fields of a resource; its VALUE sections follow
  *   VALUE      n     consecutive bytes of the resource's value
- *   LINKS      n     targets with their children, in order, as slots
+ *   LINKS      n     targets of one relation with their sources, in order, as slots
  *   ARCHETYPE  n     a set of types, the layout and the row count; its ROWS sections follow
  *   ROWS       n     entity handles | column | column | ... | row bits
  *   FREE       n     free slots with their next use count, in the order in which the world reuses them
@@ -25,10 +25,10 @@
  *
  * An archive describes a complete world. Each slot below the slot count is in exactly one row, or free,
  * or retired. Every target is in a row, and levels follow from targets. An archive of selected entities
- * is a world in which these entities have the slots 0, 1, 2 ... and no slot is free. Handles keep the
- * values that they had in the saved world, so columns are written without conversion. The WORLD section
- * contains the first generation and the tag of that world, which a reader needs to interpret the
- * handles.
+ * is a small world in which these entities have the slots 0, 1, 2 ... and no slot is free; its handles are
+ * converted while saving. An archive of a whole world has the handles of that world, so columns are
+ * written without conversion. The WORLD section contains the first generation and the world tag, which a
+ * reader needs to interpret the handles.
  *
  * Links precede rows, because a reader compares the targets in rows with the links. */
 
@@ -59,7 +59,7 @@ typedef enum quern__archive_block_flag {
 
 typedef struct quern__archive_block_head {
     uint32_t mark;
-    uint32_t number;         /* counts from 0 */
+    uint32_t number;         /* number of the block in the archive, from 0 */
     uint32_t stored_bytes;   /* size of the stored sections in the archive */
     uint32_t sections_bytes; /* differs from stored_bytes only in a compressed block */
     uint32_t flags;
@@ -153,8 +153,7 @@ typedef struct quern__rows_section {
 typedef struct quern__links_section {
     uint32_t relation; /* type number of the relation */
     uint32_t zero;
-    /* repeated up to the end of the payload: slot of the target, number of children, slots of the
-     * children */
+    /* Repeated up to the end of the payload: slot of the target, number of its sources, their slots. */
 } quern__links_section;
 
 typedef struct quern__free_section {

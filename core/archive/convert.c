@@ -40,7 +40,8 @@ static quern_result add_pair(quern__conversion *conversion, uint32_t source)
     return QUERN_OK;
 }
 
-/* Checks that values can be copied as bytes, because at most one side has described fields. */
+/* Checks that values can be copied as bytes if one side has no described fields: both sizes are equal,
+ * and the source describes its handles if the target does. Errors: LAYOUT_MISMATCH. */
 static quern_result check_bytes(const quern__type *source, const quern__type *target)
 {
     if (source->size_bytes != target->size_bytes)

@@ -9,7 +9,7 @@
 
 /* What becomes of values. */
 typedef enum quern__conversion_kind {
-    QUERN__CONVERT_BYTES,  /* equal layouts: values are copied as bytes */
+    QUERN__CONVERT_BYTES, /* values are copied as bytes: the layouts are equal, or one side has no described fields */
     QUERN__CONVERT_FIELDS, /* values are constructed, then converted field by field */
     QUERN__CONVERT_MIGRATION
 } quern__conversion_kind;
@@ -28,8 +28,8 @@ typedef struct quern__conversion {
     quern__field_pair pairs[QUERN_MAX_FIELDS];
 } quern__conversion;
 
-/* Initialises the conversion from `source` to `target`. Types without described fields must have the
- * same size. Errors: LAYOUT_MISMATCH; the message names the field or the sizes. */
+/* Initialises the conversion from `source` to `target`. If one type has no described fields, both must
+ * have the same size. Errors: LAYOUT_MISMATCH; the message names the field or the sizes. */
 quern_result quern__conversion_init(quern__conversion *conversion, const quern__type *source,
                                     const quern__type *target);
 

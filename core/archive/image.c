@@ -198,8 +198,8 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
     return QUERN_OK;
 }
 
-/* Fails if the world lacks types of the archive. Called after the last type, so that the report lists
- * all of them. */
+/* Fails if the world lacks components, relations or resources of the archive. Called after the last
+ * TYPE and RESOURCE section, so that the report lists all that are missing. */
 static quern_result check_missing(const quern__image *image)
 {
     const quern_load_report *report = image->report;
@@ -230,7 +230,7 @@ static quern_result parse_sections(quern__image *image)
     quern_result result = QUERN_OK;
     while (result == QUERN_OK && quern__section_next(&iterator, &section)) {
         if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS) {
-            /* all types are parsed */
+            /* all types and resources are parsed */
             leave_out_disabled_by_parent(image);
             result = check_missing(image);
         }

@@ -29,15 +29,16 @@ typedef struct quern__archived_type {
     quern__relation *relation; /* relation of the world that the type is loaded as; NULL: none */
     const quern_migration *migration;
     quern__conversion conversion;
-    struct quern__archived_links *links; /* role RELATION; NULL: the archive has no links of it */
+    /* Role RELATION; NULL: the archive has no links of it, or they are not loaded. */
+    struct quern__archived_links *links;
 } quern__archived_type;
 
 /* The links of one relation, by slots of the archive. */
 typedef struct quern__archived_links {
     quern__relation *relation;         /* relation of the world */
     uint32_t *targets;                 /* by slot; QUERN__SLOT_NONE: no target */
-    uint8_t *levels;                   /* by slot, as the archetypes of the rows say */
-    uint32_t link_count, source_count; /* number of children in LINKS sections, and of rows with a target */
+    uint8_t *levels;                   /* by slot: level that the archetype of the row says */
+    uint32_t link_count, source_count; /* number of sources in LINKS sections, and of rows with a target */
 } quern__archived_links;
 
 typedef struct quern__archived_archetype {
@@ -78,8 +79,9 @@ typedef struct quern__image {
     uint32_t archetype_count_with_types; /* number of archetypes parsed so far that have types */
     QUERN__ARRAY(uint32_t) type_numbers;
     QUERN__ARRAY(uint32_t) free_slots; /* in the order in which the world reuses them */
-    QUERN__ARRAY(uint32_t) use_counts; /* by slot: of the current or next entity; 0: unknown */
-    QUERN__ARRAY(uint8_t) states;      /* by slot: quern__archived_slot_state */
+    /* By slot: use count of the current or next entity; undefined while the state is UNKNOWN. */
+    QUERN__ARRAY(uint32_t) use_counts;
+    QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_slot_state */
     uint32_t retired_count;
     quern__names names; /* by slot of the archive */
 } quern__image;

@@ -126,7 +126,7 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
 }
 
 /* Whether an archetype at this position can have its layout_index: see
- * quern__archived_least_layout_index. */
+ * quern__archived_least_layout_index. Counts the archetype if it has types. */
 static bool accept_layout_index(quern__image *image, const quern__archetype_section *section)
 {
     const uint32_t least =
@@ -277,9 +277,9 @@ quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *pa
 enum { IN_PROGRESS = 0x40, IS_CHECKED = 0x80, MARKS = IN_PROGRESS | IS_CHECKED };
 _Static_assert(QUERN_MAX_RELATION_LEVEL < IN_PROGRESS, "marks and levels share a byte");
 
-/* Whether the path from the slot over its targets ends at a root. Levels below the highest decrease with
- * each step to the target, which is checked elsewhere. So only sources at the highest level can form a
- * cycle. */
+/* Whether the path from the slot to its target, to the target's target and so on ends at a root. Levels
+ * below the highest decrease with each step to the target, which is checked elsewhere. So only sources
+ * at the highest level can form a cycle. */
 static bool reaches_root(const quern__archived_links *links, uint32_t slot)
 {
     uint32_t at = slot;

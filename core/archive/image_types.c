@@ -83,14 +83,14 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
     return result;
 }
 
-/* Whether programs cannot add the component to entities freely. */
+/* Whether the world manages the component itself, so that loading must not add it as a plain component. */
 static bool is_world_managed(const quern__image *image, uint32_t index)
 {
     return quern__components_is_managed(&image->world->storage.components, index) ||
            index == image->world->storage.disabled_index;
 }
 
-/* Loads the values as values of a plain component of the world. */
+/* Maps the type to a plain component of the world, to which its values are loaded. */
 static quern_result map_component(const quern__image *image, quern__archived_type *type,
                                   quern_component component)
 {
@@ -324,8 +324,8 @@ quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader
     return result == QUERN_OK ? map_resource(image, resource) : result;
 }
 
-/* Copies bytes of a resource's value. The first call allocates memory for the whole value, but not more
- * than the archive has bytes. */
+/* Copies bytes of a resource's value. The first call allocates memory for the whole value. Fails if the
+ * value is larger than all blocks of the archive can be. */
 static quern_result append_value_bytes(quern__image *image, quern__archived_resource *resource,
                                        const quern__byte_reader *payload)
 {

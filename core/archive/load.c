@@ -161,7 +161,7 @@ static void load_slots(const loading *load)
         }
         return;
     }
-    uint32_t *highs = image->use_counts.items; /* use counts are not needed any more */
+    uint32_t *highs = image->use_counts.items; /* same array: the use counts are not read after this */
     for (uint32_t slot = 0; slot < head->slot_count; slot++)
         highs[slot] = (uint32_t)(handle_of_use(load, slot, highs[slot]).bits >> 32);
     quern__slots_restore(load->storage, highs, head->slot_count, image->free_slots.items, head->free_count,
@@ -275,7 +275,7 @@ static void load_link(const loading *load, const quern__archived_links *from, ui
     const uint32_t slot = quern_entity_index(source);
     quern__links_link(&relation->links, slot, quern_entity_index(to), QUERN__SLOT_NONE);
     quern__links_at(&relation->links, slot)->level = from->levels[child];
-    /* equals the value in the row, unless the archive was forged */
+    /* overwrites the value loaded for the row, which differs only if the archive was forged */
     const quern__record *record = quern__entities_record(&load->storage->entities, slot);
     quern_entity *value = quern__storage_value(quern__storage_archetype_of(load->storage, record),
                                                record->location, relation->component_index);

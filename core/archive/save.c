@@ -192,7 +192,7 @@ static quern_result save_resources(quern__saving *saving)
 
 /* ------------------------------------------------------------------------------------------- links */
 
-/* Divides long lists of children between sections. The reader appends the children of a later section. */
+/* Divides long lists of sources between sections. The reader appends the sources of a later section. */
 void quern__saving_write_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
 {
     enum { HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), MOST = 2048 };

@@ -30,8 +30,7 @@ typedef struct quern__saved_components {
 } quern__saved_components;
 
 /* Starts saving. Checks the definition and that no commands are waiting, then opens the writer. Errors:
- * NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY, UNAVAILABLE; then
- * nothing is open. */
+ * INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY, UNAVAILABLE; then nothing is open. */
 quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern_sink sink,
                                 const quern_save_def *def);
 
@@ -50,7 +49,8 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
 /* Writes the WORLD section, then a TYPE section for each used component. */
 void quern__saving_write_types(quern__saving *saving, const quern__world_section *section);
 
-/* Writes the children of a target that are saved, in order. Does nothing if the target is not saved. */
+/* Writes the sources of a target in LINKS sections, in order, without those that are not saved. Does
+ * nothing if the target is not saved. */
 void quern__saving_write_children(quern__saving *saving, const quern__relation *relation, uint32_t target);
 
 /* Writes an ARCHETYPE section. `section` is complete except for type_count. */

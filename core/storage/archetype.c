@@ -36,8 +36,9 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
     return rows;
 }
 
-/* Sets the row capacity and returns the offset of the archetype's colour in bytes. An archetype has no colour if that
- * would cost more than an eighth of its rows; from archetype LATE_INDEX on, more than a third. */
+/* Sets the row capacity and returns the colour of the archetype (see the top of archetype.h): the number of
+ * bytes by which the parts of its chunks begin later. Returns 0 if the colour would cost more than an eighth
+ * of the rows, or, from archetype LATE_INDEX on, more than a third. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
     const bool is_late = archetype->layout_index >= LATE_INDEX;

@@ -14,12 +14,13 @@
  *
  * A pass over the rows iterates over the table of slots and never has to read a chunk's header.
  *
- * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than the earliest possible offset. Chunks
- * are aligned to 16 KiB, so without colours the first rows of many small archetypes would all map to the same few
- * cache sets. The formula is not i % 32: archetypes created in succession have chunks at successive addresses, so
- * those colours would be correlated with the addresses.
+ * Colour: the parts (columns and handles) of the archetype with layout_index i begin (i / 8) % 32 cache lines
+ * later than the earliest possible offset. Chunks are aligned to 16 KiB, so without colours the first rows of
+ * many small archetypes would all map to the same few cache sets. The formula is not i % 32: archetypes
+ * created in succession have chunks at successive addresses, so those colours would be correlated with the
+ * addresses.
  *
- * From archetype 256 on there are 64 colours. All of them have the capacity of the last colour, because a capacity
+ * From archetype 256 on there are 64 colours. All of them leave 64 cache lines unused, because a capacity
  * that shrinks with the colour would move the later parts back to the same cache sets. In addition, every 512
  * archetypes another part (a column or the handles) is placed first. This costs up to a third of the rows in a
  * chunk, but in worlds with that many archetypes most of them hold few rows. */
@@ -70,8 +71,8 @@ typedef struct quern__chunk_slot {
     uint32_t row_count;
 } quern__chunk_slot;
 
-/* The first cache line holds the data that a query reads of an archetype with one chunk. The second and third line
- * hold the data that adding and removing single rows also needs. */
+/* The first cache line holds the data that a query reads of an archetype with one chunk. The second to fourth
+ * lines hold the data that adding and removing single rows also needs. */
 typedef struct quern__archetype {
     quern__chunk_slot *slots; /* table of chunks; first_slots + 1 until more slots are needed */
     quern__chunk_slot first_slots[2];
@@ -87,13 +88,15 @@ typedef struct quern__archetype {
 
     quern__copy_word *relocation; /* copy plan from row to row within the archetype; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_COUNT];
-    bool is_plain;         /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
-    bool has_fast_leave;   /* is_plain, and no listener must reserve room for rows that leave */
-    bool has_destroy;      /* some type has a destroy hook */
-    bool may_retain_chunk; /* may retain one chunk while it has no rows: listed in storage->spares */
-    bool is_removed;       /* about to be removed: see core/calls/reclaim.c */
-    bool tracks_changes;   /* has versions, move counts, row bits or listeners, which verbs must update */
-    bool has_handles;      /* has a component with entity fields that users set */
+    bool is_plain;       /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool has_fast_leave; /* is_plain, and no listener must reserve room for rows that leave */
+    bool has_destroy;    /* some type has a destroy hook */
+    /* whether the archetype may retain one chunk while it has no rows; then storage->spares lists the
+     * archetype */
+    bool may_retain_chunk;
+    bool is_removed;     /* about to be removed: see core/calls/reclaim.c */
+    bool tracks_changes; /* has versions, move counts, row bits or listeners, which verbs must update */
+    bool has_handles;    /* has a component with entity fields that users set */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */
     quern__move_counts *move_counts;   /* of the storage; NULL if no component has refs */

@@ -44,21 +44,22 @@
  * begins on one thread, with append, and ends on one thread, with cut, quern__slots_free and
  * quern__structure_changed.
  *
- * Listeners. Every listener is called from one of the four quern__on_... functions or from quern__note_relocation.
- * Every path of a verb calls its function exactly once per row range. An archetype with a listener has tracks_changes
- * set; without one, a change costs only the test of that flag. A listener must not fail, must obey the thread rules
- * above, and must not read values that the caller may still have to write. A location recorded by a listener may be
- * relocated before the change ends; a handle stays valid. Change versions listen to all verbs except leave. The
- * versions of single rows (core/storage/row_versions.h) move with their rows. Releasing a whole world is not a
- * change.
+ * Listeners. All notifications pass through the four quern__on_... functions, quern__note_relocation and
+ * quern__note_component. Every path of a verb calls its function exactly once per row range. An archetype
+ * with a listener has tracks_changes set; without one, a change costs only the test of that flag. A listener
+ * must not fail, must obey the thread rules above, and must not read values that the caller may still have to
+ * write. A location recorded by a listener may be relocated before the change ends; a handle stays valid.
+ * Change versions listen to arrive, move, written, enable and relocate. The versions of single rows
+ * (core/storage/row_versions.h) move with their rows. Releasing a whole world is not a change.
  *
  * Systems write values through their views, without calling a verb. quern_view_write notes the versions itself, and
  * a listener to written values has to check the versions for such writes.
  *
  * Move counts (core/storage/move_counts.h) listen to leave, move and relocate: a ref's cached row location must not
  * stay valid after its row has left. Row bits (core/storage/row_bits.h) listen to the same verbs, because bits move
- * with their rows. Rooms above storage listen to all verbs except relocate, through a table of functions
- * (core/storage/listener.h): leave and move_out are called before row bits change, move_in afterwards. */
+ * with their rows. Rooms above storage listen to arrive, leave, move and written, through a table of
+ * functions (core/storage/listener.h): leave and move_out are called before row bits change, move_in
+ * afterwards. */
 
 #include "core/storage/move_plan.h"
 
@@ -393,8 +394,8 @@ void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32
 /* Frees the slots of removed entities in the given order. The slot freed last is reused first. */
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
 
-/* Invalidates locations and lists of chunks that were recorded earlier. Every verb that requires exclusive access
- * calls it; a change that is distributed over threads ends with it. */
+/* Invalidates locations and lists of chunks that were recorded earlier. Appending, cutting and the verbs for
+ * one row do this themselves; a change that is distributed over threads ends with this call. */
 static inline void quern__structure_changed(quern__storage *storage)
 {
     storage->structure_version++;
@@ -434,7 +435,8 @@ static inline quern_entity quern__row_arrive(quern__storage *storage, quern__arc
 /* Removes an alive entity: its row and its slot. */
 void quern__row_leave(quern__storage *storage, quern_entity entity);
 
-/* Moves an entity, with its new values, to `to`, a raw row just appended to the plan's target. */
+/* Moves an entity to `to`, a raw row just appended to the plan's target. The caller must already have written
+ * the values that the plan adds to that row. Closes the gap in the source. */
 void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
                      const quern__move_plan *plan, uintptr_t to);
 
@@ -492,8 +494,8 @@ static inline quern_entity quern__row_arrive_new(quern__storage *storage, const 
  * their last call. */
 quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archetype);
 
-/* Removes the last chunk, which has no rows any more, from those with rows. The chunk is released, or retained
- * for later rows. */
+/* Called when the last chunk with rows has lost its last row: decrements chunk_count. The chunk is released,
+ * or retained for later rows. */
 static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern__archetype *archetype)
 {
     const uint32_t left = --archetype->chunk_count;
@@ -535,7 +537,8 @@ QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, 
     return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
-/* `notifies` (whether the move is reported to listeners) must be a compile-time constant. */
+/* Moves an entity along an edge to the raw row `to`, and closes the gap in the source. `notifies` (whether
+ * listeners are notified) must be a compile-time constant. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_by_edge(quern__storage *storage, quern__archetype *source,
                                                           quern_entity entity, quern__record *record,
                                                           const quern__edge *edge, quern__row to,
@@ -552,7 +555,8 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_by_edge(quern__storage *storag
     return quern__row_close_gap(storage, source, from, true, notifies);
 }
 
-/* `notifies` (whether the move is reported to listeners) must be a compile-time constant. */
+/* Removes an entity of a plain archetype, frees its slot and closes the gap. `notifies` (whether listeners
+ * are notified) must be a compile-time constant. */
 QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, quern__archetype *archetype,
                                                        quern_entity entity, quern__record *record,
                                                        bool notifies)

@@ -85,7 +85,7 @@ void quern__entities_release(quern__entities *entities, const quern_allocator *a
     quern__entities_untrack_modified(entities, allocator);
 }
 
-/* -------------------------------------------------------------------------------------- touched slots */
+/* -------------------------------------------------------------------------------------- modified slots */
 
 static bool reserve_modified(quern__entities *entities, const quern_allocator *allocator,
                              uint32_t page_count)

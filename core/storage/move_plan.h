@@ -27,8 +27,9 @@ typedef struct quern__move_step {
 typedef struct quern__move_plan {
     quern__archetype *source, *target;
     struct quern__move_plan *next_incoming,
-        **place_incoming;         /* links in the target's list of incoming plans */
-    quern__copy_word *carry;      /* copy plan equivalent to the shared steps; NULL unless is_plain */
+        **place_incoming; /* links in the target's list of incoming plans */
+    /* copy plan of the shared and the removed steps (see copy.h); NULL unless is_plain */
+    quern__copy_word *carry;
     quern__column_position added; /* column of the first added step; size 0 if there is none */
     bool is_plain;                /* no step has a type or a value larger than QUERN__COPY_MAX_BYTES */
     uint32_t shared_count, added_count, removed_count;

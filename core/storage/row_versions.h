@@ -49,13 +49,13 @@ quern__row_versions *quern__row_versions_create(const quern_allocator *allocator
 /* Frees row versions. `versions` may be NULL. */
 void quern__row_versions_release(quern__row_versions *versions, const quern_allocator *allocator);
 
-/* Reserves slots for `slot_count` chunks, with spare capacity if it grows. `versions` may be NULL (no lanes). Returns
- * false and changes nothing if out of memory. */
+/* Reserves slots for `slot_count` chunks, with spare capacity if it grows. `versions` may be NULL, if the
+ * archetype has no lanes. Returns false and changes nothing if out of memory. */
 bool quern__row_versions_reserve(quern__row_versions *versions, const quern_allocator *allocator,
                                  uint32_t slot_count);
 
-/* Frees the capacity beyond `slot_count` slots. Keeps it if there is no memory for the smaller copy. `versions` may
- * be NULL. */
+/* Frees the capacity beyond `slot_count` slots, which must not exceed it. Keeps it if there is no memory for
+ * the smaller copy. `versions` may be NULL. */
 void quern__row_versions_trim(quern__row_versions *versions, const quern_allocator *allocator,
                               uint32_t slot_count);
 

@@ -18,7 +18,7 @@ typedef struct quern__type {
     uint32_t alignment_bytes;
     quern_hooks hooks;
     quern_field *
-        fields; /* start of one allocation, which also holds names, units and values; counts are at least 1 */
+        fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;
     size_t fields_bytes; /* size of that allocation */
     bool has_entity_fields;

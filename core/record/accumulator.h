@@ -18,8 +18,8 @@
 
 /* One way to accumulate values of one component. */
 typedef struct quern__accumulation {
-    /* The accumulation's operation if values are at most 16 bytes, copied in steps of 4, and without handles;
-     * otherwise an operation that no batch has. */
+    /* The accumulation's operation if the fast path of quern_commands_accumulate handles its values: 4, 8, 12
+     * or 16 bytes, without hooks and without handles. Otherwise an operation that no batch has. */
     const quern__operation *quick_operation;
     quern_component component;
     quern_combine combine;

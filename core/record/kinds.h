@@ -14,14 +14,15 @@
 typedef enum quern__trait {
     /* sets one component to a value without hooks, or enables or disables it: in_place.h */
     QUERN__TRAIT_IN_PLACE = 1,
-    /* destroys an entity, or creates one from types without hooks: destroy_and_create.h */
+    /* destroys an entity, spawns a prefab, or creates an entity from types without hooks:
+     * destroy_and_create.h */
     QUERN__TRAIT_DESTROY_OR_CREATE = 2,
     QUERN__TRAIT_NO_HANDLES = 4, /* no value contains entity handles */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value needs its destroy hook called if the command is dropped */
     QUERN__TRAIT_UNRELATED = 16, /* the command itself needs no work by relate_stage.h */
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64,
-    /* the traits of most kinds */
+    /* traits that most kinds have */
     QUERN__TRAITS_USUAL = QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS
 } quern__trait;
 
@@ -57,7 +58,7 @@ typedef struct quern__command_kind {
  *   set     function that applies the commands of a batch to existing rows (playback/in_place.h); NULL: the kind
  *           never has the trait IN_PLACE
  *   play    function that applies the commands of a batch to links and names, in order, before merging
- *           (playback/play.h); NULL: the kind changes neither
+ *           (playback/play.h); NULL: nothing is applied before merging
  *
  * The remaining arguments are further members of quern__command_kind. The functions are defined in
  * core/playback, and only playback/kind_calls.c expands them.

@@ -34,23 +34,26 @@ typedef struct quern__item {
  * exist only if has_destroy is true. A byte is nonzero while the item owns its value: moving the value out
  * clears the byte. */
 typedef struct quern__operation {
-    uint64_t key; /* equal for equal operations of all recorders; rarely equal for others */
+    /* hash: equal for equal operations of all recorders, rarely equal for others; 0 if it spawns or
+     * accumulates */
+    uint64_t key;
     uint32_t item_bytes;
     uint32_t alignment_bytes; /* alignment of an item: at least 8, and a divisor of item_bytes */
     /* number of commands an item counts as: 1 + n for a create with n components */
     uint32_t command_count;
     uint16_t operand_count;
     uint16_t owned_offset_bytes;
-    uint8_t kind;                           /* quern__operation_kind */
-    bool has_destroy;                       /* the type of some value has a destroy hook */
-    bool has_entity_fields;                 /* the type of some value contains entity handles */
-    bool is_copied;                         /* no type has hooks, and no value contains handles */
+    uint8_t kind;           /* quern__operation_kind */
+    bool has_destroy;       /* the type of some value has a destroy hook */
+    bool has_entity_fields; /* the type of some value contains entity handles */
+    /* values are copied byte by byte: no type has hooks, and no value contains handles */
+    bool is_copied;
     uint8_t traits;                         /* quern__trait */
     struct quern__operation *next_same_key; /* next operation in the recorder's list for this key */
-    union { /* what the operation belongs to; NULL for all other operations */
-        /* variant of an operation that spawns */
+    union { /* owner of an operation that spawns or accumulates; otherwise NULL */
+        /* owner of an operation that spawns */
         const struct quern__spawn_variant *variant;
-        /* accumulation of an operation that accumulates values */
+        /* owner of an operation that accumulates values */
         const struct quern__accumulation *accumulation;
     };
     quern__operand operands[];

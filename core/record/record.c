@@ -7,7 +7,8 @@
 
 #include <quern/world.h>
 
-/* Defined in this file so that the compiler sees its constants when it compiles quern_commands_destroy. */
+/* Defined in this file so that the compiler knows the values of its members when it compiles
+ * quern_commands_destroy. */
 const quern__operation quern__operation_destroy = {
     .key = QUERN__OPERATION_DESTROY,
     .item_bytes = sizeof(quern__item),
@@ -43,10 +44,10 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* Leaves space for a jump after the stream, if it creates entities and relates some. The sync point may append
- * follow-up commands to such a stream and needs a jump to them (relate_stage.h). If the block has no space
- * left, the jump goes to the space reserved for the recorder's own jump: no stream continues across the end of
- * the block then. */
+/* Leaves space for a jump after a stream that creates entities and relates or names some. The sync point may
+ * append follow-up commands to such a stream and needs a jump to them (relate_stage.h). If the block has no
+ * space left, the jump goes to the space reserved for the recorder's own jump: no stream continues across the
+ * end of the block then. */
 static void leave_tail(quern_commands *commands)
 {
     const bool fits = quern__block_left_bytes(commands) >= sizeof(quern__command_batch);
@@ -189,7 +190,7 @@ static quern_entity check_handle(void *argument, quern_entity entity)
     return entity;
 }
 
-/* Checks the target for a valid source. */
+/* Checks the target that a command gives to a source. The source itself has been checked. */
 static quern_result check_target(quern_commands *commands, quern_entity source, quern_entity target,
                                  const char *function)
 {

@@ -7,12 +7,12 @@
  * instance is recorded in one of two forms.
  *
  * A *compact* instance is one item with the values of its overrides. The sync point spawns consecutive compact
- * instances together (spawned.h). A recorder with compact instances retains the prefab until its commands are
- * applied, even if the prefab is destroyed.
+ * instances of one prefab together (spawned.h). A recorder with compact instances retains the prefab until
+ * its commands are applied, even if the prefab is destroyed.
  *
  * An *expanded* instance is one create per member, followed by commands that relate and name the members. An
- * instance is expanded from the start if its root has a parent, if members have targets outside of the tree, or
- * if overrides have hooks or contain handles.
+ * instance is expanded from the start if its root has a parent, if members have targets outside of the tree,
+ * or if overrides have hooks, contain handles, or exceed 4096 bytes together.
  *
  * The first command that refers to a member of a compact instance expands it. Only the callback that spawned
  * the instance knows its members, and none of its earlier commands refers to one. Recording the creates this
@@ -67,13 +67,14 @@ static inline uint32_t quern__spawn_member_count(const quern__operation *operati
 
 void quern__spawns_release(quern_commands *commands);
 
-/* Does nothing if cache is NULL. */
+/* Frees a cache and its variants, but does not release the prefab. cache may be NULL. */
 void quern__spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache);
 
 /* Releases the prefabs retained for compact instances. Called when the recorder's streams are removed. */
 void quern__spawns_release_prefabs(quern_commands *commands);
 
-/* Records an expanded instance. Its members must have numbers. Errors: OUT_OF_MEMORY. */
+/* Records an expanded instance. Its members have the numbers from first_number on; the caller counts them as
+ * creates of the stream. Errors: OUT_OF_MEMORY. */
 quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function);
 
 /* quern__spawn_record_compact records a compact instance. Precondition: quern__spawn_can_be_compact. Errors:

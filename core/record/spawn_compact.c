@@ -186,7 +186,8 @@ quern_result quern__spawn_expand(quern_commands *commands, quern_entity entity, 
     if (found == NULL) return QUERN_OK;
     const quern__operation *operation = found->batch->operation;
     const uint32_t i = (number - found->first_number) / quern__spawn_member_count(operation);
-    if (i >= found->batch->item_count) return QUERN_OK; /* the entity was created after the batch */
+    /* an entity created after the instances of this batch */
+    if (i >= found->batch->item_count) return QUERN_OK;
     quern__item *item = quern__batch_item(found->batch, i);
     return quern_entity_is_null(item->entity) ? QUERN_OK : expand_item(commands, operation, item, function);
 }

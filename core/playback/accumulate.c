@@ -37,7 +37,8 @@ typedef struct item_batch {
     const quern__accumulation *accumulation;
     uint32_t count; /* 0: no items are left */
     quern__accumulated *items[BATCH_ITEMS];
-    const quern__record *records[BATCH_ITEMS]; /* records at the entities' slots; see is_found */
+    /* record of each item's slot; is_found tells whether it is that of the item's entity */
+    const quern__record *records[BATCH_ITEMS];
 } item_batch;
 
 /* A position in the gathered streams. After the last item, stream is the number of streams. */
@@ -265,7 +266,7 @@ typedef struct value_position {
     uint32_t component_index;
     uint32_t known_number;           /* number of the last entity's archetype; UINT32_MAX: none */
     quern__column_position position; /* offset 0: the archetype lacks the component */
-    bool has_listener;               /* some archetype of these entities has a listener */
+    bool has_listener;               /* some archetype of these entities tracks changes */
 } value_position;
 
 static __attribute__((noinline)) void find_position(value_position *it, const quern__record *record)
@@ -301,7 +302,7 @@ static inline uint32_t find_values(value_position *it, const item_batch *of, que
     return (uint32_t)(next - out_pairs);
 }
 
-/* Notifies the listeners of archetypes that values in these rows were written. */
+/* Reports to change versions and listeners that the values of these items were written. */
 static QUERN__SLOW_PATH void report_to_listeners(const value_position *it, const item_batch *of)
 {
     for (uint32_t i = 0; i < of->count; i++) {
@@ -385,7 +386,8 @@ static quern_entity recorded_entity(const quern__stream *stream, quern_entity en
     return entity;
 }
 
-/* Added to the stream keys of drops, which are lower, since these items are dropped after all commands. */
+/* Set in the key of each dropped item, so that it sorts after all dropped commands: the streams of callbacks
+ * have keys without this bit. */
 #define AFTER_COMMANDS (1ull << 63)
 
 static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_t first_drop,

@@ -3,16 +3,17 @@
 /* Input: resolved sequences, groups and archetype deltas, and reserved memory. Output: the changed world.
  * Cannot fail.
  *
- *   1. Creates take their handles, which replace provisional handles in values.
+ *   1. Creates get their handles, which replace provisional handles in values.
  *   2. For each edited chunk: rows that leave for other archetypes are copied to the rows reserved there, values
  *      are set in place, and rows that left are listed as gaps.
  *   3. New entities fill gaps, or rows after the last one.
- *   4. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
- *   5. Slots of destroyed entities are freed.
+ *   4. Prefab instances are spawned.
+ *   5. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
+ *   6. Slots of destroyed entities are freed.
  *
- * Threads share steps 2, 3 and 4. What one chunk, stream or gap writes, no other writes or reads in the same
- * step. Edits that call hooks are applied afterwards, on the calling thread and in order, so that hooks are
- * called in the same order with every number of threads. */
+ * Threads share steps 2, 3 and 5, and the replacement of handles in step 1. What one chunk, stream or gap
+ * writes, no other writes or reads in the same step. Edits that call hooks are applied afterwards, on the
+ * calling thread and in order, so that hooks are called in the same order with every number of threads. */
 
 #include "core/playback/apply.h"
 
@@ -171,7 +172,8 @@ static void remap_streams(void *argument, uint32_t begin, uint32_t end, uint32_t
 
 /* --------------------------------------------------------------------------------------------- chunks */
 
-/* The part of the list for these edits. NULL for an empty list, which may have no memory. */
+/* Returns the part of the list of destroyed slots for these edits; NULL if the list is empty, since it may
+ * have no memory then. */
 static uint32_t *destroyed_of(const applying *all, const quern__chunk_edits *edits)
 {
     return all->resolved->destroyed.count > 0 ? all->resolved->destroyed.items + edits->first_destroyed

@@ -20,9 +20,9 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
                        const quern__sequence *sequence, uintptr_t to, uintptr_t from,
                        const quern__edit *rows, uint32_t count);
 
-/* The first and the last step of applying, both after all stages and after destroy_and_create.h. quern__change_begin
- * takes the handles of creates, stores them in resolved->created, and appends all reserved rows, uninitialised,
- * except those of prefab instances. */
+/* The first and the last step of applying; the last stage and the fast path destroy_and_create.h share them.
+ * quern__change_begin allocates the handles of creates, stores them in resolved->created, and appends all
+ * reserved rows, uninitialised, except those of prefab instances. */
 void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathered,
                          quern__storage *storage);
 

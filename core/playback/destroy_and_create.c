@@ -38,7 +38,8 @@ typedef struct command_check {
     uint32_t created_count;
 } command_check;
 
-/* Counts the listed rows in the delta of their archetype, after the last row of it. */
+/* Called after the last row of an archetype: adds its listed rows to its delta, and reserves the listeners'
+ * room for them. */
 static void count_leaving(command_check *it)
 {
     if (it->archetype == NULL) return;
@@ -51,7 +52,8 @@ static void count_leaving(command_check *it)
     it->archetype = NULL;
 }
 
-/* The next row is in another chunk than the latest. Returns false if the fast path does not apply. */
+/* Called for a row in another chunk than the latest: checks the order of chunks, and begins a new archetype
+ * if necessary. Returns false if the fast path does not apply. */
 static QUERN__SLOW_PATH bool enter_chunk(command_check *it, uintptr_t location)
 {
     const quern__chunk *chunk = quern__chunk_of(location);
@@ -199,7 +201,8 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
 {
     const quern_allocator *allocator = &storage->allocator;
     const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
-    /* If a batch spawns, one item is several creates. The number of all items is then the upper bound. */
+    /* An upper bound. If a batch spawns, one item is several creates, so creates cannot be subtracted from
+     * items. */
     const uint64_t destroy_count = gathered->item_count - (spawns ? 0 : gathered->create_count);
     command_check it = {.lists = lists,
                         .resolved = resolved,

@@ -4,11 +4,11 @@
 #define QUERN_CORE_PLAYBACK_DESTROY_AND_CREATE_H
 
 /* Fast path of a sync point, tried right after gathering. It applies if commands only destroy existing
- * entities, in the order of their rows and without destroy hooks, and create entities from types without hooks.
- * Each entity then has exactly one command, so merging is not needed. Systems destroy entities in the order of
- * rows, and this order rules out that an entity is destroyed twice. Commands in another order go through all
- * stages: sorting them was measured to be slower. The resulting rows, handles and values are those of all
- * stages (resolve.h). */
+ * entities, in the order of their rows and without destroy hooks, create entities from types without hooks,
+ * and spawn compact instances of prefabs (spawned.h). Each entity then has exactly one command, so merging is
+ * not needed. Systems destroy entities in the order of rows, and this order rules out that an entity is
+ * destroyed twice. Commands in another order go through all stages: sorting them was measured to be slower.
+ * The resulting rows, handles and values are those of all stages (resolve.h). */
 
 #include "core/playback/resolve.h"
 #include "core/playback/sequence.h"

@@ -21,8 +21,9 @@ typedef struct quern__effect {
     /* Present because of an add without a value. An earlier operation, read later, decides about the value. */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if
-     * the component is present at that point. So a change is first recorded in `toggled`, and becomes final
-     * (`final`) when an earlier command that adds, sets or removes the component is read. */
+     * the component is present at that point. So a change is first recorded in `toggled`. An earlier command
+     * that adds or sets the component makes it final (`final`); an earlier remove replaces it by a final
+     * clear. */
     uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* of the toggled bits: set at the end, otherwise clear */
     uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];

@@ -21,15 +21,16 @@ typedef struct quern__extended_stream {
 typedef struct quern__follow_ups {
     quern_commands recorder;
     QUERN__ARRAY(quern__extended_stream) extended;
-    uint8_t recorded_traits; /* traits of the sync point without follow-up commands */
-    uint64_t item_count;     /* item count of the sync point without follow-up commands */
+    uint8_t recorded_traits; /* traits of the gathered streams without follow-up commands */
+    uint64_t item_count;     /* item count of the gathered streams without follow-up commands */
     bool has_extra_stream;
 } quern__follow_ups;
 
 void quern__follow_ups_init(quern__follow_ups *follow_ups, quern__storage *storage);
 void quern__follow_ups_release(quern__follow_ups *follow_ups);
 
-/* Removes the follow-up commands of the previous sync point. */
+/* Removes the follow-up commands of the previous pass through the stages, and notes the traits and item count
+ * of the gathered streams. */
 void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathered *gathered);
 
 /* Starts a list of follow-up commands. quern__follow_ups_append_to_stream or quern__follow_ups_add_stream ends

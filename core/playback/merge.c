@@ -295,7 +295,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
             merge_item(it, item, i, mode);
-            /* null: relate_stage.h dropped the item */
+            /* a null entity: relate_stage.h has dropped the item */
         } else if (mode != WALK_SPAN && item->entity.bits != 0) {
             assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);

@@ -38,7 +38,8 @@ typedef struct quern__edit_group {
     /* Set by resolving: */
     /* first group of these edits with the same target archetype; its next three members hold for all of them */
     uint32_t leader;
-    uint32_t arrival;    /* rank of the next row among all rows that arrive in the target */
+    /* rank of the next row among all rows that arrive in the target, or that are created there */
+    uint32_t arrival;
     uint32_t left_count; /* number of rows that fit from `at` to the end of the chunk */
     uintptr_t at;        /* location of the next row */
 } quern__edit_group;

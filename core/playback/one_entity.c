@@ -8,7 +8,7 @@
 #include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 
-/* More commands are rarely all on one entity, so the check is skipped. */
+/* Maximum number of items for which the fast path is tried; more items rarely all concern one entity. */
 enum { MOST_ITEMS = 16 };
 
 /* Whether there are few commands, all on one entity, which only change its row. */

@@ -130,7 +130,8 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
 }
 
-/* Ends a new entity that an earlier repetition of the stages refused. Returns false if it was not refused. */
+/* Ends a new entity that an earlier pass through the stages refused, and drops the commands that give it
+ * components. Returns false if it was not refused. */
 static bool refuse_create(const quern__play_walk *it, const quern__item *item, uint32_t i)
 {
     quern__note *entity = quern__relating_find(
@@ -157,9 +158,10 @@ static void create_item(const quern__play_walk *it, quern__item *item, uint32_t 
 static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     quern__relating *relating = it->relating;
-    if (quern_entity_is_null(item->entity)) return; /* refused, and dropped before */
+    /* the entity is refused, so refuse_items has dropped the item */
+    if (quern_entity_is_null(item->entity)) return;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
-    if (slot == QUERN__NOTE_NONE) return; /* merging drops it */
+    if (slot == QUERN__NOTE_NONE) return; /* the entity is dead, so merging drops the item */
     quern__note *entity = quern__relating_find(relating, slot);
     if (entity == NULL && !it->relates && !quern__relations_has_links(relating->storage->relations, slot) &&
         quern__names_number(relating->storage->names, slot) == QUERN__NAME_NONE)

@@ -8,8 +8,8 @@
  * its changes. The last stage cannot fail.
  *
  *   gather    lists the streams of all recorders, sorted by key
- *   relate    only if commands relate entities or destroy related ones: changes links, and adds follow-up commands
- *             on rows
+ *   relate    only if commands relate or name entities, or may destroy related ones: changes links and names, and
+ *             adds follow-up commands on rows
  *   merge     combines all commands on one entity to one edit, and edits with the same effect to groups
  *   resolve   finds the final archetype, move plan and new values of each sequence of commands; counts the rows that
  *             leave and arrive in each archetype, and reserves memory
@@ -41,14 +41,15 @@ typedef struct quern__playback {
     quern__relating *relating;         /* NULL until first used */
     quern__accumulating *accumulating; /* NULL until first used */
     quern__drops drops;                /* dropped commands since quern__playback_start_frame */
-    /* Called once the creates of a sync point have handles, which are in the order of streams. May be NULL. */
+    /* Called at the end of a successful sync point with creates. created: their handles, in the order of
+     * streams. May be NULL. */
     void (*on_created)(void *argument, const quern__gathered *gathered, const quern_entity *created);
     void *on_created_argument;
 } quern__playback;
 
 typedef struct quern__playback_stats {
     uint64_t command_count;
-    uint64_t dropped_count; /* commands on dead entities, or refused ones */
+    uint64_t dropped_count; /* commands that were not applied; quern_drop_reason lists the reasons */
     uint64_t created_count;
     uint64_t destroyed_count;
     uint64_t refused_count; /* see quern__resolved */

@@ -3,11 +3,11 @@
 #ifndef QUERN_CORE_PLAYBACK_RELATE_STAGE_H
 #define QUERN_CORE_PLAYBACK_RELATE_STAGE_H
 
-/* Relating, a stage between gathering and merging, for sync points with commands that relate entities or may
- * destroy related ones. Merging handles each entity separately, but relations connect several entities. So this
- * stage iterates all commands in order and plays those that relate, unrelate, name or destroy on the links and
- * names: each command finds the state that the previous commands left. Nothing else in the world changes. The
- * results:
+/* Relating, a stage between gathering and merging, for sync points with commands that relate or name
+ * entities, or may destroy related ones. Merging handles each entity separately, but relations connect
+ * several entities. So this stage iterates all commands in order and plays those that relate, unrelate, name
+ * or destroy on the links and names: each command finds the state that the previous commands left. Nothing
+ * else in the world changes. The results:
  *
  *   - Links are as after the sync point, except those between entities that end.
  *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (follow_up.h).
@@ -62,7 +62,8 @@ quern_result quern__relating_refuse(quern__relating *relating, const quern__gath
 /* Reverts all changes of this stage. */
 void quern__relating_undo(quern__relating *relating, quern__gathered *gathered);
 
-/* Ends a successful sync point. Adds the entities refused in earlier repetitions to `resolved`. */
+/* Ends a successful sync point. Adds the number of entities refused in earlier passes through the stages to
+ * `resolved`. */
 void quern__relating_finish(quern__relating *relating, quern__resolved *resolved);
 
 #endif

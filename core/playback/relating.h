@@ -14,8 +14,8 @@
 
 #define QUERN__NOTE_NONE UINT32_MAX
 
-/* Not a slot. As the row's target of a new entity, it means that the follow-up commands must replace the
- * recorded target, which will not be valid. */
+/* A value of quern__difference.row_target that is no slot and no valid target: the create of the entity gives
+ * its row a target that was refused, so a follow-up command must replace or remove it. */
 #define QUERN__WRONG_TARGET (QUERN__SLOT_NONE - 1)
 
 /* A note: state of an entity that commands have changed. */
@@ -116,7 +116,8 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
  * that do not end; links among them stay. Returns false and changes nothing if a relation refuses the end. */
 bool quern__relating_end(quern__relating *relating, uint32_t slot);
 
-/* Clears the links of ended entities, once the sync point has succeeded. */
+/* Clears the links that entities which have ended still have. Called only once the sync point has
+ * succeeded. */
 void quern__relating_clear_ended(const quern__relating *relating);
 
 /* Adds the follow-up commands to the streams. Errors: OUT_OF_MEMORY. */

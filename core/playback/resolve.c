@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 /* Input: edits and groups. Output: target, plan and values of each sequence; ranks of each group's rows among
  * the arriving rows; numbers of leaving and arriving rows in each archetype delta; reserved memory. Can fail:
- * memory, and the limits of the world. If only one entity exceeds a limit, its commands are refused and
- * resolving succeeds. */
+ * memory, and the limits of the world. If an entity cannot have its components, or the world cannot have the
+ * archetype for them, the commands on this entity are refused and resolving succeeds. */
 
 #include "core/playback/resolve.h"
 
@@ -64,9 +64,9 @@ static bool list_fills(const quern__effect *it, quern__sequences *sequences, que
     return true;
 }
 
-/* Lists the row bits that the sequence changes. If the source lacks the component, a change that never became final
- * came before the add of the component and has no effect. Rows arrive with clear bits for components that are new to
- * them, so bits are cleared only for components that the source has. */
+/* Lists the row bits that the sequence changes. If the source has the component, its bit is set or cleared.
+ * If the source lacks it, the bit is clear when the row arrives, so only setting it is listed. A change that
+ * is not final (quern__effect) was then recorded before the component was added, and has no effect. */
 static bool list_toggles(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
     const quern__row_bits *row_bits = sequence->target->row_bits;
@@ -334,7 +334,7 @@ static bool drop_refused_of_batch(const resolving *it, uint32_t stream_index, qu
     const quern__operation *operation = batch->operation;
     const uint8_t merge_kind = quern__command_kinds[operation->kind].merge_kind;
     const bool creates = merge_kind == QUERN__MERGE_CREATE;
-    /* relate_stage.h or spawned.h has dropped it */
+    /* the commands of other kinds were dropped by relate_stage.h or spawned.h */
     if (!creates && merge_kind != QUERN__MERGE_ROW) return true;
     for (uint32_t i = 0; i < batch->item_count; i++) {
         quern_entity entity = quern__batch_item(batch, i)->entity;
@@ -365,7 +365,7 @@ static bool drop_refused(const resolving *it)
 
 /* ------------------------------------------------------------------------------------------- resolve */
 
-/* Reserves an entry for each dropped command; all are known now. */
+/* Reserves entries for all drops of this sync point: those counted so far, and further_drop_count. */
 static bool reserve_drops(const resolving *it)
 {
     uint32_t count = it->drops->count + it->resolved->further_drop_count;

@@ -63,7 +63,8 @@ typedef struct quern__sequence {
     uint32_t depth;           /* number of operations in the sequence */
     uint32_t next_same_key;   /* next sequence with the same key in the tree's map */
     quern__archetype *source; /* archetype before the first operation; NULL: created at this sync point */
-    bool is_destroyed;        /* the last operation destroys the entity */
+    /* the last operation destroys the entity, or (set by resolving) the entity is new and refused */
+    bool is_destroyed;
 
     /* set by resolving: */
     bool is_resolved;

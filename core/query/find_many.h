@@ -21,8 +21,8 @@ static inline void quern__prefetch_records(const quern__entities *entities, cons
     }
 }
 
-/* Returns the place of the component in the entity's archetype; its offset_bytes is 0 if the archetype lacks
- * the component. table: the component's table of places, or NULL if there is none. */
+/* Returns the position of the component's values in the chunks of the entity's archetype; its offset_bytes is
+ * 0 if the archetype lacks the component. table: the component's position table, or NULL if there is none. */
 static inline quern__column_position quern__find_place(const quern__storage *storage,
                                                        const quern__position_table *table,
                                                        uint32_t component_index,
@@ -33,8 +33,9 @@ static inline quern__column_position quern__find_place(const quern__storage *sto
 }
 
 /* Writes the address of the component of handles[i], or NULL, into out_values[i]. Returns the number of values
- * found. table: as in quern__find_place. limit: components that an entity must have or lack; NULL for none.
- * For each of these two, a call site passes NULL always or never, so that the compiler can drop a branch. */
+ * found. table: the component's position table, or NULL. limit: components that an entity must have or lack,
+ * or NULL. Each call site passes NULL for `table` always or never, and for `limit` likewise, so that the
+ * compiler can drop a branch. */
 static inline uint32_t quern__find_many(const quern__storage *storage, const quern__position_table *table,
                                         uint32_t component_index, const quern__archetype_filter *limit,
                                         const quern_entity *handles, uint32_t count,

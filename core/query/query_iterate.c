@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Iteration over a query. It follows the list of chunks if there is one. It goes from match to match if there
- * is no list, if the query has change filters, or if terms select single rows. */
+ * is no list, if the query has change filters, or if terms select single rows. For a query with a target
+ * term, it goes through the ranges of that term (target.h). */
 
 #include "core/query/query_internal.h"
 #include "core/query/rows.h"

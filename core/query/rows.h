@@ -35,8 +35,9 @@ quern__selection quern__rows_select(const quern__query *query, const quern_view 
 bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
                       quern_view *view);
 
-/* Removes the rows that up-terms leave out from the selection of a view. The result is written to *mask, to
- * which the view then refers. Returns false if no row remains. Precondition: the query has whole_chunks. */
+/* Removes the rows that up-terms leave out from the selection of a view. If there are such rows, writes the
+ * remaining ones to *mask and makes the view refer to it; otherwise the view does not change. Returns false
+ * if no row remains. Precondition: the query has whole_chunks. */
 bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
                            quern__row_mask *mask);
 

@@ -51,8 +51,8 @@ typedef struct quern__scratch_block {
     const quern_view *view; /* view of the iteration; NULL in callbacks, because they may copy their view */
     const void *rows;       /* address of the rows' handles, which identifies the rows; NULL for lookups */
     uint32_t term;
-    /* Number of addresses at the beginning of the values, each that of the value after them. 0 if the block is
-     * not for an up-term. */
+    /* Only for an up-term: the values begin with this number of addresses, all of the one value that follows
+     * them. 0 for a column or a lookup. */
     uint32_t address_count;
 } quern__scratch_block;
 

@@ -68,8 +68,9 @@ bool quern__target_is_valid(const quern_query_iterator *iterator);
 /* Returns the number of rows that the query selects; 0, with a message, if there is no memory for the list. */
 uint64_t quern__target_count(const quern__query *query);
 
-/* Advances an iteration to the next range in a chunk that the change filters select. Returns false at the end. In
- * the iterator, match_index is the index of the next range, and chunk_index the number of the list. */
+/* Advances an iteration to the next range in a chunk that the change filters select. Returns false at the
+ * end. Of the iterator, it uses two members in another sense: match_index is the index of the next range, and
+ * chunk_index is the list_number of the ranges with which the iteration began. */
 bool quern__target_next(quern_query_iterator *iterator);
 
 #endif

@@ -6,7 +6,7 @@
 /* Up-terms: terms that read a component of the row's target or of another ancestor. Before a callback gets a
  * view, the addresses of the values are looked up for all rows of the view, as in find_many.h:
  *
- *   target, in the row's own column -> record of the target -> place of the component -> address
+ *   target, in the row's own column -> record of the target -> position of the component -> address
  *
  * The records of a batch are prefetched while the previous batch is looked up, and each value as soon as its
  * address is known. Consecutive rows with one target share one search. Relations guarantee that targets are
@@ -21,8 +21,8 @@
 
 /* An up-term of a query. */
 typedef struct quern__up {
-    quern__position_table values;  /* places of the component, by archetype number */
-    quern__position_table targets; /* places of the relation's component; only with is_nearest */
+    quern__position_table values;  /* positions of the component, by archetype number */
+    quern__position_table targets; /* positions of the relation's component; only with is_nearest */
     uint32_t relation_index;       /* component index of the relation */
     bool is_optional;              /* whether rows without a value are selected, too */
     bool is_nearest;               /* whether the search continues at the target's target, and so on */
@@ -36,7 +36,8 @@ typedef struct quern__up_rows {
 
 /* Addresses for one iteration of a query. A loop that is left early does not end its iteration, so a query has
  * several of these. When all are in use, a new iteration reuses one: preferably one with an iterator object
- * that belongs to a later iteration by now, as happens in an outer loop; otherwise the least recently used one. */
+ * in which a later iteration runs by now, as for an inner loop that is left early again and again; otherwise
+ * the least recently used one. */
 typedef struct quern__up_buffer {
     const void **addresses;
     quern__up_rows rows;

@@ -206,7 +206,8 @@ const void *const *quern__view_up_checked(const quern_view *view, uint32_t term,
 
 /* -------------------------------------------------------------------------------- rows that change */
 
-/* The version of the chunk never decreases: its rows may already have later versions than the loop writes. */
+/* Gives `version` to the chunk and to the selected rows of the view, which a loop writes. The version of the
+ * chunk never decreases, because rows of the chunk may already have later versions. */
 void quern__view_note_rows(const quern_view *view, const quern_view_column *column, uint64_t version)
 {
     uint64_t *of_chunk = &view->versions[column->version_index];

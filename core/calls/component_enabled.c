@@ -3,7 +3,7 @@
 /* Enables or disables a component of many entities; if one entity is invalid, none changes. Entities are processed
  * in batches. All bits of a batch are located before the first is changed. Each changed bit is recorded, one bit
  * per entity, and changed back if an entity of a later batch is invalid. This costs less than checking all entities
- * first. Listeners are notified at the end. */
+ * first. Change versions are updated at the end. */
 
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
@@ -23,7 +23,8 @@ typedef struct enable_call {
     uint32_t count;
     uint32_t component_index;
     bool disables;
-    bool has_listeners;     /* whether one of the archetypes keeps change versions */
+    /* whether one of the archetypes keeps change versions, the only listeners to enabling */
+    bool has_listeners;
     uint32_t cached_number; /* number of the cached archetype; UINT32_MAX: none */
     uint32_t slot_words;
     uint64_t *words; /* bits of the first chunk */

@@ -103,7 +103,7 @@ static inline quern_result reserve_slot(quern__storage *storage)
     return quern__entities_reserve(&storage->entities, &storage->allocator, 1);
 }
 
-/* Performs create_raw if the row needs another chunk or the archetype has listeners. */
+/* Performs create_raw if the row needs another chunk or the archetype tracks changes. */
 static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quern__archetype *archetype,
                                                    quern_entity *out_entity, quern__row *out_row)
 {
@@ -183,7 +183,8 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
     quern__links_set_level(links, slot, level);
 }
 
-/* Whether prepare_related has nothing to do. */
+/* Whether creating an entity with this target needs no preparation by prepare_related: the archetype is
+ * cached, and a slot and the pages of links exist. */
 static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
                                quern_entity target, const quern__create_layout *layout)
 {

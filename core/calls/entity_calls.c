@@ -176,8 +176,8 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
 typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_component component,
                                const void *value);
 
-/* Moves an entity along an edge. Calls `slowly` if no row is free or the edge needs a value that is not given.
- * `adds` and `slowly` must be compile-time constants. */
+/* Moves an entity along an edge. Calls `slowly` if no row is free, if the edge needs a value that is not
+ * given, or if the value has provisional handles. `adds` and `slowly` must be compile-time constants. */
 QUERN__ALWAYS_INLINE quern_result move_along_edge(quern_world *world, quern_entity entity,
                                                   quern__record *record, quern__archetype *source,
                                                   const quern__edge *edge, quern_component component,

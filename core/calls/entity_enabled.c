@@ -137,7 +137,8 @@ static quern_result list_change(switch_list *changes, uint32_t slot, state wante
 }
 
 /* Returns the slot after `slot` in a preorder walk of the tree below `root`, or QUERN__SLOT_NONE at the end.
- * Clears *off_top when the walk leaves the tree below it. */
+ * *off_top is a slot, or QUERN__SLOT_NONE; it becomes QUERN__SLOT_NONE when the walk leaves the tree below
+ * *off_top. */
 static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot, uint32_t *off_top)
 {
     const uint32_t child = quern__links_first(links, slot);

@@ -233,7 +233,8 @@ static quern_result find_fields(quern__prefab_capture *it, const quern__type *ty
             const uint32_t offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
             quern_entity entity; /* by memcpy, since fields need not be aligned */
             memcpy(&entity, value + offset_bytes, sizeof entity);
-            /* A command that spawns the prefab would confuse it with a provisional handle of its own sync point. */
+            /* A command that spawns the prefab would confuse the handle with a provisional handle of its own
+             * sync point. */
             if (quern_entity_is_provisional(entity))
                 return quern__fail(
                     QUERN_ERROR_PROVISIONAL_ENTITY,

@@ -44,7 +44,9 @@ static void unreserve(const quern__instances *it)
     quern__entities_trim(&it->storage->entities, &it->storage->allocator);
 }
 
-/* Returns the number of free slots that the members will reuse, the first ones. reserve_links needs a list of them. */
+/* Returns for how many members, from the first on, reserve_links needs a list of slots: for those that
+ * reuse free slots, or for all if pages are absent. The other members get consecutive slots that were
+ * never used. */
 static uint32_t count_used_slots(const spawn_call *it)
 {
     const quern__entities *entities = &it->instances.storage->entities;

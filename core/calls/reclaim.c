@@ -55,8 +55,9 @@ static quern_result refresh_queries(quern__storage *storage)
     return QUERN_OK;
 }
 
-/* Marks all archetypes without rows as removed. Returns their number; *out_first becomes the index of the first. The
- * archetype without components is never removed, since new entities start there. */
+/* Marks all archetypes without rows, and without copies of removed rows, as removed. Returns their number;
+ * *out_first becomes the index of the first. The archetype without components is never removed, since new
+ * entities start there. */
 static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
 {
     uint32_t count = 0;

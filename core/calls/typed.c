@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 
 /* The macros of shorthand.h that take a world or commands. They find components by the names of C types, and then call
- * the public functions, whose errors and threads count. */
+ * the public functions, whose errors and thread rules apply. */
 
 #include "core/base/base_internal.h"
 #include "core/record/record.h"

@@ -13,12 +13,12 @@
 typedef struct quern__world_commands {
     quern_commands recorder;          /* for quern_world_commands; callers keep its address */
     quern_commands *recorder_list[1]; /* the recorder, as a list */
-    /* By worker of a parallel query. Callbacks may keep the addresses, so that elements never move. Streams that
+    /* By worker of a parallel query. Callbacks may keep the addresses, so elements never move. Streams that
      * could not be applied stay in the recorders. */
     QUERN__ARRAY(quern_commands *) worker_recorders;
     QUERN__ARRAY(quern__plain_context *) worker_contexts;
     quern__accessor accessor; /* of the latest parallel query */
-    uint64_t flush_count;     /* distinguishes the streams of the recorder */
+    uint64_t flush_count;     /* key of the next stream of `recorder` */
     quern__playback playback;
     quern_flush_stats stats;
 } quern__world_commands;

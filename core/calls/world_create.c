@@ -12,7 +12,8 @@
 /* Bits of the tags in use. Worlds may be created on any thread. Tag 0 marks provisional handles. */
 static _Atomic uint64_t tags_used[4];
 
-/* Tag before which the next search starts: the latest one taken, so that tags are reused as late as possible. */
+/* The latest tag that was taken. The next search starts after it, so that tags are reused as late as
+ * possible. */
 static _Atomic uint32_t tag_start;
 
 /* Number of worlds that have had each tag. */

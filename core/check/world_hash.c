@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* quern_world_hash: a hash of all state that must not depend on the number of threads. It excludes world tags, the
- * first generation of slots, memory addresses, and archetypes without rows. */
+ * first generation of slots, memory addresses, archetypes without rows, and resources without described
+ * fields. */
 
 #include "core/check/world_hash.h"
 

@@ -251,8 +251,8 @@ static inline void put_one(const quern__instances *it, uint32_t group_index, con
            sizeof it->parent);
 }
 
-/* Puts one instance by put_one if all groups allow it; otherwise does nothing and returns false. Not inlined into
- * quern__instances_put, because the loops there need the registers. */
+/* Puts the groups of one instance into the world by put_one if all of them allow it; otherwise does nothing
+ * and returns false. Not inlined into quern__instances_put, because the loops there need the registers. */
 static __attribute__((noinline)) bool put_single(const quern__instances *it, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
@@ -418,8 +418,8 @@ static bool reserve_names(const quern__instances *it, const quern__new_slots *sl
     return quern__names_reserve_count(names, allocator, *name_count);
 }
 
-/* Returns whether nothing has to be reserved: all members share a page of links that the hierarchy has allocated, and they
- * have no other links and no names. */
+/* Returns whether nothing has to be reserved: all members get new slots on one page, for which the hierarchy
+ * has links already, and they have no other links and no names. */
 static inline bool has_links(const quern__instances *it, const quern__new_slots *slots)
 {
     const quern__prefab *prefab = it->prefab;

@@ -65,7 +65,8 @@ struct quern_world {
 
     /* Removal of empty archetypes at sync points; see core/calls/reclaim.c. */
     uint32_t empty_archetype_checks_per_sync; /* setting of this name in quern_world_def */
-    uint32_t next_visit;  /* index of the archetype to be checked next; 0 if a new round begins */
+    /* index of the archetype to be checked next; 0 if a new round over all archetypes begins */
+    uint32_t next_visit;
     uint64_t visit_count; /* number of sync points that have checked archetypes */
 
     /* Whether a frame, or another operation of QUERN__WORLD_LOCKERS, is running. Calls are refused meanwhile. */
@@ -141,7 +142,7 @@ static inline bool quern__world_enter(quern_world *world, const char *function)
     return !QUERN_CHECKS || world == NULL || quern__world_claim(world, function);
 }
 
-/* Ends such a call, and returns its result. */
+/* Ends a call that quern__world_enter began, and returns its result. */
 static inline quern_result quern__world_leave(quern_world *world, quern_result result)
 {
     if (QUERN_CHECKS && world != NULL) quern__world_unclaim(world);

@@ -4,9 +4,10 @@
 
 #include <string.h>
 
-enum { READ_WORDS = 4 }; /* of each column that is read */
+enum { READ_WORDS = 4 }; /* words of each column that read_value reads */
 
-/* Handles of the same entity in two worlds differ in the tag and in where generations begin. */
+/* Makes handles comparable between worlds: the same entity has handles in two worlds that differ in the
+ * world tag and in the generation base. */
 static uint64_t relative(const flow_hands *hands, uint64_t bits)
 {
     return bits == 0 ? 0 : bits - hands->first_bits + 1;
@@ -28,12 +29,12 @@ void flow_digest_add(flow_digest *sum, flow_digest part)
 
 /* --------------------------------------------------------------------------------------- commands */
 
-/* What a system does commands with. */
+/* The state with which a system or call chooses and issues its commands. */
 typedef struct actor {
     const flow_system *system;
     const flow_hands *hands;
     uint64_t hash;
-    quern_entity self, target; /* either may be null */
+    quern_entity self, target; /* each may be null */
 } actor;
 
 static uint64_t roll(actor *who, uint32_t bound)
@@ -42,7 +43,8 @@ static uint64_t roll(actor *who, uint32_t bound)
     return (who->hash >> 20) % bound;
 }
 
-/* Words for all types; links to one of the entities that the actor knows. */
+/* Fills in words for all types. The first link of a type becomes `link`, its other links the actor's own
+ * entity. */
 static void make_words(actor *who, quern_entity link, uint64_t words[FLOW_WORD_COUNT])
 {
     for (uint32_t i = 0; i < FLOW_WORD_COUNT; i++)
@@ -57,7 +59,8 @@ static uint32_t roll_set(actor *who)
     return who->system->spawn_sets[roll(who, FLOW_SPAWN_COUNT)];
 }
 
-/* Mostly one of the few small types, so that entities gather in archetypes rather than spread over all. */
+/* Chooses one of a few small types in 3 of 4 cases. With fewer distinct types in use, entities gather in
+ * few archetypes. */
 static uint32_t roll_type(actor *who)
 {
     static const uint32_t small_types[] = {0, 2, 3, 5};
@@ -91,7 +94,8 @@ static void create_couple(actor *who)
     if (roll(who, 4) == 0) hands->destroy(hands->self, roll(who, 2) == 0 ? a : b);
 }
 
-/* Seldom what may make one command more than all that an entity gets. */
+/* Issues only creates and destroys, except for a few cases. In these an entity may be destroyed twice,
+ * or created and changed or destroyed at the same sync point. */
 static void turn_over(actor *who)
 {
     uint64_t words[FLOW_WORD_COUNT];
@@ -226,7 +230,7 @@ static uint64_t read_target(const flow_system *system, uint64_t hash, const flow
     return hash;
 }
 
-/* Of an entity that is in no view, or in any. */
+/* Writes to the target by lookup. The target may be in a view of the system or in none. */
 static void write_target(const flow_system *system, uint64_t hash, const flow_hands *hands,
                          quern_entity target)
 {
@@ -239,7 +243,7 @@ static void write_target(const flow_system *system, uint64_t hash, const flow_ha
     }
 }
 
-/* A concurrent resource takes sums only, since the order is open. */
+/* A concurrent resource is only added to, because the order of its writers is open. */
 static uint64_t use_resources(const flow_system *system, uint64_t hash, const flow_hands *hands,
                               quern_entity entity)
 {
@@ -306,8 +310,8 @@ uint64_t flow_moment_between(uint64_t frame, uint64_t seen)
     return flow_mix(frame ^ flow_mix(seen));
 }
 
-/* Looks at what callbacks without a view can see: resources, and the entities in them, which they may
- * write. */
+/* Reads and writes what a callback without a view has access to: resources, and by lookup the entities
+ * that are stored in them. */
 static uint64_t look_around(const flow_system *system, uint64_t hash, const flow_hands *hands)
 {
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {

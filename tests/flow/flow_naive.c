@@ -7,14 +7,14 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A row whose entity has left. */
+/* marks a row whose entity has left */
 #define NAIVE_GAP UINT32_MAX
 
 void naive_open(naive_world *world, uint32_t first_stamp)
 {
     memset((void *)world, 0, sizeof *world);
     world->first_stamp = first_stamp;
-    world->archetype_count = 1; /* the empty set is there from the start */
+    world->archetype_count = 1; /* the archetype without components exists from the start */
     world->now = 1;
 }
 
@@ -26,7 +26,7 @@ void naive_close(naive_world *world)
     free(world->free_slots);
 }
 
-/* Room for one more. */
+/* Returns `items`, reallocated if needed, with capacity for one more. */
 static void *grown(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes)
 {
     if (count < *capacity) return items;
@@ -97,7 +97,7 @@ static void give_slot(naive_world *world, uint32_t slot)
     world->free_slots[world->free_count++] = slot;
 }
 
-/* The archetype of a set, which comes into being where there is none. */
+/* Returns the index of the archetype with this set of types; adds the archetype if there is none. */
 static uint32_t find_archetype(naive_world *world, uint32_t set)
 {
     uint32_t index = 0;
@@ -220,7 +220,7 @@ void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind
 void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t type, const uint64_t *value,
                         flow_way way)
 {
-    if (quern_entity_is_null(entity)) return; /* whether another one lives is not asked yet */
+    if (quern_entity_is_null(entity)) return; /* a dead entity is detected when the commands are applied */
     naive_command *command = command_add(recorder, NAIVE_ACCUMULATE, entity);
     command->type = type;
     command->way = way;
@@ -232,20 +232,20 @@ void naive_recorder_close(naive_recorder *recorder)
     free(recorder->commands);
 }
 
-/* What the commands make of one entity. */
+/* The combined effect of the commands of a sync point on one entity. */
 typedef struct edit {
     uint32_t slot;
     bool is_new, is_destroyed;
     uint32_t set, disabled;
-    uint32_t source_set, changed; /* what it had before, and what has changed although it was there */
+    uint32_t source_set, changed; /* set before the sync point; types of it that the commands changed */
     uint64_t words[FLOW_WORD_COUNT];
 } edit;
 
 typedef struct edit_list {
     edit *items;
     uint32_t count, capacity;
-    quern_entity *created;  /* by number of the create */
-    uint32_t *edit_of_slot; /* UINT32_MAX: none */
+    quern_entity *created;  /* indexed by number of the create */
+    uint32_t *edit_of_slot; /* index in items; UINT32_MAX: none */
 } edit_list;
 
 static quern_entity resolve(const edit_list *edits, quern_entity entity)
@@ -253,7 +253,8 @@ static quern_entity resolve(const edit_list *edits, quern_entity entity)
     return quern_entity_is_provisional(entity) ? edits->created[quern_entity_index(entity)] : entity;
 }
 
-/* Creates get their handles first, in order. Their entities count as alive from here on. */
+/* Gives entities of creates their slots and handles, in order, before any command is applied. They count
+ * as alive from then on. */
 static edit_list start_edits(naive_world *world, uint32_t create_count)
 {
     edit_list edits = {.created = malloc((create_count + 1) * sizeof *edits.created)};
@@ -314,7 +315,7 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     } else if (command->kind == NAIVE_DESTROY) {
         it->is_destroyed = true;
     } else if (command->kind == NAIVE_REMOVE) {
-        /* if it comes back, it has another value, or is enabled anew */
+        /* adding the type again gives it a new value or enables it, which is a change */
         if (flow_types[command->type].word_count > 0 || (world->can_disable >> command->type & 1) != 0)
             it->changed |= 1u << command->type;
         naive_take(&it->set, it->words, command->type);
@@ -331,14 +332,15 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     }
 }
 
-/* The edit of the entity in a row, or NULL where commands left it alone. */
+/* Returns the edit of the entity in a row, or NULL if no command names the entity. */
 static const edit *edit_in_row(const edit_list *edits, const naive_archetype *archetype, uint32_t row)
 {
     uint32_t index = edits->edit_of_slot[archetype->slots[row]];
     return index != UINT32_MAX ? &edits->items[index] : NULL;
 }
 
-/* First, row by row: what goes to other archetypes is appended there, what leaves is a gap. */
+/* Step 1 of applying edits, row by row: appends entities with a new set to their new archetypes. Rows of
+ * entities that leave become gaps. */
 static void leave_rows(naive_world *world, const edit_list *edits, uint32_t index, uint32_t row_count)
 {
     for (uint32_t row = 0; row < row_count; row++) {
@@ -356,7 +358,7 @@ static void leave_rows(naive_world *world, const edit_list *edits, uint32_t inde
     }
 }
 
-/* Second: what is new takes the first gap, or is appended. */
+/* Step 2: puts a created entity into the first gap of its archetype, or appends it. */
 static void place_created(naive_world *world, const edit *it)
 {
     uint32_t index = find_archetype(world, it->set), row = 0;
@@ -370,7 +372,7 @@ static void place_created(naive_world *world, const edit *it)
     world->entities[it->slot].disabled = it->disabled;
 }
 
-/* Third: the last rows go to the gaps that are left. */
+/* Step 3: moves the last rows into the remaining gaps. */
 static void close_gaps(naive_world *world, uint32_t index)
 {
     naive_archetype *archetype = &world->archetypes[index];
@@ -387,7 +389,8 @@ static void close_gaps(naive_world *world, uint32_t index)
     archetype->count = end;
 }
 
-/* Last: slots are freed, by row and then by number of the create. */
+/* Step 4: frees the slots of destroyed entities, in the order of their rows, then those of created ones
+ * in the order of their creates. */
 static void free_slots(naive_world *world, const edit_list *edits, const uint32_t *leaving,
                        uint32_t leaving_count, uint32_t create_count, naive_stats *stats)
 {
@@ -443,7 +446,7 @@ static void combine(uint32_t type, uint64_t *words, const uint64_t *others, flow
     }
 }
 
-/* When all else is done. */
+/* Combines an accumulated value with the entity's. Called after all other commands have been applied. */
 static void accumulate(const naive_world *world, const edit_list *edits, naive_command *command,
                        naive_stats *stats)
 {

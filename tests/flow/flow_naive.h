@@ -3,28 +3,29 @@
 #ifndef QUERN_TESTS_FLOW_NAIVE_H
 #define QUERN_TESTS_FLOW_NAIVE_H
 
-/* A world without the library, as simple as can be: entities in a plain array, commands in a list that is
- * applied one by one. Rows are kept in the order in which the library shows them: archetypes in the order
- * in which they came into being, a new row at the end, and the last row in the place of one that is gone;
- * at a sync point in the order that quern/commands.h defines. */
+/* The simplest possible model of a world: entities in an array, and commands in a list that is applied
+ * one by one. Its row order is that of the library: archetypes in the order of their creation, new rows
+ * at the end, and the last row moved into the place of a removed one. At a sync point the order is the
+ * one that quern/commands.h defines. */
 
 #include "tests/flow/flow_plan.h"
 
 #include <quern/id.h>
 
 typedef struct naive_entity {
-    uint32_t stamp; /* the upper half of the handle of the living, or of the next one */
+    uint32_t stamp; /* upper half of the handle of the entity, or of the next entity in this slot */
     bool is_alive;
     uint32_t archetype, row;
-    uint32_t set;                      /* bit per type */
-    uint32_t disabled;                 /* likewise, of those in the set */
-    uint64_t changed[FLOW_TYPE_COUNT]; /* when a type in the set was added, given a value or switched */
-    uint64_t words[FLOW_WORD_COUNT];   /* zero where the set lacks the type */
+    uint32_t set;      /* types of the entity, one bit each */
+    uint32_t disabled; /* disabled types, one bit each; a subset of set */
+    /* time (naive_world.now) at which a type of the set was last added, written, enabled or disabled */
+    uint64_t changed[FLOW_TYPE_COUNT];
+    uint64_t words[FLOW_WORD_COUNT]; /* words of all types; 0 for types that are not in the set */
 } naive_entity;
 
 typedef struct naive_archetype {
     uint32_t set;
-    uint32_t *slots; /* of its entities, by row */
+    uint32_t *slots; /* slots of the entities, by row */
     uint32_t count, capacity;
 } naive_archetype;
 
@@ -39,24 +40,24 @@ typedef enum naive_kind {
 
 typedef struct naive_command {
     naive_kind kind;
-    uint32_t source;     /* the system */
-    quern_entity entity; /* provisional: its index is the number of the create */
+    uint32_t source;     /* index of the system that recorded it */
+    quern_entity entity; /* if provisional, its index is the number of the create */
     uint32_t type;
-    flow_way way;   /* of an accumulated value */
-    bool was_alive; /* likewise: the entity, when the sync point began */
-    bool has_value; /* of NAIVE_ENABLE: to enable, not disable */
+    flow_way way;   /* NAIVE_ACCUMULATE: how the value is combined */
+    bool was_alive; /* NAIVE_ACCUMULATE: whether the entity was alive when the sync point began */
+    bool has_value; /* NAIVE_ENABLE: true to enable, false to disable */
     uint64_t value[FLOW_MAX_TYPE_WORDS];
 } naive_command;
 
-/* What waits for one sync point. */
+/* The commands recorded for one sync point. */
 typedef struct naive_recorder {
     naive_command *commands;
     uint32_t command_count, command_capacity;
-    uint32_t create_count; /* among the commands */
-    uint32_t source;       /* of the commands that are recorded now */
+    uint32_t create_count; /* number of creates among the commands */
+    uint32_t source;       /* index of the system that records at present */
 } naive_recorder;
 
-/* Commands that one system lost for one reason. */
+/* Commands of one system that were dropped for one reason. */
 typedef struct naive_drop {
     uint64_t count;
     quern_entity first;
@@ -65,16 +66,17 @@ typedef struct naive_drop {
 typedef struct naive_stats {
     uint64_t command_count, dropped_count, created_count, destroyed_count;
     naive_drop destroyed_drops[FLOW_MAX_SYSTEMS], dead_drops[FLOW_MAX_SYSTEMS];
-    naive_drop nowhere_drops[FLOW_MAX_SYSTEMS]; /* accumulated, and the entity lacks the component */
+    /* accumulated values for entities that lack the component */
+    naive_drop nowhere_drops[FLOW_MAX_SYSTEMS];
 } naive_stats;
 
 typedef struct naive_world {
-    uint32_t first_stamp;   /* of a slot that was never used */
-    uint32_t can_disable;   /* bit per type */
-    uint64_t now;           /* goes on with all that runs */
-    naive_entity *entities; /* by slot */
+    uint32_t first_stamp;   /* upper half of the handle for slots that were never used */
+    uint32_t can_disable;   /* types that can be disabled, one bit each */
+    uint64_t now;           /* time: increased by each system, call and sync point */
+    naive_entity *entities; /* indexed by slot */
     uint32_t slot_count, slot_capacity;
-    uint32_t *free_slots; /* the last is reused first */
+    uint32_t *free_slots; /* a stack: the last one is reused first */
     uint32_t free_count, free_capacity;
     uint32_t alive_count;
     naive_archetype archetypes[1u << FLOW_TYPE_COUNT];
@@ -84,29 +86,31 @@ typedef struct naive_world {
 void naive_open(naive_world *world, uint32_t first_stamp);
 void naive_close(naive_world *world);
 
-/* The living entity of a handle, or NULL. */
+/* Returns the living entity with this handle, or NULL. */
 naive_entity *naive_find(const naive_world *world, quern_entity entity);
 quern_entity naive_handle(const naive_world *world, uint32_t slot);
 
-/* At once. Words of types that are not in the set do not count. */
+/* The following three calls change the world immediately. Words of types that are not in the set are
+ * ignored. */
 quern_entity naive_create(naive_world *world, uint32_t set, const uint64_t *words);
 void naive_destroy(naive_world *world, quern_entity entity);
 void naive_change(naive_world *world, quern_entity entity, uint32_t set, const uint64_t *words);
 
-/* Types in the entity's set, a bit each, have changed now. */
+/* Sets the time of the last change to `now` for those of `types` (one bit each) that the entity has. */
 void naive_note_changed(const naive_world *world, naive_entity *entity, uint32_t types);
 
-/* The value of a type in words of all types. */
+/* Returns the words of one type within the words of all types. */
 static inline uint64_t *naive_value(uint64_t *words, uint32_t type)
 {
     return words + flow_types[type].first_word;
 }
 
-/* Adds, or gives a value to, a type in a set; value NULL: zeros where the type is new. */
+/* Adds a type to a set or gives it a value. With value NULL the words of an added type become zero. */
 void naive_put(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value);
 void naive_take(uint32_t *set, uint64_t *words, uint32_t type);
 
-/* Appends to the commands, unless the entity is refused. value may be NULL. */
+/* Appends a command unless its entity is dead, which the library refuses when it is recorded. `value`
+ * may be NULL. */
 void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind kind, quern_entity entity,
                   uint32_t type, const uint64_t *value);
 void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t type, const uint64_t *value,
@@ -114,7 +118,7 @@ void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t 
 quern_entity naive_record_create(naive_recorder *recorder);
 void naive_recorder_close(naive_recorder *recorder);
 
-/* Applies all commands of the recorder and adds to stats. */
+/* Applies and removes all commands of the recorder, and adds their counts to `stats`. */
 void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stats);
 
 #endif

@@ -83,7 +83,8 @@ static void choose_limit(flow_lookup *lookup, uint32_t type, random_source *rand
     if (lookup->without == type || lookup->without == lookup->with) lookup->without = FLOW_TYPE_COUNT;
 }
 
-/* Limits the lookup to entities that the views leave out. False: they leave out none. */
+/* Restricts the lookup to entities that cannot be in views of the system. Returns false if there is no
+ * such entity. */
 static bool limit_to_others(const flow_system *system, flow_lookup *lookup)
 {
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
@@ -96,7 +97,7 @@ static bool limit_to_others(const flow_system *system, flow_lookup *lookup)
     return false;
 }
 
-/* A system whose views run side by side must not look up what they write. */
+/* A system whose views run in parallel must not look up a component that it writes in its views. */
 static void choose_lookups(flow_system *system, random_source *random)
 {
     for (uint32_t i = random_below(random, 3); i > 0; i--) {
@@ -113,7 +114,8 @@ static void choose_lookups(flow_system *system, random_source *random)
 
 /* ------------------------------------------------------------------------------------------ systems */
 
-/* Exclusive systems have no terms, and a resource of their own to remember an entity in. */
+/* Makes the system exclusive: without terms, and with write access to resource 0, in which it stores an
+ * entity. */
 static void make_exclusive(flow_system *system)
 {
     memset(system->terms, 0, sizeof system->terms);
@@ -122,7 +124,7 @@ static void make_exclusive(flow_system *system)
     system->resources[0] = QUERN_ACCESS_WRITE;
 }
 
-/* What keeps systems from sharing a pass. */
+/* Adds flags, resources and lookups, which keep systems from sharing a pass. */
 static void choose_more_access(flow_system *system, random_source *random)
 {
     if (random_chance(random, 12)) system->flags = QUERN_SYSTEM_SERIAL;
@@ -132,7 +134,8 @@ static void choose_more_access(flow_system *system, random_source *random)
     choose_lookups(system, random);
 }
 
-/* Half of the systems run whenever their phase does. */
+/* Half of the systems get no condition and no interval and are never disabled: they run whenever their
+ * phase does. */
 static void choose_times(flow_system *system, random_source *random)
 {
     if (random_chance(random, 50)) return;
@@ -165,7 +168,8 @@ static void choose_phases(flow_plan *plan, random_source *random)
             plan->phases[i] = (flow_phase){4 + random_below(random, 16), 1 + random_below(random, 3)};
 }
 
-/* No cycles: rules agree with one random order of all systems, in which ranks[i] is the place of i. */
+/* Adds rules without cycles: all of them agree with one random order of the systems, in which ranks[i]
+ * is the rank of system i. */
 static void choose_rules(flow_plan *plan, random_source *random)
 {
     uint64_t ranks[FLOW_MAX_SYSTEMS];
@@ -200,7 +204,7 @@ static void choose_call(const flow_plan *plan, flow_call *call, random_source *r
 
 /* ------------------------------------------------------------------------------------------ the plan */
 
-/* In every third plan. */
+/* In every third plan a type is the library's disabled tag. */
 static void choose_disabled(flow_plan *plan)
 {
     plan->has_disabled = plan->seed % 3 == 1;
@@ -212,7 +216,7 @@ static void choose_disabled(flow_plan *plan)
             plan->has_disabled && !plan->calls[i].system.terms[FLOW_DISABLED_TYPE].used;
 }
 
-/* In every third plan: some small types, one with links and a tag among them. */
+/* In every third plan some small types can be disabled, one with links and a tag among them. */
 static void choose_toggles(flow_plan *plan)
 {
     random_source random = {plan->seed ^ 0xB175};
@@ -254,8 +258,9 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     choose_toggles(plan);
 }
 
-/* On types with a bit. Whether what a system itself writes by lookup is new to its next views depends on
- * chunks, so those types are none of them where the reference is to follow. */
+/* Adds filters to terms of the given types (one bit each). With by_row, types that the system writes by
+ * lookup get none: whether such a write is new to the system's next views depends on chunks, which the
+ * reference does not model. */
 static void add_filters(flow_system *system, random_source *random, uint32_t types, bool by_row)
 {
     system->marks_rows = random_chance(random, 40);

@@ -3,8 +3,9 @@
 #ifndef QUERN_TESTS_FLOW_PLAN_H
 #define QUERN_TESTS_FLOW_PLAN_H
 
-/* A random world and random systems, as a description. flow_subject.h makes it real with the library,
- * flow_reference.h plays it in the most naive way, and flow_act.h is what its systems do in both. */
+/* A random world and random systems, as a description. flow_subject.h builds and runs it with the
+ * library, flow_reference.h with a naive model, and flow_act.h defines the actions of its systems for
+ * both. */
 
 #include "tests/support/random.h"
 
@@ -12,7 +13,7 @@
 
 enum {
     FLOW_TYPE_COUNT = 8,
-    FLOW_WORD_COUNT = 202, /* of all types together */
+    FLOW_WORD_COUNT = 202, /* words of all types together */
     FLOW_MAX_TYPE_WORDS = 128,
     FLOW_RESOURCE_COUNT = 3,
     FLOW_PHASE_COUNT = 3,
@@ -20,38 +21,40 @@ enum {
     FLOW_MAX_RULES = 2,
     FLOW_MAX_CALLS = 6,
     FLOW_SPAWN_COUNT = 3,
-    FLOW_TICKS_PER_SECOND = 64, /* times are whole ticks, which seconds as double hold exactly */
-    FLOW_HUB_COUNT = 40,        /* entities that many others link to at the start */
-    FLOW_SET_COUNT = 9,         /* component sets that entities start with */
-    FLOW_DISABLED_TYPE = 5      /* a tag that stands for the built-in one where the plan has_disabled */
+    /* times are multiples of a tick, which a double represents exactly in seconds */
+    FLOW_TICKS_PER_SECOND = 64,
+    FLOW_HUB_COUNT = 40,   /* entities at the start that many others link to */
+    FLOW_SET_COUNT = 9,    /* number of component sets that entities start with */
+    FLOW_DISABLED_TYPE = 5 /* a tag; it is the library's disabled tag if the plan has_disabled */
 };
 
-/* A component of 64-bit words, of which the first link_count are handles of entities. */
+/* A component made of 64-bit words. The first link_count words are entity handles. */
 typedef struct flow_type {
     const char *name;
-    uint32_t word_count; /* 0: a tag */
+    uint32_t word_count; /* 0 for a tag */
     uint32_t link_count;
     uint32_t alignment_bytes;
-    uint32_t first_word; /* among the words of an entity that has all types */
+    uint32_t first_word; /* index of its first word among the words of all types */
 } flow_type;
 
 extern const flow_type flow_types[FLOW_TYPE_COUNT];
 
-/* How a value is accumulated: words as numbers, or by flow_mix_in. Types with links only the latter way. */
+/* How an accumulated value is combined: word by word as numbers, or by flow_mix_in. Types with links are
+ * only combined by flow_mix_in. */
 typedef enum flow_way { FLOW_SUM, FLOW_MIN, FLOW_MAX, FLOW_MIX, FLOW_WAY_COUNT } flow_way;
 
 typedef struct flow_term {
     bool used;
-    bool changed; /* a filter, too */
+    bool changed; /* whether the term is also a filter on changes */
     quern_term_enabled enabled;
     quern_match match;
     quern_access access;
 } flow_term;
 
-/* A type that a system looks up: of entities with the type `with`, and without the other one. */
+/* Access by lookup to one type of entities that have type `with` and lack type `without`. */
 typedef struct flow_lookup {
     bool used, writes;
-    uint32_t with, without; /* FLOW_TYPE_COUNT: no limit */
+    uint32_t with, without; /* FLOW_TYPE_COUNT: no restriction */
 } flow_lookup;
 
 typedef struct flow_system {
@@ -61,51 +64,55 @@ typedef struct flow_system {
     flow_term terms[FLOW_TYPE_COUNT];
     flow_lookup lookups[FLOW_TYPE_COUNT];
     quern_access resources[FLOW_RESOURCE_COUNT];
-    uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* systems */
+    uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* indices of systems */
     uint32_t before_count, after_count;
-    bool turns_over;   /* its commands only create and destroy, */
-    bool only_creates; /* or not even that */
+    bool turns_over;   /* it records mostly creates and destroys (see flow_plan_turn_over) */
+    bool only_creates; /* it records only creates; only with turns_over */
     bool has_begin, has_end, has_partial;
-    uint32_t condition_percent; /* how often its condition is true; 0: it has none */
-    uint32_t interval_ticks;    /* 0: every frame */
-    uint32_t disabled_percent;  /* of the frames */
-    uint32_t change_permille;   /* how many entities it records commands for */
+    /* percentage of evaluations in which its condition is true; 0: no condition */
+    uint32_t condition_percent;
+    uint32_t interval_ticks;   /* 0: it runs every frame */
+    uint32_t disabled_percent; /* percentage of frames in which it is disabled */
+    uint32_t change_permille;  /* rate of entities for which it records commands */
     uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
-    bool leaves_out_disabled; /* no term names them */
-    bool whole_chunks;        /* QUERN_SYSTEM_WHOLE_CHUNKS, or whole_chunks of the query */
-    bool marks_rows;          /* writes some rows of its views, and marks these */
-    uint32_t can_disable;     /* that of the plan */
+    /* its views exclude disabled entities because no term names the disabled tag */
+    bool leaves_out_disabled;
+    bool whole_chunks;    /* QUERN_SYSTEM_WHOLE_CHUNKS, or whole_chunks of the query */
+    bool marks_rows;      /* it writes only some rows of its views and marks these as changed */
+    uint32_t can_disable; /* copy of the plan's can_disable */
 } flow_system;
 
 typedef enum flow_call_kind {
-    FLOW_CALL_LOOP,      /* walks a query, and records commands on the world */
-    FLOW_CALL_PARALLEL,  /* the same as a parallel query, whose kernels record */
-    FLOW_CALL_IMMEDIATE, /* changes the world at once, and records on it as well */
+    FLOW_CALL_LOOP,      /* iterates over a query and records commands on the world */
+    FLOW_CALL_PARALLEL,  /* runs a parallel query whose callbacks record commands */
+    FLOW_CALL_IMMEDIATE, /* changes the world immediately, and records on it as well */
     FLOW_CALL_KIND_COUNT
 } flow_call_kind;
 
-/* What the program does itself, between frames. */
+/* A call of the program between two frames. */
 typedef struct flow_call {
     flow_call_kind kind;
-    flow_system system;     /* its terms are the query's */
-    uint32_t run_percent;   /* of the frames it comes before */
-    uint32_t flush_percent; /* how often a flush follows */
+    flow_system system;     /* its terms are those of the query */
+    uint32_t run_percent;   /* percentage of frames before which the call happens */
+    uint32_t flush_percent; /* percentage of calls that are followed by a flush */
 } flow_call;
 
 typedef struct flow_phase {
-    uint32_t step_ticks; /* of a fixed step; 0: once per frame */
+    uint32_t step_ticks; /* fixed step of the phase; 0: it runs once per frame */
     uint32_t max_step_count;
 } flow_phase;
 
 typedef struct flow_plan {
     uint64_t seed;
-    uint32_t entity_count;         /* at the start */
-    uint32_t sets[FLOW_SET_COUNT]; /* bit per type */
-    bool has_disabled;             /* FLOW_DISABLED_TYPE keeps entities out of views */
-    uint32_t can_disable;          /* bit per type */
-    uint32_t row_changes;          /* likewise */
-    uint32_t plain_percent;        /* how many systems have terms only, so that they may share passes */
+    uint32_t entity_count;         /* number of entities at the start */
+    uint32_t sets[FLOW_SET_COUNT]; /* types of each set, one bit each */
+    /* FLOW_DISABLED_TYPE is the library's disabled tag, which excludes entities from views */
+    bool has_disabled;
+    uint32_t can_disable; /* types that can be disabled, one bit each */
+    uint32_t row_changes; /* types with change tracking by row, one bit each */
+    /* percentage of systems that access components by terms only, so that they may share passes */
+    uint32_t plain_percent;
     flow_phase phases[FLOW_PHASE_COUNT];
     uint32_t system_count;
     flow_system systems[FLOW_MAX_SYSTEMS];
@@ -115,20 +122,20 @@ typedef struct flow_plan {
 
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
 
-/* Makes some terms filters on changes, by chunk and by row. The reference knows no chunks, so it cannot
- * play such a plan. */
+/* Makes some terms filters on changes, by chunk and by row. The reference does not model chunks, so it
+ * cannot play such a plan. */
 void flow_plan_add_filters(flow_plan *plan);
 
-/* Makes some terms filters by row, and no other ones. */
+/* Makes some terms filters on changes by row, which the reference can play. No filter is by chunk. */
 void flow_plan_add_row_filters(flow_plan *plan);
 
-/* Lets all systems and calls record nothing but creates and destroys; mostly one system of a phase
- * destroys, so that it does so in the order of rows. */
+/* Restricts all systems and calls to creates and destroys, apart from a few other commands. In most
+ * cases only one system of a phase destroys, so that entities are destroyed in row order. */
 void flow_plan_turn_over(flow_plan *plan);
 
 bool flow_system_has_terms(const flow_system *system);
 
-/* What differs from frame to frame. */
+/* The following four functions derive from the seed what differs from frame to frame. */
 uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame);
 bool flow_plan_enables(const flow_plan *plan, uint32_t system, uint64_t frame);
 bool flow_call_runs(const flow_call *call, uint64_t frame);
@@ -139,15 +146,16 @@ static inline double flow_seconds(uint64_t ticks)
     return (double)ticks / FLOW_TICKS_PER_SECOND;
 }
 
-/* Whether entities with that set of types (a bit each) come to its views, if these have enabled what they
- * should; and whether one that has disabled these types has. */
+/* flow_system_matches: whether the terms match an entity with this set of types (one bit each),
+ * regardless of disabled components. flow_system_lets_stay: whether the system's views include rows in
+ * which these types are disabled. */
 bool flow_system_matches(const flow_system *system, uint32_t set);
 bool flow_system_lets_stay(const flow_system *system, uint32_t disabled);
 
-/* Whether an entity with that set may be looked up. */
+/* Whether the lookup's restrictions admit an entity with this set of types. */
 bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set);
 
-/* Whether before and after, directly, want the first to run before the second. */
+/* Whether a `before` or `after` rule of one of the two systems orders the first before the second. */
 bool flow_plan_must_precede(const flow_plan *plan, uint32_t first, uint32_t second);
 
 static inline bool flow_system_is(const flow_system *system, quern_access access, uint32_t resource)
@@ -155,15 +163,16 @@ static inline bool flow_system_is(const flow_system *system, quern_access access
     return system->resources[resource] == access;
 }
 
-/* The i-th entity at the start: its set, and the words of all types. `first` is the handle of the 0th; the
- * others are in the slots behind it. */
+/* Fills in the words of all types of the i-th entity at the start and returns its set of types. `first`
+ * is the handle of entity 0; the following entities are in the following slots. */
 uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
                           uint64_t words[FLOW_WORD_COUNT]);
 
-/* Links become those of the other value, and each other word depends on both, and on the order. */
+/* Combines `others` into `words`: links become those of `others`, and every other word depends on both
+ * values and on the order of combining. */
 void flow_mix_in(const flow_type *type, uint64_t *words, const uint64_t *others);
 
-/* A well mixed number; what everything random in a running plan is made of. */
+/* Hashes a number. All random decisions while a plan runs are made with it. */
 static inline uint64_t flow_mix(uint64_t x)
 {
     random_source source = {x};

@@ -18,7 +18,8 @@ static bool is_next(const flow_plan *plan, const bool *placed, uint32_t phase, u
     return true;
 }
 
-/* Phase by phase, always the first by registration that nothing holds back. */
+/* Finds the order of execution, phase by phase: always the first system in order of registration whose
+ * predecessors have all been placed. */
 static void find_order(flow_reference *reference)
 {
     const flow_plan *plan = reference->plan;
@@ -29,14 +30,14 @@ static void find_order(flow_reference *reference)
             if (!is_next(plan, placed, phase, i)) continue;
             placed[i] = true;
             reference->order[count++] = i;
-            i = UINT32_MAX; /* from the start again */
+            i = UINT32_MAX; /* continue with the first system */
         }
     cr_assert_eq(count, plan->system_count, "a plan with a cycle");
 }
 
 /* ------------------------------------------------------------------------------------------- hands */
 
-/* What hands hold on to. */
+/* The state behind a flow_hands table. */
 typedef struct grip {
     flow_reference *reference;
     naive_recorder *recorder;
@@ -100,7 +101,7 @@ static void put_now(void *self, quern_entity entity, uint32_t type, const uint64
         naive_note_changed(world_of(self), naive_find(world_of(self), entity), 1u << type);
 }
 
-/* Unlike the command, the call refuses a component that is there. */
+/* Like the immediate call and unlike the command, does nothing if the entity has the component. */
 static void add_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     const naive_entity *found = naive_find(world_of(self), entity);
@@ -240,7 +241,7 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
     return row;
 }
 
-/* Whether some filter lets the entity pass, or there is none. */
+/* Whether the entity passes one of the system's filters on changes, or the system has none. */
 static bool is_new(const flow_system *system, const naive_entity *entity, uint64_t last_look)
 {
     bool is_filtered = false, is_new = false;
@@ -252,7 +253,8 @@ static bool is_new(const flow_system *system, const naive_entity *entity, uint64
     return is_new || !is_filtered;
 }
 
-/* What acting on a row has made of the entity, besides its words. */
+/* Applies to the entity what acting on its row changed besides its words: times of changes and disabled
+ * types. */
 static void take_over(const naive_world *world, const flow_system *system, const flow_row *row,
                       naive_entity *entity)
 {
@@ -268,7 +270,8 @@ static void take_over(const naive_world *world, const flow_system *system, const
     }
 }
 
-/* Returns the sum over the rows; *look is when it was asked for the last time. */
+/* Acts on all rows that the system sees and returns the digest over them. *look is the time at which
+ * this system or call last did so. */
 static flow_digest run_rows(flow_reference *reference, const flow_system *system, uint64_t moment,
                             const flow_hands *hands, uint64_t *look, uint64_t *entity_count)
 {
@@ -308,7 +311,8 @@ static flow_digest run_middle(flow_reference *reference, uint32_t index, uint64_
     return flow_act_row(system, moment, hands, &none);
 }
 
-/* A run of a system: how much time it is told has gone by. */
+/* Whether the system is enabled and its interval has elapsed. For a system with an interval, replaces
+ * *ticks by the ticks since it last ran. */
 static bool is_due(flow_reference *reference, uint32_t index, uint64_t *ticks)
 {
     const flow_system *system = &reference->plan->systems[index];
@@ -357,7 +361,7 @@ static void run_system(flow_reference *reference, uint32_t index, uint64_t ticks
     reference->command_counts[index] += recorder->command_count - command_count;
 }
 
-/* How often the phase runs in this frame. */
+/* Returns the number of times that the phase runs in this frame. */
 static uint32_t count_runs(flow_reference *reference, uint32_t phase, uint32_t frame_ticks)
 {
     const flow_phase *it = &reference->plan->phases[phase];
@@ -393,7 +397,8 @@ static uint64_t call_once(flow_reference *reference, uint32_t index, quern_entit
     flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
     if (call->kind == FLOW_CALL_IMMEDIATE) {
         flow_act_exclusive(&call->system, moment, &hands, &now, &hands);
-        *recent = quern_entity_null(); /* there may have been a flush */
+        /* the actions may have flushed, which makes the provisional handle invalid */
+        *recent = quern_entity_null();
         return 0;
     }
     if (!is_parallel) *recent = flow_act_on_recent(&call->system, moment, &hands, *recent);
@@ -491,7 +496,8 @@ static void compare_calls(const flow_reference *reference, const flow_subject *s
     cr_assert_eq(subject->seen, reference->seen, "seed %llu: calls", seed);
 }
 
-/* Provisional handles are numbered over a stream there, and over a sync point here. */
+/* The library numbers provisional handles per stream, the model per sync point. So their numbers are not
+ * compared. */
 static bool is_same_first(quern_entity actual, quern_entity expected)
 {
     return quern_entity_is_provisional(actual) ? quern_entity_is_provisional(expected)
@@ -536,7 +542,7 @@ static void compare_entity(const flow_reference *reference, const flow_subject *
     }
 }
 
-/* The next row of the reference, over all archetypes. */
+/* Iterates over the rows of the model, archetype by archetype. */
 typedef struct row_cursor {
     uint32_t archetype, row;
 } row_cursor;

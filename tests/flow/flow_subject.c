@@ -13,11 +13,11 @@
 
 /* ----------------------------------------------------------------------------------------- hands */
 
-/* What hands hold on to. */
+/* The state behind a flow_hands table. */
 typedef struct grip {
     const flow_subject *subject;
     quern_context *context;   /* NULL between frames */
-    quern_commands *commands; /* NULL: those of the world, which each command asks for again */
+    quern_commands *commands; /* recorder; NULL: each command asks the world for its own */
 } grip;
 
 static quern_commands *commands_of(const grip *it)
@@ -107,7 +107,7 @@ static const uint64_t *look_up(void *self, quern_entity entity, const flow_syste
     const uint32_t count = quern_context_lookup_many(it->context, list, 3, component, values);
     const void *value = quern_context_lookup(it->context, entity, component);
     const bool agree = count == 2u * has && values[0] == value && values[1] == NULL && values[2] == value;
-    if (!agree) abort(); /* on any thread, where assertions would be lost */
+    if (!agree) abort(); /* not an assertion: the test library loses those of other threads */
     return value;
 }
 
@@ -167,7 +167,7 @@ static void destroy_now(void *self, quern_entity entity)
     quern_entity_destroy(((grip *)self)->subject->world, entity);
 }
 
-/* A call that gives the value at once refuses it with a provisional handle in a link. */
+/* Asserts that an immediate call rejects a value with a provisional handle in a link. */
 static void try_provisional(const flow_subject *subject, quern_entity entity, uint32_t type,
                             const uint64_t *value)
 {
@@ -238,15 +238,15 @@ static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
     return quern_resource_get(subject->world, subject->resources[index]);
 }
 
-/* Without memory the commands wait for the next time; where that is not the matter of a test, its model
- * would notice. */
+/* Flushes. If memory runs out, the commands wait for the next flush; in tests without failing memory the
+ * model would detect the difference. */
 static void flush_world(void *self)
 {
     const quern_result result = quern_world_flush(((grip *)self)->subject->world);
     cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
 }
 
-/* Nothing is looked up there. */
+/* Replaces the operations that need a context. There are no lookups between frames. */
 static flow_hands hands_between(flow_hands hands)
 {
     hands.lookup = NULL;
@@ -289,7 +289,7 @@ static void fill_columns(const flow_player *player, const quern_view *view, flow
     }
 }
 
-/* The i-th row of the view, of which the columns are known. */
+/* Acts on the i-th row of the view. `columns` holds the columns of the view. */
 static void act_on_row(const flow_player *player, uint64_t moment, const flow_hands *hands,
                        const quern_view *view, uint32_t i, const flow_row *columns, flow_digest *sum)
 {
@@ -603,7 +603,8 @@ static uint64_t call_once(flow_player *player, flow_call_kind kind, quern_jobs *
     flow_hands hands = hands_between(recording_hands(&it)), now = hands_between(immediate_hands(&it));
     if (kind == FLOW_CALL_LOOP) return call_loop(player, &hands, recent).hash;
     flow_act_exclusive(player->system, player->moment, &hands, &now, &hands);
-    *recent = quern_entity_null(); /* there may have been a flush */
+    /* the actions may have flushed, which makes the provisional handle invalid */
+    *recent = quern_entity_null();
     return 0;
 }
 
@@ -647,7 +648,7 @@ static void check_refs(const flow_subject *subject)
     }
 }
 
-/* The living take the places of the dead. */
+/* Replaces refs to dead entities by refs to living ones. */
 static void renew_refs(const flow_subject *subject)
 {
     quern_query *query = flow_subject_query_all(subject);

@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_FLOW_SUBJECT_H
 #define QUERN_TESTS_FLOW_SUBJECT_H
 
-/* A plan played by the library. */
+/* Runs a plan with the library. */
 
 #include "tests/flow/flow_act.h"
 
@@ -20,10 +20,11 @@ typedef struct flow_player {
     const flow_system *system;
     uint32_t term_of_type[FLOW_TYPE_COUNT];
     bool has_terms;
-    uint64_t condition_count; /* how often its condition was asked */
-    quern_query *query;       /* of a call */
-    uint64_t moment;          /* of a call, while it runs */
-    flow_digest *digests;     /* of a parallel call, by ordinal, while it runs */
+    uint64_t condition_count; /* evaluations of its condition */
+    quern_query *query;       /* calls only */
+    uint64_t moment;          /* calls only, while the call runs */
+    /* parallel calls only, while the call runs: digest of each view, by ordinal */
+    flow_digest *digests;
 } flow_player;
 
 typedef struct flow_subject {
@@ -36,29 +37,33 @@ typedef struct flow_subject {
     quern_system systems[FLOW_MAX_SYSTEMS];
     flow_player players[FLOW_MAX_SYSTEMS];
     flow_player callers[FLOW_MAX_CALLS];
-    quern_getter *getter; /* with refs, of a type with values; NULL in every other plan */
+    quern_getter *getter; /* getter with refs for a type with values; NULL in every second plan */
     uint32_t getter_type;
-    quern_ref *refs;      /* FLOW_REF_COUNT, each of some entity whose slot leads to it, alive or not */
-    quern_entity first;   /* of the world: index 0, first life */
-    uint64_t frame_index; /* of the next frame */
-    uint64_t seen;        /* all that calls have seen so far, as one number */
+    /* FLOW_REF_COUNT refs. Each is to an entity, alive or not, whose slot modulo FLOW_REF_COUNT is its
+     * index. */
+    quern_ref *refs;
+    quern_entity first;   /* handle of the entity with index 0 in its first generation */
+    uint64_t frame_index; /* index of the next frame */
+    uint64_t seen;        /* results of all calls so far, mixed into one number */
 } flow_subject;
 
-/* def of the world may be NULL. The subject must not move. */
+/* Creates the world, its entities and the schedule of a plan. def may be NULL. Systems keep a pointer to
+ * the subject, so it must not move. */
 void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def);
 void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const quern_world_def *def,
                           quern_schedule_def schedule_def);
 void flow_subject_close(flow_subject *subject);
 
-/* The calls of the plan before the next frame. They leave commands for it. */
+/* Does the plan's calls that precede the next frame. Commands that they do not flush are applied by that
+ * frame. */
 void flow_subject_call(flow_subject *subject, quern_jobs *jobs);
 
-/* The next frame of the plan, which is tried again after POOL_BUSY; and one that must succeed, after which
- * each ref finds what its entity has. */
+/* flow_subject_run runs the next frame of the plan. If it fails with POOL_BUSY, the next call tries the
+ * same frame again. flow_subject_must_run runs a frame that must succeed, and then checks all refs. */
 quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs);
 void flow_subject_must_run(flow_subject *subject, quern_jobs *jobs);
 
-/* All entities, disabled or not. The caller destroys it. */
+/* Creates a query for all entities, disabled or not. The caller destroys it. */
 quern_query *flow_subject_query_all(const flow_subject *subject);
 
 #endif

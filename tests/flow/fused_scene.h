@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_FLOW_FUSED_SCENE_H
 #define QUERN_TESTS_FLOW_FUSED_SCENE_H
 
-/* A crowd of entities, and systems that a schedule may fuse to passes, for tests of passes. */
+/* Entities, and systems that a schedule may fuse into passes, for tests of passes. */
 
 #include "tests/flow/flow_setup.h"
 
@@ -19,10 +19,11 @@ static quern_resource score;
 static quern_schedule *schedule;
 static quern_jobs *jobs;
 static quern_entity crowd[CROWD];
-static quern_entity one; /* of the crowd, that all look up */
+static quern_entity one; /* the entity of the crowd that is looked up for all others */
 static _Atomic uint32_t wrong_count;
 
-/* Entities in three archetypes and many chunks, but for the last archetype, with few entities. */
+/* Creates entities in three archetypes. The first archetype has three of them, the others fill many
+ * chunks. */
 static inline void open_crowd(uint32_t count)
 {
     world = setup_world();
@@ -59,10 +60,10 @@ static inline void run_frames(uint32_t count)
     assert_valid(world);
 }
 
-/* A test as a function that makes systems of a schedule, and looks at the world afterwards. */
+/* A test: a function that adds systems to the schedule, and one that checks the world after the frames. */
 typedef struct scene {
     void (*make)(void);
-    void (*check)(void); /* NULL: wrong_count says it all */
+    void (*check)(void); /* NULL: wrong_count is the only check */
     uint32_t crowd_count;
 } scene;
 
@@ -105,7 +106,7 @@ static inline void increment(quern_context *context, const quern_view *view)
         numbers[i]++;
 }
 
-/* Reads what the one before wrote. */
+/* Reads what `increment`, the system before it, wrote. */
 static inline void triple_into_copy(quern_context *context, const quern_view *view)
 {
     (void)context;

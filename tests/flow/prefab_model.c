@@ -32,7 +32,8 @@ int prefab_model_next_child(const prefab_model *model, int parent, int child)
 
 /* ----------------------------------------------------------------------------------- names and relations */
 
-/* Whether another entity below the parent (MODEL_NONE: among those without one) has the name. */
+/* Whether another entity below the parent has the name. Parent MODEL_NONE: whether another entity
+ * without parent has it. */
 static bool is_taken(const prefab_model *model, int slot, int parent, char name)
 {
     for (int i = 0; i < (int)model->slot_count && name != 0; i++)
@@ -132,7 +133,7 @@ static void create(prefab_model *model, const model_command *command, int first)
         command->part == MODEL_KNOWS ? slot_of(command->other, first) : command->value);
 }
 
-/* Of an entity that is there, and lives. */
+/* Applies a command to an existing, living entity. */
 static void change(prefab_model *model, const model_command *command, int slot, int first)
 {
     model_thing *thing = &model->things[slot];

@@ -3,9 +3,9 @@
 #ifndef QUERN_TESTS_FLOW_PREFAB_MODEL_H
 #define QUERN_TESTS_FLOW_PREFAB_MODEL_H
 
-/* A naive model of commands on entities and on instances of prefabs, written from docs/prefabs.md,
- * docs/commands.md and the headers alone: one array of entities, by slot, and each command done at once, in
- * order. It knows nothing of archetypes, rows, streams or compact instances. */
+/* A naive model of commands on entities and on prefab instances, written from docs/prefabs.md,
+ * docs/commands.md and the headers alone: an array of entities indexed by slot, to which commands are
+ * applied one by one, in order. It has no archetypes, rows, streams or compact instances. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,12 +13,13 @@
 enum {
     MODEL_SLOTS = 6000,
     MODEL_NONE = -1,
-    MODEL_MEMBERS = 6,   /* of a prefab, at most */
-    MODEL_OVERRIDES = 2, /* of a spawn, at most */
+    MODEL_MEMBERS = 6,   /* maximum number of members of a prefab */
+    MODEL_OVERRIDES = 2, /* maximum number of overrides of a spawn */
     MODEL_ARGUMENTS = 2
 };
 
-/* Parts of an entity: components with a value, a tag, a described handle, and a value with hooks. */
+/* The components of an entity: two with a value, a tag, one with a described handle, and one whose value
+ * has hooks. */
 typedef enum model_part {
     MODEL_NUMBER,
     MODEL_OTHER,
@@ -28,23 +29,24 @@ typedef enum model_part {
     MODEL_PART_COUNT
 } model_part;
 
-/* Relations: the hierarchy, and one whose sources stay when their target goes. */
+/* The relations: the hierarchy, and one whose sources stay alive when their target is destroyed. */
 typedef enum model_relation { MODEL_PARENT, MODEL_LIKES, MODEL_RELATION_COUNT } model_relation;
 
 typedef struct model_thing {
     bool is_alive;
     bool has[MODEL_PART_COUNT];
-    int64_t values[MODEL_PART_COUNT]; /* of MODEL_KNOWS: a slot */
+    int64_t values[MODEL_PART_COUNT]; /* for MODEL_KNOWS the slot of an entity */
     int targets[MODEL_RELATION_COUNT];
-    uint64_t joined; /* when it came to its parent: children are in this order */
-    char name;       /* 0: none */
+    uint64_t joined; /* time at which it became a child of its parent; children are ordered by it */
+    char name;       /* 0: unnamed */
 } model_thing;
 
-/* A member of a prefab. Slots in it are members, or ~slot for an entity outside of the tree. */
+/* A member of a prefab. `parent` is another member. `likes`, and a value of MODEL_KNOWS, is another
+ * member or the slot of an entity outside of the prefab, as likes_outside and knows_member say. */
 typedef struct model_member {
     bool has[MODEL_PART_COUNT];
     int64_t values[MODEL_PART_COUNT];
-    int parent, likes; /* MODEL_NONE: none; the parent of the root is */
+    int parent, likes; /* MODEL_NONE if there is none, as for the parent of the root */
     bool knows_member, likes_outside;
     char name;
 } model_member;
@@ -58,7 +60,7 @@ typedef enum model_action {
     MODEL_CREATE,
     MODEL_SPAWN,
     MODEL_SET,
-    MODEL_ADD, /* without a value */
+    MODEL_ADD, /* adds a component without a value */
     MODEL_REMOVE,
     MODEL_DESTROY,
     MODEL_RELATE,
@@ -70,8 +72,8 @@ typedef enum model_action {
 
 /* An entity that a command names. */
 typedef struct model_ref {
-    bool is_created; /* by this callback: the number of its create */
-    int number;      /* otherwise its slot, or MODEL_NONE */
+    bool is_created; /* created by the same callback: `number` is relative to its first create */
+    int number;      /* if not is_created: slot, or MODEL_NONE */
 } model_ref;
 
 typedef struct model_override {
@@ -84,7 +86,7 @@ typedef struct model_override {
 typedef struct model_command {
     model_action action;
     model_ref entity;
-    model_ref other; /* target, parent, or what a value knows */
+    model_ref other; /* target, parent, or the entity in a value of MODEL_KNOWS */
     model_part part;
     model_relation relation;
     int64_t value;
@@ -99,7 +101,7 @@ typedef struct prefab_model {
     uint32_t slot_count;
     uint64_t clock;
     const model_prefab *prefabs;
-    /* of the sync point */
+    /* values accumulated since the last sync point */
     struct {
         int slot;
         int64_t value;
@@ -107,21 +109,22 @@ typedef struct prefab_model {
     uint32_t accumulated_count;
 } prefab_model;
 
-/* A living entity without anything in the next slot, which it returns. */
+/* Adds a living entity without components in the next slot. Returns the slot. */
 int prefab_model_add(prefab_model *model);
 
-/* The commands of one callback, one after the other; what it creates takes the next slots. */
+/* Applies the commands of one callback in order. Entities that it creates get the next slots. */
 void prefab_model_call(prefab_model *model, const model_command *commands, uint32_t count);
 
-/* The end of the sync point: accumulated values are combined. */
+/* Ends the sync point: adds up the accumulated values. */
 void prefab_model_sync(prefab_model *model);
 
-/* Immediately, as the commands do. */
+/* Relates immediately, with the checks of the command. */
 void prefab_model_relate(prefab_model *model, int source, model_relation relation, int target);
 
 uint32_t prefab_model_alive_count(const prefab_model *model);
 
-/* The child after this one, MODEL_NONE: the first one or no more. */
+/* Returns the child after `child`, or the first one if `child` is MODEL_NONE; MODEL_NONE if there is
+ * none. */
 int prefab_model_next_child(const prefab_model *model, int parent, int child);
 
 #endif

@@ -510,7 +510,8 @@ static void make_company(void)
                                     setup_system(schedule, &second), setup_system(schedule, &copy)};
     must(quern_schedule_compile(schedule));
     for (uint32_t i = 1; i < COUNT_OF(systems); i++)
-        cr_assert_eq(quern_schedule_are_fused(schedule, systems[0], systems[i]), schedule->plan.fuses_systems);
+        cr_assert_eq(quern_schedule_are_fused(schedule, systems[0], systems[i]),
+                     schedule->plan.fuses_systems);
 }
 
 Test(levels, they_share_passes_with_each_other_and_with_systems_that_have_none, .timeout = 120)

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Values accumulated by command: how they come together, in which order, what becomes of those that find no
- * entity, and what is refused. */
+/* Tests accumulating commands: how values combine and in which order, what happens to values whose
+ * entity or component is missing, and which calls fail. */
 
 typedef struct score {
     int32_t sum;
@@ -171,7 +171,7 @@ static void put_number(quern_field_type type, void *numbers, uint32_t i, int32_t
         ((uint64_t *)numbers)[i] = (uint64_t)number;
 }
 
-/* Small ones, which all types hold. */
+/* Returns small numbers, which all numeric types can represent. */
 static int32_t number_of(uint32_t i, uint32_t seed)
 {
     return (int32_t)((i * 7 + seed * 11) % 40);
@@ -360,7 +360,8 @@ Test(accumulate, change_filters_see_them)
 
 enum { TURNS = 100 };
 
-/* Several components, and several ways for one, in turn: each value is combined in its own way, in order. */
+/* Accumulates to several components, with different combines for one of them. Each value must be
+ * combined by its own combine, in the order of recording. */
 static void add_in_turn(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -393,7 +394,8 @@ Test(accumulate, components_and_ways_may_take_turns)
 
 enum { PER_VIEW = 40, MANY_PLACES = 12000 };
 
-/* By the number of the view: creates, creates and accumulates to what it has created, or only accumulates. */
+/* Depending on the ordinal of the view: creates entities, creates entities and accumulates to them, or
+ * accumulates to `one`. */
 static void create_and_add(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -455,7 +457,8 @@ Test(accumulate, each_callback_has_its_own_creates, .timeout = 60)
     }
 }
 
-/* A value may name what its callback creates. */
+/* A component with an entity handle. Accumulated values may contain handles of entities that the same
+ * callback creates. */
 static quern_component knows_type;
 static quern_combine replace;
 
@@ -507,7 +510,8 @@ static void add_to_both(quern_context *context)
     add(commands, is_first ? other : one, 1);
 }
 
-/* Only the archetype of one of the two is listened to; which of them comes first makes no difference. */
+/* A change filter matches the archetype of only one of the two entities. The order of the commands for
+ * both entities must make no difference. */
 Test(accumulate, change_filters_see_one_of_several_archetypes)
 {
     add_callback("a", add_to_both);
@@ -552,7 +556,8 @@ static void destroy_what_it_adds_to(quern_context *context)
     must(quern_commands_destroy(commands, second));
 }
 
-/* Also where callbacks before it have created something. */
+/* An earlier callback creates entities too, so the number of a create in its stream differs from its
+ * number in the sync point. */
 Test(accumulate, what_was_created_and_went_is_reported_as_it_was_recorded)
 {
     quern_dropped_command dropped;
@@ -567,7 +572,7 @@ Test(accumulate, what_was_created_and_went_is_reported_as_it_was_recorded)
 
 static failing_allocator *withdrawn;
 
-/* From the first value on there is no memory. */
+/* Combines, and makes all allocations fail from the first combined value on. */
 static void withdraw(void *value, const void *accumulated, void *user_data)
 {
     (void)user_data;
@@ -577,7 +582,8 @@ static void withdraw(void *value, const void *accumulated, void *user_data)
 
 static quern_entity dead[3];
 
-/* Two values for what is gone, one for what goes with the sync point, one for what lacks the component. */
+/* Records two values for destroyed entities, one for an entity that the sync point destroys, and one for
+ * an entity that lacks the component. */
 static void add_in_vain(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -592,7 +598,8 @@ static void add_in_vain(quern_context *context)
     must(quern_commands_destroy(commands, fresh));
 }
 
-/* What is dropped is known when values have been combined; there is room for all of it then. */
+/* Which values are dropped is only known when values are combined. Memory for the report of dropped
+ * commands must have been reserved before. */
 Test(accumulate, drops_of_many_systems_need_no_memory_at_the_end)
 {
     static const quern_drop_reason reasons[] = {QUERN_DROP_DEAD, QUERN_DROP_NO_COMPONENT,
@@ -767,8 +774,8 @@ Test(accumulate, sums_of_floats_are_the_same_at_every_number_of_threads, .timeou
     }
 }
 
-/* What was found dead when a sync point began, and failed, is dead as it was recorded when the next one
- * does. */
+/* The first sync point resolves a dead handle and then fails. The next sync point must report the dead
+ * entity with its handle as recorded. */
 Test(accumulate, the_dead_stay_dead_when_a_sync_point_is_made_up_for, .timeout = 120)
 {
     close_world();
@@ -802,7 +809,7 @@ Test(accumulate, the_dead_stay_dead_when_a_sync_point_is_made_up_for, .timeout =
     open_world();
 }
 
-/* A sync point happens as a whole or not at all. */
+/* A sync point applies all commands or none. */
 Test(accumulate, a_sync_point_without_memory_is_made_up_for_by_the_next_frame, .timeout = 120)
 {
     close_world();

@@ -11,18 +11,18 @@
 
 #include <criterion/criterion.h>
 
-/* Random worlds are saved and loaded: the loaded one has the hash of the other, and the frames that follow
- * are the same at every thread count. Saved before the first frame, they are those of the world that was
- * saved. */
+/* Saves and loads random worlds. The loaded world must have the hash of the saved one, and its further
+ * frames must be equal at every thread count. For worlds saved before their first frame, they must also
+ * equal the frames of the saved world. */
 
 enum { FRAME_COUNT = effort(5, 4, 4), SEED_COUNT = effort(5, 2, 2), ENTITY_COUNT = effort(900, 300, 300) };
 
 static flow_plan plan;
 static uint64_t expected[FRAME_COUNT];
 
-/* Creates entities with random sets of components, destroys most of them and removes the archetypes that are
- * empty then. So the archetypes that stay have the chunk layout of other places than theirs; with enough rows
- * for several chunks it shows. */
+/* Creates entities with random sets of components, destroys most of them and removes the empty
+ * archetypes. The indices of the remaining archetypes change, but their chunk layouts are those of the
+ * old indices, which matters if an archetype has several chunks. */
 static void turn_over_archetypes(const flow_subject *subject, random_source *random)
 {
     for (uint32_t i = 0; i < 300; i++) {
@@ -38,7 +38,8 @@ static void turn_over_archetypes(const flow_subject *subject, random_source *ran
     must(quern_world_remove_empty_archetypes(subject->world, NULL));
 }
 
-/* Writes handles that are none of this world to links, as systems may. */
+/* Writes handles of other worlds and provisional handles to links. The library does not check values
+ * that systems write. */
 static void write_strangers(const flow_subject *subject, random_source *random)
 {
     quern_query *query = flow_subject_query_all(subject);
@@ -63,7 +64,7 @@ static quern_byte_buffer save(const flow_subject *subject)
     return memory;
 }
 
-/* A subject without entities gets those of the archive. */
+/* Opens a subject without entities and loads the archive into its world. */
 static void open_from(flow_subject *subject, const quern_byte_buffer *memory, uint64_t frame, uint64_t hash)
 {
     const uint32_t entity_count = plan.entity_count;
@@ -115,7 +116,8 @@ Test(archived, a_world_that_was_loaded_plays_the_frames_of_the_one_that_was_save
     }
 }
 
-/* Schedules begin anew, so the world that was saved does not count here. */
+/* The loaded world gets a new schedule. So the frames of the saved world after saving are no reference;
+ * the first loaded world is. */
 Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeout = 600)
 {
     for (uint64_t seed = 801; seed <= 800 + SEED_COUNT; seed++) {
@@ -129,7 +131,8 @@ Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeou
             turn_over_archetypes(&subject, &random);
         }
         write_strangers(&subject, &random);
-        must(quern_world_flush(subject.world)); /* what exclusive systems have recorded on the world */
+        /* applies what exclusive systems have recorded on the world */
+        must(quern_world_flush(subject.world));
         quern_byte_buffer memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);
         flow_subject_close(&subject);

@@ -13,8 +13,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Frames that are captured: they come to the same as others, show the same parts of sync points on any
- * number of threads, and lose nothing but the capture when memory is refused. */
+/* Tests captured frames: they have the same result as other frames, report the same division of sync
+ * points at every thread count, and lose only the capture if its memory runs out. */
 
 enum { ENTITIES = 4000, FRAMES = 4, MAX_LINKS = 64 };
 
@@ -65,7 +65,7 @@ static void add_systems(void)
     setup_system(schedule, &def);
 }
 
-/* Described, so that its values are in the hash. */
+/* Registers a component with a described field, so that its values are part of the hash. */
 static quern_component register_number(void)
 {
     quern_component_def def = {0};
@@ -107,7 +107,7 @@ static void start_again(void)
 
 /* ---------------------------------------------------------------------------------------------- parts */
 
-/* How the sync point of a frame was divided. */
+/* The division of a frame's sync point into serial parts (gaps) and parallel loops. */
 typedef struct links {
     uint32_t part_counts[MAX_LINKS];
     bool is_gap[MAX_LINKS];
@@ -138,7 +138,7 @@ static uint64_t sum_of_links_ns(const quern_frame_capture *capture)
     return sum_ns;
 }
 
-/* Gap, loop, gap, loop, gap ... gap. */
+/* Asserts that gaps and loops alternate, beginning and ending with a gap. */
 static void assert_alternating(const links *found)
 {
     uint32_t loop_count = 0;
@@ -227,7 +227,7 @@ Test(captured, few_commands_are_one_part_of_the_caller)
     quern_frame_capture_destroy(capture);
 }
 
-/* Parts are for captures: a profile alone leaves the frame as it is. */
+/* The sync point is divided into parts for the capture only; a profile alone does not divide it. */
 Test(captured, stages_of_the_profile_add_up_to_the_sync_point)
 {
     quern_frame_capture *capture = open_capture(NULL);
@@ -257,8 +257,8 @@ static void refuse_next(uint64_t call)
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
 }
 
-/* The first frame, of which one request for the capture is refused, and then another that is captured.
- * False when it did not come to that request. */
+/* Runs a first frame in which the call-th allocation of the capture fails, then another frame that is
+ * captured. Returns false if the first frame made fewer allocations. */
 static bool capture_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t *hashes)
 {
     memory = failing_allocator_create();
@@ -316,7 +316,7 @@ static void *stay_inside(void *argument)
     return argument;
 }
 
-/* As quern_schedule_run refuses it, but by its own name. */
+/* The errors are those of quern_schedule_run, but name quern_schedule_run_captured. */
 Test(captured, misuse_of_a_captured_run_names_it)
 {
     quern_frame_capture *capture;
@@ -359,8 +359,8 @@ static void capture_within(quern_context *context, const quern_view *view)
     quern_frame_capture_destroy(capture);
 }
 
-/* While the world is locked, of whatever schedule; and in an exclusive system, which may change the world,
- * of its own. */
+/* A captured run fails while the world is locked, whichever schedule it is for. An exclusive system
+ * cannot run its own schedule. */
 Test(captured, misuse_within_a_frame_names_it)
 {
     quern_schedule *outer = setup_schedule(world);
@@ -394,7 +394,7 @@ static void capture_again(quern_context *context)
     refused_count++;
 }
 
-/* Frames may run within frames, but each needs a capture of its own, until it is over. */
+/* Frames may run within frames, but a capture is in use until its frame has ended. */
 Test(captured, a_capture_is_of_one_frame_at_a_time)
 {
     quern_schedule *outer = setup_schedule(world);
@@ -435,7 +435,7 @@ Test(captured, creating_and_forecasting_fail_without_a_trace)
     failing_allocator_close(memory);
 }
 
-/* It is the pool that pays. */
+/* Measuring costs allocates memory from the pool's allocator. */
 Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
 {
     memory = failing_allocator_create();
@@ -455,8 +455,8 @@ Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
 
 /* ------------------------------------------------------------------------------- profiles and traces */
 
-/* A frame that is watched for the first time, with a request of the world refused. False when it did not
- * come to that. */
+/* Runs a first frame that is profiled and traced, in which the call-th allocation of the world fails.
+ * Returns false if there are fewer allocations. */
 static bool watch_with_failure(uint64_t call, quern_trace *trace)
 {
     memory = failing_allocator_create();
@@ -510,7 +510,7 @@ Test(captured, the_first_frame_that_is_watched_fails_without_a_trace)
     open_program();
 }
 
-/* The names of passes have no memory: the frame ends before any system. */
+/* If the trace has no memory for the names of passes, the frame ends before its first system. */
 Test(captured, a_trace_without_memory_for_names_ends_the_frame_early)
 {
     failing_allocator *of_trace = failing_allocator_create();

@@ -6,14 +6,15 @@
 
 #include <criterion/criterion.h>
 
-/* Filters on changes in frames: whatever a system or a command changed, a filter behind it shows in the
- * same frame or the next, at any number of threads. Each entity carries what the filter must have seen. */
+/* Tests change filters in frames: a filter must see each change by a system or command in the same frame
+ * or the next, at every thread count. The component `seen` of each entity holds the value that the
+ * filter saw last. */
 
 enum { ROWS = 4000, FRAMES = 40 };
 
 typedef struct state {
-    uint64_t value;  /* changed at random; what the filter looks at */
-    uint64_t number; /* of the entity, from 0 */
+    uint64_t value;  /* changed at random; the filter is on this component */
+    uint64_t number; /* number of the entity, from 0 */
 } state;
 
 static quern_world *world;
@@ -45,14 +46,14 @@ static void close_world(void)
     quern_world_destroy(world);
 }
 
-/* By entity and frame, whatever thread. */
+/* Returns a random number that depends on entity and frame, not on the thread. */
 static uint64_t roll(uint64_t number, uint64_t frame, uint32_t salt)
 {
     random_source random = {seed ^ number * 977 ^ frame * 7919 ^ (uint64_t)salt << 40};
     return random_next(&random);
 }
 
-/* Writes a value in some views, and leaves the others alone. */
+/* Writes a value in one of 8 views on average, and requests no write access in the others. */
 static void change(quern_context *context, const quern_view *view)
 {
     uint64_t frame = quern_context_frame_index(context);
@@ -63,7 +64,7 @@ static void change(quern_context *context, const quern_view *view)
     written[view->count / 2].value++;
 }
 
-/* Asks for changes of every kind at the next sync point. */
+/* Records changes of every kind for the next sync point. */
 static void command(quern_context *context, const quern_view *view)
 {
     uint64_t frame = quern_context_frame_index(context);
@@ -95,7 +96,7 @@ static void command(quern_context *context, const quern_view *view)
     }
 }
 
-/* Takes note of the value, where the filter lets it. */
+/* Stores the values of rows that the filter selects in `seen`. */
 static void watch(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -143,7 +144,7 @@ static void assert_seen(uint64_t frame)
     quern_query_destroy(query);
 }
 
-/* The world's hash at the end, and how many rows were shown. */
+/* The world's hash after the last frame, and the number of rows that the filter selected. */
 typedef struct outcome {
     uint64_t hash, shown_count;
 } outcome;
@@ -191,7 +192,7 @@ Test(changed_frames, a_system_that_sat_out_a_frame_is_shown_what_it_missed, .tim
     play_everywhere(false);
 }
 
-/* The last row of all goes, in every frame. */
+/* Destroys the entity with the highest number, which is in the last row, in every frame. */
 static void destroy_last(quern_context *context, const quern_view *view)
 {
     const state *states = quern_view_read(view, 0);
@@ -233,7 +234,7 @@ enum { BY_VIEW, BY_LOOKUP, BY_COMMAND, WAY_COUNT };
 static uint32_t own_way;
 static _Atomic uint64_t own_shown;
 
-/* Changes the state of each entity that it is shown, of which there is one. */
+/* Changes the state of each entity that it sees; the world has one. */
 static void change_own(quern_context *context, const quern_view *view)
 {
     const state value = {.value = 9, .number = 9};
@@ -245,7 +246,7 @@ static void change_own(quern_context *context, const quern_view *view)
         must(quern_commands_set(quern_context_commands(context), view->entities[0], state_type, &value));
 }
 
-/* What a filtering system writes by views and lookups is not new to it; what its commands change is. */
+/* A system's own writes by views and lookups are not new to its filter. Changes by its commands are. */
 Test(changed_frames, only_its_own_commands_are_new_to_a_system_that_filters)
 {
     static const uint64_t shown_in_frames[WAY_COUNT][3] = {{1, 0, 0}, {1, 0, 0}, {1, 1, 1}};

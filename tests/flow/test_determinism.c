@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* Random systems over random worlds, and random calls between frames: the same after every frame at every
- * thread count, with passes fused or not, in whatever order the schedule leaves open, and the same as the
- * naive reference. */
+/* Random systems over random worlds, and random calls between frames. The result after every frame must
+ * equal that of the naive reference at every thread count, with passes fused or not, and in every order
+ * that the schedule's rules leave open. */
 
 enum {
     FRAME_COUNT = 7,
@@ -22,17 +22,17 @@ enum {
     ENTITY_COUNT = effort(1500, 800, 400)
 };
 
-/* What of a frame must not depend on threads. */
+/* The results of a frame that must not depend on threads. */
 typedef struct outcome {
     uint64_t hash;
     uint64_t archetype_count;
     uint64_t drops;
-    uint64_t seen; /* by calls between frames */
+    uint64_t seen; /* flow_subject.seen */
     quern_flush_stats flush_stats;
     quern_frame_stats stats;
 } outcome;
 
-/* All of the report of dropped commands but where names lie. */
+/* Hashes the report of dropped commands, except for the addresses of names. */
 static uint64_t hash_drops(const quern_schedule *schedule)
 {
     uint64_t hash = quern_schedule_dropped_command_count(schedule);
@@ -69,13 +69,12 @@ static flow_plan plan;
 static flow_subject subject;
 static flow_reference reference;
 static outcome expected[FRAME_COUNT];
-static uint64_t left_command_count; /* by calls, for the frame after them */
+static uint64_t left_command_count; /* commands that calls left to the next frame */
 
-static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
+static uint32_t empty_archetype_checks_per_sync; /* setting of the worlds that are created next */
 
-static bool disable_fast_paths; /* for the following sync points */
-static uint32_t
-    destroy_and_create_count; /* sync points so far that used the fast path destroy_and_create */
+static bool disable_fast_paths;           /* setting of the sync points that follow */
+static uint32_t destroy_and_create_count; /* sync points that used the fast path destroy_and_create */
 
 static void count_destroy_and_creates(void)
 {
@@ -84,7 +83,8 @@ static void count_destroy_and_creates(void)
         destroy_and_create_count += subject.world->commands->playback.destroy_and_create_count;
 }
 
-/* Passes fetch ahead also where it is not worth it. */
+/* Returns a schedule definition whose passes prefetch even if the heuristic finds prefetching not
+ * worthwhile. */
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
     quern_schedule_def def = {
@@ -92,7 +92,7 @@ static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
     return def;
 }
 
-/* One entity more than the plan has, whose handle tells the world's tag. */
+/* Opens the subject and creates one more entity. Its handle contains the world's tag. */
 static quern_entity open_subject(quern_schedule_def schedule_def)
 {
     quern_world_def def = {.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync};
@@ -125,7 +125,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
 {
     quern_jobs *jobs = setup_jobs(thread_count);
     open_subject(schedule_def);
-    /* Also where it is not worth it: commands are applied in parallel. */
+    /* apply commands in parallel even if they are few */
     subject.schedule->playback.parallel_command_count = 1;
     cr_assert_eq(quern__world_reserve_commands(subject.world, 1), QUERN_OK);
     subject.world->commands->playback.parallel_command_count = 1;
@@ -145,7 +145,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
     quern_jobs_destroy(jobs);
 }
 
-/* Few entities: passes have fewer chunks than workers. */
+/* In one of three plans the entities are so few that passes have fewer chunks than workers. */
 static uint32_t entities_for(uint64_t seed)
 {
     return seed % 3 == 0 ? 30 : ENTITY_COUNT;
@@ -195,7 +195,7 @@ Test(determinism, entities_that_only_come_and_go_do_so_in_every_style_as_through
                  "%u sync points", destroy_and_create_count);
 }
 
-/* The first play says what is expected of the others. */
+/* Runs the plan without a pool and without fusing, and expects its outcomes from later runs. */
 static void expect_as_alone(void)
 {
     open_subject(style(false, 0));
@@ -240,7 +240,7 @@ Test(determinism, filters_on_changes_show_the_same_in_every_style, .timeout = 60
     cr_assert_gt(filtered_count, SEED_COUNT / 2u, "filters made a difference to %u plans", filtered_count);
 }
 
-/* Tags come back after so many worlds, with generations that begin elsewhere. */
+/* Creates and destroys so many worlds that tags are reused, with other generation bases. */
 static void use_up_tags(void)
 {
     for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++)
@@ -260,7 +260,8 @@ Test(determinism, where_generations_begin_changes_nothing, .timeout = 600)
     }
 }
 
-/* What goes comes back as a later archetype, so views come in another order than without. */
+/* An archetype that is removed and needed again gets a higher index. So views have another order than
+ * without removal. */
 Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_style, .timeout = 600)
 {
     uint64_t taken_count = 0;
@@ -279,7 +280,7 @@ Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_styl
                   (unsigned long long)taken_count);
 }
 
-/* The tests above say little when hardly anything is fused. */
+/* The tests above show little if few systems are fused. */
 Test(determinism, random_plans_fuse_many_systems)
 {
     runs_on_one_thread();
@@ -310,7 +311,7 @@ static bool touches(const flow_system *system, uint32_t type)
            (system->terms[type].access != QUERN_ACCESS_NONE || system->terms[type].changed);
 }
 
-/* Whether a system goes over chunks in parallel. */
+/* Whether the views of a system run in parallel. */
 static bool is_parallel(const flow_system *system)
 {
     bool writes_alone = false;
@@ -331,7 +332,8 @@ static bool share_resource(const flow_system *a, const flow_system *b)
     return false;
 }
 
-/* In the archetypes that entities start in. */
+/* Whether `looker` looks up values that `writer` writes, in one of the archetypes that entities start
+ * in. */
 static bool looks_up_writes(const flow_system *looker, const flow_system *writer)
 {
     for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)

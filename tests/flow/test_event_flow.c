@@ -12,40 +12,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Random programs of systems that emit and read events, over phases, exclusive systems, fixed steps, two
- * schedules, disabled and slow readers, against a model that calls one system after the other and keeps
- * what was published in plain lists. */
+/* Random programs of systems that emit and read events, with phases, fixed steps, exclusive systems, two
+ * schedules, and readers that are disabled or run rarely. A model calls the systems one after another
+ * and keeps published events in lists. */
 
 enum {
     EVENTS = 3,
-    SYSTEMS = 7, /* of each schedule */
+    SYSTEMS = 7, /* per schedule */
     SCHEDULES = 2,
     PHASES = 2,
     FRAMES = 6,
-    ROWS = 2600, /* of two archetypes, in turn */
+    ROWS = 2600, /* rows of two archetypes, alternately */
     PROGRAMS = effort(40, 12, 6)
 };
 
 typedef enum system_kind { KIND_ROWS, KIND_ITEMS, KIND_ONCE, KIND_EXCLUSIVE, KIND_COUNT } system_kind;
 
-/* A system of the program. What it emits follows from what it is given, its own number, and its run. */
+/* A system of the program. The events that it emits depend on its input, its number and the number of
+ * its run. */
 typedef struct actor {
     system_kind kind;
     uint32_t number, phase, flags;
     bool emits[EVENTS], reads[EVENTS];
-    uint32_t items; /* of KIND_ITEMS: which event */
+    uint32_t items; /* KIND_ITEMS: the event that it processes item by item */
     uint32_t interval_frames;
-    uint32_t disabled_frames; /* bits: of the frames in which it is */
-    uint32_t density;         /* one in so many of what it is given makes it emit */
+    uint32_t disabled_frames; /* frames in which it is disabled, one bit each */
+    uint32_t density;         /* it emits events for one of `density` inputs on average */
 } actor;
 
 typedef struct program {
     actor actors[SCHEDULES][SYSTEMS];
-    uint32_t step_count[SCHEDULES]; /* of the first phase, in each frame; 0: no fixed step */
+    uint32_t step_count[SCHEDULES]; /* steps of the first phase per frame; 0: no fixed step */
     uint32_t plain_count[FRAMES];   /* events emitted between frames */
 } program;
 
-/* What the readers have seen, each in a number that depends on the order. */
+/* A hash over the events that readers have seen, which depends on their order. */
 typedef struct trail {
     uint64_t hash, count;
 } trail;
@@ -66,14 +67,15 @@ static void trail_add(trail *it, uint64_t value)
     it->count++;
 }
 
-/* The trails of two parts, one after the other. */
+/* Appends the events of `next` to the trail. */
 static void trail_join(trail *it, const trail *next)
 {
     it->hash = it->hash * power_of_base(next->count) + next->hash;
     it->count += next->count;
 }
 
-/* How many events an actor emits when it is given a value, and the value of the k-th. */
+/* answer_count returns the number of events that an actor emits for an input, answer the value of the
+ * k-th event. */
 static uint32_t answer_count(const actor *by, uint64_t run, uint64_t given)
 {
     random_source random = {given * 31 + by->number * 1000003 + run};
@@ -119,7 +121,8 @@ static program make_program(uint64_t seed)
     return made;
 }
 
-/* A phase with a fixed step runs by it; there, intervals would need their own arithmetic. */
+/* Returns 0 (no interval) for systems of a phase with a fixed step. The model does not implement
+ * intervals within steps. */
 static uint32_t interval_of(const program *of, uint32_t s, const actor *it)
 {
     return it->phase == 0 && of->step_count[s] > 0 ? 0 : it->interval_frames;
@@ -147,7 +150,7 @@ typedef struct model {
     list published[EVENTS];
     list pending[SCHEDULES][EVENTS];
     size_t cursors[SCHEDULES][SYSTEMS][EVENTS];
-    uint32_t waited[SCHEDULES][SYSTEMS]; /* frames since it ran */
+    uint32_t waited[SCHEDULES][SYSTEMS]; /* frames since the system last ran */
     uint64_t runs[SCHEDULES][SYSTEMS];
     trail seen[SCHEDULES][SYSTEMS];
     trail plain;
@@ -171,7 +174,7 @@ static void answer_all(model *it, uint32_t s, const actor *by, uint64_t run, uin
             list_add(&it->pending[s][e], answer(by, run, given, e, k));
 }
 
-/* The entity with that number stands at that place: those with an even one come first. */
+/* Returns the number of the entity in a row. Entities with even numbers precede those with odd ones. */
 static uint64_t number_at(uint32_t row)
 {
     return row < ROWS / 2 ? 2 * row : 2 * (row - ROWS / 2) + 1;
@@ -246,7 +249,7 @@ static void model_close(model *it)
 
 /* ------------------------------------------------------------------------------------------ the subject */
 
-/* Of a system that runs: its callbacks get it. */
+/* The user data of a system's callbacks. */
 typedef struct part {
     const actor *by;
     const quern_event *events;
@@ -254,7 +257,7 @@ typedef struct part {
     uint64_t run_count;
 } part;
 
-/* One by one, or all together. */
+/* Emits the answers to an input in one call or one by one, depending on the input. */
 static void emit_answers(quern_context *context, const part *it, uint64_t given)
 {
     const uint64_t run = it->run_count;
@@ -418,7 +421,8 @@ static void play(const program *of, const model *expected, quern_jobs *jobs, uin
     quern_world_destroy(world);
 }
 
-/* Each program on some thread counts and in some styles; all together, on all. */
+/* Runs each program in a few combinations of thread count and style. Over all programs every combination
+ * is covered. */
 Test(event_flow, random_programs_read_what_a_serial_model_reads)
 {
     quern_jobs *pools[POOL_COUNT];

@@ -10,17 +10,17 @@
 #include <string.h>
 #include <time.h>
 
-/* What a frame hands to its systems, and what each kind of system may count on. */
+/* Tests what a frame passes to its systems, and the guarantees for each kind of system. */
 
 enum { CROWD = 12000 };
 
 static quern_world *world;
 static quern_component index_component, visits, wide;
 static quern_resource score;
-static quern_jobs *jobs; /* 4 threads */
+static quern_jobs *jobs; /* has 4 threads */
 static _Atomic uint64_t rows_seen;
 
-/* Entities whose index component counts from 0, spread over three archetypes and many chunks. */
+/* Creates entities in three archetypes and many chunks. Their index components count from 0. */
 static void open_crowd(void)
 {
     rows_seen = 0;
@@ -49,7 +49,8 @@ static void close_crowd(void)
 
 TestSuite(frame, .init = open_crowd, .fini = close_crowd);
 
-/* Most systems here walk over the crowd and count visits. */
+/* Returns the definition of a system that writes the component `visits` of the crowd, as most systems of
+ * these tests do. */
 static quern_system_def crowd_def(const char *name, quern_view_callback *run)
 {
     quern_system_def def = system_def(name, run);
@@ -58,7 +59,7 @@ static quern_system_def crowd_def(const char *name, quern_view_callback *run)
     return def;
 }
 
-/* A schedule of this one system; to be destroyed by the caller. */
+/* Creates a schedule with this one system. The caller destroys it. */
 static quern_schedule *schedule_of(const quern_system_def *def, quern_system *out_system)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -215,9 +216,10 @@ Test(frame, the_context_tells_what_the_frame_was_given)
 
 /* ---------------------------------------------------------------------------------------- partials */
 
-/* Order shows: the digest of a sequence put together from those of its parts, in order. */
+/* A hash over a sequence that depends on its order. The digests of consecutive parts can be combined to
+ * that of the whole. */
 typedef struct digest {
-    uint64_t hash, power; /* power 0: not begun */
+    uint64_t hash, power; /* 0: empty */
 } digest;
 
 static void digest_add(digest *sum, digest part)
@@ -281,7 +283,7 @@ Test(frame, partial_results_come_in_the_order_of_views_at_any_thread_count)
 /* ------------------------------------------------------------------------------- serial and main thread */
 
 static _Atomic uint32_t inside_count, overlap_count;
-static uint32_t next_ordinal; /* no lock: a serial system needs none */
+static uint32_t next_ordinal; /* not atomic: a serial system needs no synchronisation */
 static pthread_t caller;
 static _Atomic uint32_t elsewhere_count;
 
@@ -306,7 +308,7 @@ static void assert_serial(const quern_system_def *def)
     next_ordinal = 0;
     overlap_count = elsewhere_count = 0;
     caller = pthread_self();
-    quern_system_def idle = crowd_def("idle", visit); /* gives the other workers something to do */
+    quern_system_def idle = crowd_def("idle", visit); /* gives other workers something to do */
     quern_schedule *schedule = schedule_of(&idle, NULL);
     quern_system system = setup_system(schedule, def);
     must_run(schedule, jobs);
@@ -387,7 +389,7 @@ static void change_at_once(quern_context *context)
     cr_assert_eq(quern_context_world(context), world);
     cr_assert_eq(count_of(wide), wide_count + 1, "what was recorded before has been applied");
     setup_entity_with(world, &wide, 1);
-    spawn_later(context); /* that is for the end of the phase */
+    spawn_later(context); /* recorded for the end of the phase */
     cr_assert_eq(count_of(wide), wide_count + 2);
 }
 
@@ -585,7 +587,8 @@ static void loop_inside(quern_context *context, const quern_view *view)
 Test(frame, a_system_may_run_a_parallel_loop)
 {
     quern_system_def def = crowd_def("looper", loop_inside), other = system_def("other", loop_inside);
-    quern_term term = quern_term_write(wide); /* runs at the same time on its own component */
+    /* runs in parallel with the tested system, on its own component */
+    quern_term term = quern_term_write(wide);
     other.terms[0] = term;
     def.user_data = other.user_data = &user_data;
     quern_system system;
@@ -632,16 +635,16 @@ Test(frame, statistics_tell_what_happened)
 
 enum { WAITERS = 2, OTHERS = 6 };
 
-static quern_counter outside; /* held until the others have run */
+static quern_counter outside; /* held until the other views have run */
 static _Atomic uint32_t others_count, waiting_count, lost_count;
-static _Atomic uint32_t waiting_on[WAITERS], nested_count; /* by worker */
+static _Atomic uint32_t waiting_on[WAITERS], nested_count; /* indexed by worker */
 
 static void record_create(quern_context *context)
 {
     cr_assert_neq(quern_commands_create(quern_context_commands(context)).bits, 0u);
 }
 
-static bool waits_in_loop; /* whose offers stand in the worker's deque meanwhile */
+static bool waits_in_loop; /* waits in a loop whose offers are in the worker's deque */
 
 static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
@@ -650,7 +653,7 @@ static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t
     if (begin == 0) quern_jobs_wait(argument, &outside);
 }
 
-/* All workers may be in here, so that one of them has to run the others meanwhile. */
+/* Waits for `outside`, alone or within a loop. Its worker must not run another system meanwhile. */
 static void wait_for_others(quern_context *context, const quern_view *view)
 {
     (void)view;
@@ -677,7 +680,8 @@ static void run_beside(quern_context *context, const quern_view *view)
     others_count++;
 }
 
-/* A limit, since nobody promises that others run meanwhile. */
+/* Releases the counter once all waiters wait and all other systems have run. After a time limit it
+ * releases the counter anyway: if all workers wait, the other systems run only afterwards. */
 static void *release_outside(void *argument)
 {
     (void)argument;

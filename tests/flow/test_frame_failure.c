@@ -15,15 +15,16 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* A program of some frames, in which memory is refused at every place where it is asked for. */
+/* Runs a program of several frames in which each allocation fails once. */
 
 enum { FRAMES = 4, PHASES = 3, TYPES = 6, WIDE_WORDS = 64, NEVER = 1000 };
 
-/* One of each kind per phase. They share a pass, until an archetype appears that parts them. */
+/* One system of each kind per phase. The systems of a phase share a pass until an archetype appears on
+ * which two of them conflict. */
 enum { KINDS = 3, SYSTEMS = KINDS * PHASES };
 
-/* Where a run of the program is cut short: in that frame, phases behind that one do nothing; `records` says
- * whether that phase still records its commands. */
+/* Where a run of the program is cut short: in `frame`, the phases after `phase` do nothing. `records`
+ * says whether `phase` itself still records its commands. */
 typedef struct cut {
     uint64_t frame;
     uint32_t phase;
@@ -40,8 +41,8 @@ static quern_resource sum;
 static tracked_counts counts;
 static cut here;
 static bool plays_back_in_parallel;
-static quern_frame_capture *capture;  /* of each frame; NULL: frames are not captured */
-static _Atomic uint32_t phases_begun; /* in this frame */
+static quern_frame_capture *capture;  /* captures each frame; NULL: frames are not captured */
+static _Atomic uint32_t phases_begun; /* phases of this frame that have begun */
 static _Atomic uint32_t refused_count;
 
 /* ----------------------------------------------------------------------------------------- the program */
@@ -73,7 +74,8 @@ static void expect_entity(quern_entity entity)
     if (quern_entity_is_null(entity)) refused_count++;
 }
 
-/* Sets of components that differ from frame to frame, so that each makes archetypes. */
+/* Creates entities in sets of components that differ from frame to frame, so that each frame creates
+ * archetypes. */
 static void begin(quern_context *context)
 {
     phases_begun++;
@@ -143,7 +145,7 @@ static quern_result add_main_system(uint32_t phase)
     return quern_schedule_add_system(schedule, &def, NULL);
 }
 
-/* One that is left out of some frames. */
+/* Returns false in every second frame. */
 static bool is_wanted(quern_context *context)
 {
     return (quern_context_frame_index(context) + phase_of(context)) % 2 == 0;
@@ -185,7 +187,8 @@ static quern_result add_gated_system(uint32_t phase)
     return quern_schedule_add_system(schedule, &def, NULL);
 }
 
-/* Looks up what the one above writes where an archetype has it, and has versions kept. */
+/* Looks up a component that the previous system writes, which is a conflict on archetypes with that
+ * component. */
 static void run_looker(quern_context *context, const quern_view *view)
 {
     if (is_cut_off(context)) return;
@@ -215,7 +218,7 @@ static quern_result add_system(uint32_t index)
     return index < 2 * PHASES ? add_gated_system(phase) : add_looker(phase);
 }
 
-/* One with an order of its own. */
+/* Adds a system with an order rule. */
 static quern_result add_last_system(void)
 {
     quern_system_def def = system_def("last", idle_run);
@@ -275,14 +278,14 @@ static void close_program(void)
 /* ------------------------------------------------------------------------------- what is to be expected */
 
 typedef struct expectations {
-    uint64_t start[FRAMES + 1];           /* hash at the start of a frame */
-    uint64_t before_sync[FRAMES][PHASES]; /* the frame ended before this phase's sync point */
+    uint64_t start[FRAMES + 1];           /* hash before the frame */
+    uint64_t before_sync[FRAMES][PHASES]; /* hash if the frame ends before the sync point of this phase */
     uint64_t behind_sync[FRAMES][PHASES];
 } expectations;
 
 static expectations expected;
 
-/* The hash when the program has been cut there. */
+/* Returns the hash after running the program up to the cut. */
 static uint64_t play_until(cut where)
 {
     open_program(where);
@@ -308,7 +311,7 @@ static void find_expectations(void)
         }
 }
 
-/* How often each documented way to end has been met, to see that the test meets them. */
+/* Counts of the documented outcomes, with which the tests assert that all of them occur. */
 static uint32_t ended_early_count, ended_before_sync_count, ended_behind_sync_count, not_recorded_count;
 
 static void assert_documented_end(uint32_t frame, uint64_t call)
@@ -334,7 +337,7 @@ static void assert_documented_end(uint32_t frame, uint64_t call)
 
 /* ------------------------------------------------------------------------------------------------ tests */
 
-/* Runs a frame that may run out of memory. True when it did. */
+/* Runs a frame that may run out of memory. Returns whether it did. */
 static bool run_frame(quern_jobs *jobs)
 {
     phases_begun = 0;
@@ -353,7 +356,8 @@ static bool run_frame(quern_jobs *jobs)
     return true;
 }
 
-/* The program, with one refused call. False when the program did not come that far. */
+/* Runs the program with the call-th allocation failing. Returns false if the program makes fewer
+ * allocations. */
 static bool play_with_failure(uint64_t call, quern_jobs *jobs)
 {
     open_program(no_cut);
@@ -399,7 +403,8 @@ Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented_on_seve
     play_with_every_failure(3);
 }
 
-/* On the caller alone, but as on several threads; the capture has memory. */
+/* Runs on the caller alone, but applies commands as with several threads. The allocations of the capture
+ * do not fail. */
 Test(frame_failure, each_refused_allocation_ends_the_captured_frame_as_documented, .timeout = 600)
 {
     runs_on_one_thread();
@@ -436,7 +441,7 @@ static quern_event flash;
 static uint64_t recorded_count;
 static bool emits_too, loses_commands;
 
-/* Records, or emits, until memory is refused; from then on there is none. */
+/* Records commands or emits events until memory runs out. All later allocations fail as well. */
 static void lose(quern_context *context)
 {
     const uint64_t value = 1;
@@ -452,8 +457,8 @@ static void lose(quern_context *context)
         continue;
 }
 
-/* There is no memory for the sync point either. The frame that lost something says so, and the next one, which
- * applies what was kept, succeeds. */
+/* Runs a frame that loses commands or events and has no memory for its sync point either. The frame must
+ * report the loss. The next frame must apply the retained commands and succeed. */
 static void lose_in_one_frame(const char *what)
 {
     open_world();
@@ -480,12 +485,13 @@ Test(frame_failure, a_failed_frame_reports_what_it_lost)
     loses_commands = true;
     lose_in_one_frame("no memory to record a command"); /* the sync point of commands fails */
     emits_too = true;
-    lose_in_one_frame("no memory to record a command"); /* that of events fails before it */
+    /* the sync point of events fails before that of commands */
+    lose_in_one_frame("no memory to record a command");
     loses_commands = false;
     lose_in_one_frame("no memory to emit an event");
 }
 
-/* Schedule and systems, one call after another, each tried again when it fails. */
+/* Creates the schedule and its systems; each call that fails is made again. */
 static void build_with_failure(void)
 {
     quern_schedule_def def = {.phases = {"a", "b", "c"}};
@@ -518,7 +524,7 @@ Test(frame_failure, building_a_schedule_fails_without_a_trace)
     }
 }
 
-/* The program is as the tests above want it. */
+/* Asserts that the program of these tests causes the conflict described above. */
 Test(frame_failure, the_program_fuses_systems_until_an_archetype_parts_them)
 {
     open_program(no_cut);
@@ -532,7 +538,7 @@ Test(frame_failure, the_program_fuses_systems_until_an_archetype_parts_them)
     close_program();
 }
 
-/* Random systems; what the world then holds is open, but it is whole, and nothing is lost. */
+/* Random systems. The resulting world is not known, but it must be valid and no memory may leak. */
 Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
 {
     static flow_plan plan;

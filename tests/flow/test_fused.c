@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What systems get to see when they share passes, and when they must not: the same as one after another, at
- * every thread count and in every style. Which systems share a pass is in sched/schedule/test_fuse.c. */
+/* Tests what systems see when they share passes, and when they must not share one: the same as if they
+ * ran one after another, at every thread count and in every style. test_fuse.c in sched/schedule tests
+ * which systems share a pass. */
 
 /* ----------------------------------------------------------------------------------- chunk by chunk */
 
-/* Writes what the one before read. */
+/* Writes what `triple_into_copy`, the system before it, read. */
 static void add_copy(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -57,14 +58,14 @@ Test(fused, each_system_sees_what_those_before_it_did_to_the_chunk, .timeout = 1
     play((scene){make_chain, check_chain, CROWD});
 }
 
-/* Each of the three has one chunk per archetype: more workers than chunks. */
+/* With seven entities each system has one chunk per archetype, so there are more workers than chunks. */
 Test(fused, so_they_do_with_fewer_chunks_than_workers, .timeout = 120)
 {
     memset((void *)crowd, 0, sizeof crowd);
     play((scene){make_chain, check_chain, 7});
 }
 
-/* Nothing else changes, so all else that a frame had prepared holds. */
+/* Only the pool changes, so all that was compiled for the frame remains valid. */
 Test(fused, a_pool_may_change_from_frame_to_frame, .timeout = 120)
 {
     static const uint32_t thread_counts[FRAMES] = {8, 0, 3};
@@ -83,7 +84,7 @@ Test(fused, a_pool_may_change_from_frame_to_frame, .timeout = 120)
     }
 }
 
-/* Two systems that have nothing to do with each other, and one that has to do with the second. */
+/* Runs one frame with two independent systems and one that depends on the second. */
 static const quern__pass *run_two_lanes_as(quern_schedule_def def, uint32_t crowd_count,
                                            uint32_t thread_count, size_t own_cache_bytes,
                                            size_t shared_cache_bytes)
@@ -126,16 +127,17 @@ Test(fused, independent_systems_are_jobs_of_their_own_where_chunks_are_fewer_tha
 
 typedef enum reach { NOTHING, HEADS, CHUNKS } reach;
 
-/* How far ahead a pass fetches that touches 16 bytes of each entity, on two threads. Of a column of 8 bytes
- * each chunk has more than a head. */
+/* Returns how far ahead a pass prefetches that touches 16 bytes of each entity, on two threads. A column
+ * of 8 bytes per entity is longer than its prefetched head. */
 static reach reach_of(quern_prefetch prefetch, size_t own_cache_bytes, size_t shared_cache_bytes)
 {
     const quern_schedule_def def = {.prefetch = prefetch};
     const quern__pass *pass = run_two_lanes_as(def, CROWD, 2, own_cache_bytes, shared_cache_bytes);
     cr_assert_eq(pass->touched_bytes, CROWD * 16u);
-    const quern__pass_table *table = &pass->tables.items[2]; /* has no other component */
+    /* the table of the entities without further components */
+    const quern__pass_table *table = &pass->tables.items[2];
     const uint32_t column_bytes = 8 * table->archetype->row_capacity;
-    const uint32_t fetched_bytes = table->fetch_share_bytes * 3; /* calls */
+    const uint32_t fetched_bytes = table->fetch_share_bytes * 3; /* number of calls per chunk */
     cr_assert_eq(pass->prefetches, fetched_bytes > 0);
     const uint32_t fetch_limit_bytes = table->fetch_limit_bytes;
     close_crowd();
@@ -163,7 +165,8 @@ Test(fused, how_far_passes_fetch_ahead_can_be_said)
     cr_assert_eq(reach_of(QUERN_PREFETCH_CHUNKS, SIZE_MAX / 64, SIZE_MAX), CHUNKS);
 }
 
-/* All at once would have to wait for itself. */
+/* Prefetching the next chunk as a whole would not be hidden: there is no other system whose call could
+ * overlap with it. */
 Test(fused, a_system_alone_with_a_table_fetches_heads_only)
 {
     open_crowd(CROWD);
@@ -201,7 +204,7 @@ static void log_call(quern_context *context, const quern_view *view)
     call_log[call_count] = '\0';
 }
 
-/* Two systems over the crowd's chunks, on the caller alone: the order of calls. */
+/* Runs two systems over the crowd's chunks on the caller alone. Returns the order of calls as text. */
 static const char *order_of_calls(quern_schedule_def def, uint32_t crowd_count)
 {
     open_crowd(crowd_count);

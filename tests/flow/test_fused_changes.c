@@ -9,17 +9,18 @@
 
 #include <string.h>
 
-/* Filters on changes in passes, and archetypes that come and go while systems share passes. */
+/* Tests change filters in passes, and archetypes that are added and removed while systems share passes. */
 
 /* ----------------------------------------------------------------------------------- filters on changes */
 
-/* One before the system that writes, one behind it, one that sits out every second frame. */
+/* The systems with filters: one before the system that writes (`touch`), one after it, one that skips
+ * every second frame, and one that writes to the views that it sees. */
 enum { BEFORE, BEHIND, SOMETIMES, OWN, EYES };
 
-static _Atomic uint32_t shown_counts[EYES][MAX_VIEWS]; /* by ordinal, in this frame */
+static _Atomic uint32_t shown_counts[EYES][MAX_VIEWS]; /* views seen in this frame, by ordinal */
 static uint32_t touch_run, view_count;
 
-/* In each run, it writes in one of three views. */
+/* In each run the writing system writes to one of three views. */
 static bool is_touched(uint32_t run, uint32_t ordinal)
 {
     return ordinal % 3 == run % 3;
@@ -72,7 +73,8 @@ static quern_system add_touch(void)
     return setup_system(schedule, &def);
 }
 
-/* The runs of `touch` that the system has not been shown are those from unseen[which] on. */
+/* Asserts which views the system has seen in this frame. It has not seen the runs of `touch` from
+ * unseen[which] on. */
 static void assert_shown(uint32_t which, uint32_t frame, uint32_t runs_per_frame, uint32_t *unseen)
 {
     if (which == SOMETIMES && frame % 2 == 1) return;
@@ -144,7 +146,8 @@ Test(fused_changes, filters_show_what_was_written_before_in_the_frame_and_nothin
 
 /* --------------------------------------------------------------------------- archetypes come and go */
 
-/* In the phase before: entities of a set that was not there, with the one that all look up. */
+/* A system of the phase before: creates entities in a new archetype. One of them is the entity that is
+ * looked up. */
 static void create_tagged(quern_context *context)
 {
     if (quern_context_frame_index(context) != 1) return;
@@ -192,7 +195,7 @@ static quern_system make_late(const char *name, quern_view_callback *run, quern_
     return setup_system(schedule, &def);
 }
 
-/* The looker looks up an entity that is not there before the sync point. */
+/* Runs frames in which one system looks up an entity that the sync point between the phases creates. */
 static void play_split(uint32_t thread_count, uint32_t style)
 {
     world = setup_world();
@@ -212,7 +215,7 @@ static void play_split(uint32_t thread_count, uint32_t style)
         make_late("looker", expect_frame_if_tagged, quern_term_read(copy), quern_term_without(tag), true);
     run_frames(1);
     cr_assert_eq(quern_schedule_are_fused(schedule, writer, looker), !schedule_style(style).disable_fusing);
-    /* Slots are given out in order, so the last of those created has this handle. */
+    /* Slots are assigned in order, so the last entity that the system creates has this handle. */
     quern_entity probe = setup_entity(world);
     one.bits = probe.bits + CROWD;
     run_frames(1);
@@ -236,7 +239,7 @@ enum { KINDS = 6 };
 
 static quern_component kinds[KINDS];
 
-/* Some archetype's entities come or go, and now and then the empty archetypes. */
+/* Creates or destroys entities of a random archetype, and sometimes removes empty archetypes. */
 static void meddle(random_source *random, quern_query *all)
 {
     quern_component set[KINDS + 2] = {number, copy};
@@ -275,7 +278,7 @@ static void decrement_copy(quern_context *context, const quern_view *view)
         copies[i]--;
 }
 
-/* Systems over the same rows, and some over few of them; each sees all rows of its own, once. */
+/* Runs systems over all rows and systems over few of them. Each must see each of its rows once. */
 static void play_with_removals(uint64_t seed, uint32_t style, uint32_t thread_count)
 {
     static const char *const names[KINDS] = {"k0", "k1", "k2", "k3", "k4", "k5"};

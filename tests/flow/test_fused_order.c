@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Systems in passes see resources, partial results and declared orders as they would one after another. */
+/* Systems that share passes must see resources, partial results and declared orders as if they ran one
+ * after another. */
 
 /* ------------------------------------------------------------------ before and after, end and begin */
 
@@ -235,7 +236,7 @@ static void make_summing(void)
     add_summing("sum", quern_term_read(copy));
 }
 
-static uint32_t first_total_bits; /* of the first play */
+static uint32_t first_total_bits; /* the bits of the total in the first setting */
 
 static void check_sum(void)
 {
@@ -252,7 +253,7 @@ Test(fused_order, partial_results_add_up_to_the_same_bits, .timeout = 120)
     play((scene){make_summing, check_sum, CROWD});
 }
 
-/* By system and ordinal: the number of the view's first row, plus 1. */
+/* Per system and ordinal: number of the view's first row, plus 1. */
 static _Atomic uint64_t first_numbers[WATCHERS][MAX_VIEWS];
 static quern_system watchers[WATCHERS];
 
@@ -264,7 +265,7 @@ static void watch(quern_context *context, const quern_view *view)
     expect(atomic_exchange(&first_numbers[which][view->ordinal % MAX_VIEWS], numbers[0] + 1) == 0);
 }
 
-/* Systems of one pass that match different archetypes. */
+/* Adds systems that share a pass and match different archetypes. */
 static void make_watchers(void)
 {
     static const char *const names[] = {"all", "tagged", "untagged", "not wide"};

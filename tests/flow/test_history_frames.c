@@ -11,18 +11,18 @@
 
 #include <string.h>
 
-/* Random programs that are taken back again and again: each frame comes out as in a world that never went
- * back, at any number of threads. */
+/* Random programs that are rolled back repeatedly. Each frame must have the same result as in a world
+ * that is never rolled back, at every thread count. */
 
 enum { FRAMES = 20, KEPT = 8, ENTITIES = 400, MAX_TURNS = 90 };
 
-/* What a frame has come to. */
+/* The results of a frame. */
 typedef struct outcome {
     uint64_t hash, seen;
-    uint64_t conditions; /* that were asked, over all systems */
+    uint64_t conditions; /* evaluations of conditions, over all systems */
 } outcome;
 
-/* What the program itself knows besides, of each frame. */
+/* The state of the test program outside of the world, saved for each frame. */
 typedef struct outside {
     uint64_t frame_index, seen;
     uint64_t condition_counts[FLOW_MAX_SYSTEMS];
@@ -33,7 +33,7 @@ static flow_subject subject;
 static outcome expected[FRAMES + 1];
 static outside outsides[FRAMES + 1];
 static failing_allocator *memory;
-static uint32_t failed_count; /* frames that failed for memory, and were undone */
+static uint32_t failed_count; /* frames that ran out of memory and were undone by a restore */
 
 static outcome look(void)
 {
@@ -71,14 +71,15 @@ static void take_outside(const outside *it)
         subject.players[i].condition_count = it->condition_counts[i];
 }
 
-/* What exclusive systems record on the world waits for the next frame, also when that is saved. */
+/* Commands that exclusive systems record on the world are applied by the next frame, also if the history
+ * saves the world in between. */
 static void run_frame(quern_jobs *jobs)
 {
     flow_subject_call(&subject, jobs);
     flow_subject_must_run(&subject, jobs);
 }
 
-/* The frames of a world that never goes back. */
+/* Runs the frames without rollback and stores their results. */
 static void run_straight(const quern_world_def *def, quern_jobs *jobs)
 {
     flow_subject_open(&subject, &plan, def);
@@ -90,7 +91,7 @@ static void run_straight(const quern_world_def *def, quern_jobs *jobs)
     flow_subject_close(&subject);
 }
 
-/* A frame in which memory is refused once, early or late. What it leaves is undone by a restore. */
+/* Runs a frame in which one allocation fails, early or late. A restore undoes its effects. */
 static void run_failing_frame(quern_jobs *jobs, random_source *random)
 {
     const uint32_t most = 1u << random_below(random, 8);
@@ -102,8 +103,8 @@ static void run_failing_frame(quern_jobs *jobs, random_source *random)
     failed_count += result != QUERN_OK;
 }
 
-/* The frames of the straight run, with restores at random: of earlier and later frames, after several
- * frames without a save, and after frames that failed. */
+/* Runs the same frames with random restores: of earlier and later frames, after several frames without a
+ * save, and after failed frames. */
 static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
 {
     quern_history *history;
@@ -159,7 +160,7 @@ static void try_seeds(uint64_t first, uint32_t count, bool has_filters, quern_wo
                 flow_plan_add_filters(&plan);
             else
                 flow_plan_add_row_filters(&plan);
-            plan.call_count = 0; /* their filters see everything once more */
+            plan.call_count = 0; /* after a restore, the filters of calls would see everything again */
         }
         quern_jobs *jobs = setup_jobs(pool_threads[i % POOL_COUNT]);
         run_straight(&def, jobs);

@@ -15,10 +15,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Systems that go level by level: what each row gets to see of its target, and that all else is as for
- * every system, at every thread count and in every style. Kernels look at their targets on a board outside
- * of the world, by slot. So the order alone keeps them apart, and the thread sanitizer sees where it does
- * not. */
+/* Tests systems that run level by level: what each row sees of its target, and that they otherwise
+ * behave like any system, at every thread count and in every style. Callbacks exchange values with their
+ * targets in an array outside of the world, indexed by slot, without synchronisation. Only the order of
+ * levels prevents races, which the thread sanitizer would detect. */
 
 enum { MAX_COUNT = 2000, PLANTED = effort(2000, 1000, 500), FRAMES = 3, SLOTS = 1 << 17 };
 
@@ -56,7 +56,7 @@ static void close_world(void)
     quern_world_destroy(world);
 }
 
-/* In one of three archetypes. */
+/* Creates a node in one of three archetypes. */
 static quern_entity add_node(uint64_t value, uint32_t kind)
 {
     const quern_component sets[3][3] = {{number, other}, {number}, {number, other, wide}};
@@ -66,7 +66,8 @@ static quern_entity add_node(uint64_t value, uint32_t kind)
     return nodes[node_count++];
 }
 
-/* Trees of any shape: each node hangs below one of those before it, often the last; some hang nowhere. */
+/* Creates random trees. Each node becomes a child of an earlier node, of the previous one with
+ * probability depth_percent; some nodes have no parent. */
 static void plant(uint32_t count, uint32_t depth_percent, uint64_t seed)
 {
     random_source random = {seed};
@@ -93,13 +94,13 @@ static uint64_t *place_of(quern_entity entity)
     return &board[quern_entity_index(entity)];
 }
 
-/* What a node comes to, which follows from those above it. */
+/* The value of a node, which depends on the values of all its ancestors. */
 static uint64_t come_to(uint64_t above, quern_entity node)
 {
     return above * FACTOR + quern_entity_index(node) + 1;
 }
 
-/* Terms: number to write, the target if there is one. */
+/* Terms: number (write), relation (optional read). */
 static void follow(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -121,7 +122,7 @@ static quern_system_def follower(const char *name)
     return def;
 }
 
-/* By hand: from the root down, or from the last ancestor that is done. */
+/* Computes the value of a node from the root down, or from the last ancestor whose value is known. */
 static uint64_t expected_of(quern_entity node)
 {
     static quern_entity path[MAX_COUNT];
@@ -155,12 +156,12 @@ static void run_frame(void)
     must_run(schedule, jobs);
 }
 
-/* A test as a function that plants, and one that makes systems; then frames. What hash comes out must be
- * the same in each setting. */
+/* A test: functions that create the nodes, add the systems, change the world between frames, and check
+ * the result. The final hash must be the same in each setting. */
 typedef struct scene {
     void (*plant)(void);
     void (*make)(void);
-    void (*change)(uint32_t frame); /* between frames, or NULL */
+    void (*change)(uint32_t frame); /* called between frames; may be NULL */
     void (*check)(void);
 } scene;
 
@@ -276,7 +277,7 @@ Test(levels, a_chain_of_a_hundred_thousand_is_walked_down, .timeout = 120)
 
 /* ------------------------------------------------------------------------------------------- changes */
 
-/* Moves subtrees up and down, also where it is deepest. */
+/* Moves random subtrees, including the deepest ones. */
 static void move_some(uint32_t frame)
 {
     random_source random = {frame + 5};
@@ -316,8 +317,8 @@ Test(levels, so_do_those_that_an_exclusive_system_moves, .timeout = 120)
     play((scene){plant_poles, make_mover, NULL, check_nodes});
 }
 
-/* Terms: number to read. Some hang themselves below others, which are below them at times: such commands
- * are dropped; and some let go. */
+/* Terms: number (read). Records relate and unrelate commands. Commands that would create a cycle are
+ * dropped. */
 static void move_by_commands(quern_context *context, const quern_view *view)
 {
     const uint64_t *numbers = quern_view_read(view, 0);
@@ -347,12 +348,13 @@ Test(levels, so_do_those_that_commands_move, .timeout = 120)
     play((scene){plant_poles, make_command_mover, NULL, check_nodes});
 }
 
-/* Only the last level knows of it: no row moves, and none comes to another archetype. */
+/* A change of targets that moves no row and changes no archetype must still be noticed by the order of
+ * the last level. */
 Test(levels, a_new_target_on_the_last_level_is_noticed)
 {
     open_world();
     plant_a_chain(40);
-    for (uint32_t i = 20; i < 39; i++) { /* those behind hang below 18 */
+    for (uint32_t i = 20; i < 39; i++) { /* the parent of the following nodes is node 18 */
         quern_entity leaf = add_node(100 + i, i % 3);
         must(quern_entity_relate(world, leaf, parent, nodes[18]));
     }
@@ -369,7 +371,8 @@ Test(levels, a_new_target_on_the_last_level_is_noticed)
     close_world();
 }
 
-/* The graph of passes gets nodes for levels as they are needed. */
+/* The forest is one level deep at first; the graph of passes gets nodes for further levels when they are
+ * needed. */
 static void plant_one(void)
 {
     add_node(0, 0);
@@ -390,7 +393,7 @@ Test(levels, trees_may_become_deeper_from_frame_to_frame, .timeout = 120)
 
 /* ----------------------------------------------------------------------------------- as every system */
 
-/* The views of a frame, by number: the hash of their rows. */
+/* The views of a frame: hash over the rows of each, by ordinal. */
 typedef struct seen_views {
     uint64_t rows[1 << 14];
     _Atomic uint32_t count;
@@ -406,7 +409,7 @@ static void note_begin(quern_context *context)
     seen.begun++;
 }
 
-/* Terms as of follow. Records creates, whose handles depend on the numbers of views. */
+/* Terms as for `follow`. Records creates, whose handles depend on the ordinals of views. */
 static void note_view(quern_context *context, const quern_view *view)
 {
     follow(context, view);
@@ -442,7 +445,7 @@ static void make_noter(void)
     memset(&seen, 0, sizeof seen);
 }
 
-static uint64_t seen_hash; /* of the first style on one thread */
+static uint64_t seen_hash; /* hash in the first style on one thread */
 
 static void check_views(void)
 {
@@ -464,7 +467,7 @@ Test(levels, views_have_the_same_numbers_on_any_threads_and_partial_results_and_
     play((scene){plant_poles, make_noter, NULL, check_views});
 }
 
-/* Terms: other to write, number to read. Chunk by chunk after the one that goes by levels. */
+/* Terms: other (write), number (read). Runs chunk by chunk, after the system that runs by level. */
 static void copy_number(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -476,7 +479,7 @@ static void copy_number(quern_context *context, const quern_view *view)
     }
 }
 
-/* Before it: nobody has been there. */
+/* Runs before the system that runs by level: no row may have been visited yet. */
 static void spoil_number(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -487,7 +490,7 @@ static void spoil_number(quern_context *context, const quern_view *view)
     }
 }
 
-/* Where the first has been on all levels above, and on this one. */
+/* Runs by level after `follow`, which must have visited all higher levels and this one. */
 static void check_follower(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -529,7 +532,7 @@ static void increment_other(quern_context *context, const quern_view *view)
         others[i]++;
 }
 
-/* Two lanes, and more threads than chunks on a level. */
+/* Adds two independent systems. Levels have fewer chunks than there are threads. */
 static void make_lanes(void)
 {
     quern_system_def lane = system_def("lane", increment_other);
@@ -566,7 +569,7 @@ Test(levels, serial_systems_go_by_levels_too, .timeout = 120)
 
 /* ------------------------------------------------------------------------------------------- up-terms */
 
-/* Terms: number to write, that of the target if there is one. */
+/* Terms: number (write), number of the target (optional). */
 static void sum_up(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -585,7 +588,7 @@ static quern_system_def summer(const char *name)
     return def;
 }
 
-/* Terms: other to write, number to read, that of the target. Roots are left out. */
+/* Terms: other (write), number (read), number of the target. Roots do not match. */
 static void compare_up(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -623,7 +626,7 @@ Test(levels, a_system_reads_of_targets_what_it_and_those_before_it_have_written,
     play((scene){plant_few, make_summers, grow_deeper, check_nodes});
 }
 
-/* As sum_up, with something else in each frame. */
+/* Like sum_up, with values that change from frame to frame. */
 static void sum_up_anew(quern_context *context, const quern_view *view)
 {
     uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
@@ -633,7 +636,7 @@ static void sum_up_anew(quern_context *context, const quern_view *view)
         numbers[i] = come_to(above[i] != NULL ? *above[i] : start, view->entities[i]);
 }
 
-/* Terms as of compare_up. What is there comes from the frame before. */
+/* Terms as for compare_up. Runs before sum_up, so it sees the values of the frame before. */
 static void compare_old(quern_context *context, const quern_view *view)
 {
     if (quern_context_frame_index(context) > 0) compare_up(context, view);

@@ -13,16 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* When systems run: intervals, conditions, and phases with a fixed step. Times are fractions that a double
- * holds exactly. */
+/* Tests when systems run: intervals, conditions, and phases with a fixed step. Times are fractions that
+ * a double represents exactly. */
 
 static quern_world *world;
 static quern_component number, other;
 static quern_resource score;
-static quern_schedule *schedule; /* three phases */
-static quern_jobs *jobs;         /* 3 threads */
+static quern_schedule *schedule; /* has three phases */
+static quern_jobs *jobs;         /* has 3 threads */
 
-/* What happened, by one letter each, and the time that the callback was told. */
+/* The log of callbacks: one letter each, and the elapsed time that the callback received. */
 static char letters[256];
 static double deltas[256];
 static uint32_t letter_count;
@@ -74,7 +74,7 @@ static void log_view(quern_context *context, const quern_view *view)
     log_hook(context);
 }
 
-/* A system that logs its letter at its begin. */
+/* Returns the definition of a system whose begin callback logs its letter. */
 static quern_system_def letter_def(const char *name)
 {
     quern_system_def def = system_def(name, NULL);
@@ -83,7 +83,7 @@ static quern_system_def letter_def(const char *name)
     return def;
 }
 
-/* What one frame logs. */
+/* Runs one frame and returns the letters that it logs. */
 static const char *logged(double delta_seconds)
 {
     letter_count = 0;
@@ -143,7 +143,7 @@ Test(interval, one_run_covers_all_multiples_that_a_long_frame_reaches)
     assert_logged(5.25, "i", 5.25);
     assert_logged(0, "", 0);
     assert_logged(0.125, "", 0);
-    assert_logged(0.125, "i", 0.25); /* at 5.5 */
+    assert_logged(0.125, "i", 0.25); /* at 5.5 seconds */
     assert_logged(0.875, "i", 0.875);
     assert_logged(0.125, "i", 0.125);
     assert_logged(0.5, "i", 0.5);
@@ -162,7 +162,8 @@ Test(interval, frames_without_time_do_not_count)
 Test(interval, each_system_has_its_own)
 {
     quern_system_def def = letter_def("a");
-    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE}; /* for the order of the log */
+    /* makes systems serial, so that the log is in order */
+    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++) {
         def.name = names[i];
@@ -211,8 +212,8 @@ static bool give_answer(quern_context *context)
     return answer;
 }
 
-/* Logs at begin, at each view, and at end; and others do so that it shares a pass with, where it has
- * terms. */
+/* Adds a system with a condition. It logs its letter at begin, for each view and at end; if it has
+ * terms, it shares a pass with other logging systems. */
 static quern_system setup_conditional(const char *name, quern_system_condition *condition, bool has_terms,
                                       uint32_t flags)
 {
@@ -297,7 +298,7 @@ Test(condition, it_sees_the_world_at_the_systems_place)
     setup_system(schedule, &def);
     setup_adder("second");
     setup_adder("third");
-    for (uint32_t i = 0; i < 20; i++) /* behind the first, the score is 1, 4, 7, ... */
+    for (uint32_t i = 0; i < 20; i++) /* after the first system, the score is 1, 4, 7, ... */
         assert_logged(0.25, i % 2 == 1 ? "e" : "", 0.25);
 }
 
@@ -330,7 +331,7 @@ Test(condition, it_is_asked_when_the_interval_is_over_which_stays_due_until_it_a
     assert_logged(0.25, "?", 0.75);
     answer = true;
     assert_logged(0.125, "?i", 0.875);
-    assert_logged(0.125, "?i", 0.125); /* it was late by 0.375 */
+    assert_logged(0.125, "?i", 0.125); /* the run was 0.375 seconds late */
     assert_logged(0.25, "", 0);
 }
 
@@ -377,7 +378,7 @@ Test(fixed_step, a_phase_runs_once_per_step_that_fits_the_time)
     cr_assert_str_eq(logged(0.125), "ac");
     cr_assert_str_eq(logged(0.125), "abc");
     cr_assert_str_eq(logged(0.25), "abc");
-    cr_assert_str_eq(logged(0.875), "abbbc"); /* 0.125 is left */
+    cr_assert_str_eq(logged(0.875), "abbbc"); /* 0.125 seconds are left */
     cr_assert_str_eq(logged(0), "ac");
     cr_assert_str_eq(logged(0.125), "abc");
     cr_assert_str_eq(logged(0.125), "ac");
@@ -524,10 +525,10 @@ Test(fixed_step, intervals_and_conditions_go_by_steps)
 static failing_allocator *memory;
 static uint32_t begun_count;
 
-/* More than one slab of chunks holds, so that each step needs another. */
+/* More entities than one slab of chunks holds, so that each step allocates another slab. */
 enum { MANY = 1000 };
 
-/* From the third step on, there is no more memory. */
+/* Creates entities. From the third step on, all allocations fail. */
 static void create_many(quern_context *context)
 {
     if (++begun_count == 3) failing_allocator_fail_from(memory, 0);
@@ -634,8 +635,8 @@ Test(fixed_step, it_is_not_changed_while_a_frame_runs)
 
 /* --------------------------------------------------------------------------------- against a model */
 
-/* Times as whole ticks, in terms of multiples that have been reached since the system or phase began; the library
- * keeps remainders instead. */
+/* A model of times in whole ticks. It counts the multiples of an interval or step since the beginning;
+ * the library keeps remainders instead. */
 enum { PACED = 6, TICKS_PER_SECOND = 64, PACED_FRAMES = 400, MOST_CALLS = 80 };
 
 typedef struct paced {
@@ -643,13 +644,15 @@ typedef struct paced {
     uint32_t interval, condition_percent, disabled_percent, phase;
     quern_system system;
     uint64_t counted, told,
-        covered; /* ticks of its frames; of these, ticks told by runs; multiples covered */
-    char expected[1024], seen[1024]; /* of one frame: "?" and "r" with the ticks they are told */
+        covered; /* ticks of all its frames; ticks that its runs received; multiples covered by runs */
+    /* log of one frame: '?' per condition and 'r' per run, each with the ticks that it received */
+    char expected[1024], seen[1024];
 } paced;
 
 static paced paces[PACED];
 static random_source pace_random;
-static bool pace_answers[PACED][MOST_CALLS]; /* for the calls of a frame, in order */
+/* results of the condition for the evaluations of a frame, in order */
+static bool pace_answers[PACED][MOST_CALLS];
 static uint32_t pace_asked[PACED];
 
 static void note_pace(char text[1024], char what, double ticks)
@@ -671,7 +674,7 @@ static void run_pace(quern_context *context)
     note_pace(it->seen, 'r', quern_context_delta_seconds(context) * TICKS_PER_SECOND);
 }
 
-/* One turn of a system in the model. */
+/* Lets the model decide whether a system runs, and logs what it expects. */
 static void model_turn(paced *it, uint64_t ticks)
 {
     if (it->interval > 0) {
@@ -708,11 +711,11 @@ static void add_paced(uint32_t i)
 
 typedef struct paced_phase {
     uint32_t step, most;
-    uint64_t counted; /* ticks since the step was given, with what was left then */
-    uint64_t covered; /* steps that were run or dropped */
+    uint64_t counted; /* ticks since the step was set, including the remainder at that time */
+    uint64_t covered; /* steps that have run or were dropped */
 } paced_phase;
 
-/* How often the model runs a phase in a frame of so many ticks. */
+/* Returns the number of times that the model runs a phase in a frame of this many ticks. */
 static uint32_t model_steps(paced_phase *phase, uint64_t ticks)
 {
     if (phase->step == 0) return 1;

@@ -9,8 +9,8 @@
 #include <quern/quern.h>
 #include <string.h>
 
-/* Compact instances are spawned together at the sync point (core/record/spawn.h). The result must not depend on which
- * instances are compact and which are expanded. */
+/* Compact instances are spawned together at the sync point (core/record/spawn.h). The result must not
+ * depend on which instances are compact and which are expanded. */
 
 enum { TOWERS = 600, FREE_SLOTS = 4 };
 
@@ -33,8 +33,9 @@ static quern_entity make(const scene *in, uint64_t number)
     return entity;
 }
 
-/* A base 1 with two parts, of which the first knows the base, and the second is called "lamp" and has a
- * value with hooks; and a stone 9, alone. */
+/* Creates a world with two prefabs. The tower has a base (number 1) with two parts: the first contains a
+ * handle of the base; the second is named "lamp" and has a value with hooks. The stone (number 9) has
+ * one member. */
 static void open_scene(scene *in, const quern_world_def *def)
 {
     *in = (scene){0};
@@ -96,7 +97,7 @@ static void expect_tower(const scene *in, quern_entity root, uint64_t number)
     cr_assert_eq(value->payload, 5u);
 }
 
-/* All without a target, in the order of their slots. */
+/* Lists the entities without a parent in the order of their slots. */
 static uint32_t list_roots(const scene *in, quern_entity *out_roots, uint32_t capacity)
 {
     const quern_term terms[] = {quern_term_with(in->number),
@@ -117,7 +118,7 @@ static uint32_t list_roots(const scene *in, quern_entity *out_roots, uint32_t ca
     return count;
 }
 
-/* So that all that come have new slots, which ascend. */
+/* Uses up the free slots, so that later entities get new slots in ascending order. */
 static void use_free_slots(const scene *in)
 {
     quern_entity ignored;
@@ -153,7 +154,8 @@ Test(prefab_compact, instances_among_creates_take_handles_in_order)
     close_scene(&it);
 }
 
-/* Spawns with four members to a tower or stone, every one of them or some named by later commands. */
+/* Spawns eight towers and two stones. Later commands name those towers that the bits of `named` select,
+ * or members of them. */
 static void spawn_some(const scene *in, uint32_t named)
 {
     quern_commands *commands = quern_world_commands(in->world);
@@ -175,7 +177,7 @@ static void spawn_some(const scene *in, uint32_t named)
     must(quern_world_flush(in->world));
 }
 
-/* What is named is recorded member by member; a tag that comes and goes leaves nothing else. */
+/* Naming a member expands its instance. The commands add and remove a tag, which leaves no other effect. */
 Test(prefab_compact, naming_members_does_not_change_the_result)
 {
     static quern_entity expected[32], roots[32];
@@ -204,7 +206,7 @@ Test(prefab_compact, naming_members_does_not_change_the_result)
     }
 }
 
-/* Rows that others leave at the same sync point, of the very archetypes that instances come to. */
+/* Instances are spawned into archetypes that lose rows at the same sync point. */
 Test(prefab_compact, instances_are_spawned_among_destroyed_entities)
 {
     static quern_entity roots[2 * TOWERS];
@@ -271,7 +273,7 @@ Test(prefab_compact, values_accumulate_in_what_was_just_spawned)
 
 /* --------------------------------------------------------------- expanded instances of a prefab with one member */
 
-/* Spawns stone `number` by command. */
+/* Records the spawn of a stone with this number. */
 static quern_entity spawn_stone(const scene *in, quern_commands *commands, uint64_t number)
 {
     quern_entity root;
@@ -280,7 +282,7 @@ static quern_entity spawn_stone(const scene *in, quern_commands *commands, uint6
     return root;
 }
 
-/* The only entity with this number; null if there is none. */
+/* Returns the only entity with this number, or null. */
 static quern_entity find_number(const scene *in, uint64_t number)
 {
     const quern_term terms[] = {quern_term_read(in->number)};
@@ -299,8 +301,8 @@ static quern_entity find_number(const scene *in, uint64_t number)
     return found;
 }
 
-/* Relating expands both instances, the source first. Their creates are consecutive in the stream, in the order of
- * expansion, not of spawning; the instances between them stay compact. */
+/* Relating expands both instances, the source first. Their creates are consecutive in the stream, in the
+ * order of expansion, not of spawning; the instances between them stay compact. */
 Test(prefab_compact, instances_may_be_expanded_in_any_order)
 {
     enum { STONES = 4 };
@@ -348,7 +350,8 @@ Test(prefab_compact, create_may_precede_an_instance_expanded_later)
     close_scene(&it);
 }
 
-/* An instance with an override that contains a handle is expanded from the start; the one before it later. */
+/* An instance with an override that contains a handle is expanded when it is spawned. The instance
+ * before it is expanded later. */
 Test(prefab_compact, instance_may_be_expanded_after_one_expanded_from_the_start)
 {
     scene it;
@@ -384,7 +387,7 @@ Test(prefab_compact, instance_may_be_expanded_after_one_expanded_from_the_start)
     close_scene(&it);
 }
 
-/* What a flush counts after one instance of the tower was spawned, and named if so. */
+/* Spawns one tower, names its root if is_named, and returns the command count of the flush. */
 static uint64_t count_of_spawn(const scene *in, const quern_spawn_def *def, bool is_named)
 {
     quern_entity root;
@@ -397,7 +400,8 @@ static uint64_t count_of_spawn(const scene *in, const quern_spawn_def *def, bool
     return stats.command_count;
 }
 
-/* Three creates; number, knows, value, and the parents of two members; a name. */
+/* Counts three creates; values of number (three times), knows and value; the parents of two members; and
+ * a name. */
 Test(prefab_compact, instance_counts_as_the_same_number_of_commands_in_both_forms)
 {
     enum { PLAIN = 3 + (3 + 1 + 1) + 2 + 1 };
@@ -405,7 +409,7 @@ Test(prefab_compact, instance_counts_as_the_same_number_of_commands_in_both_form
     scene it;
     open_scene(&it, NULL);
     const quern_entity parent = make(&it, 0);
-    for (uint32_t i = 0; i < 3; i++) { /* no override, then one of each of two members */
+    for (uint32_t i = 0; i < 3; i++) { /* no override, then one override for each of two members */
         quern_spawn_def def = {.parent = quern_entity_null()};
         if (i > 0) def.overrides[0] = (quern_spawn_override){it.number, i - 1, &number};
         cr_assert_eq(count_of_spawn(&it, &def, false), (uint64_t)PLAIN, "overrides: %u", i);
@@ -427,7 +431,7 @@ Test(prefab_compact, prefabs_are_retained_while_commands_are_pending)
     const quern_entity base = make(&it, 7);
     must(quern_commands_spawn(commands, it.tower, NULL, NULL));
     must(quern_prefab_destroy(it.world, it.tower));
-    quern_prefab second; /* in the place of the first */
+    quern_prefab second; /* replaces the first one */
     must(quern_prefab_capture(it.world, base, &second));
     must(quern_commands_spawn(commands, second, NULL, NULL));
     must(quern_prefab_destroy(it.world, second));
@@ -447,11 +451,12 @@ Test(prefab_compact, pending_commands_are_released_with_the_world)
     must(quern_commands_spawn(commands, it.tower, NULL, &root));
     must(quern_commands_spawn(commands, it.tower, NULL, NULL));
     must(quern_prefab_destroy(it.world, it.tower));
-    must(quern_commands_add(commands, root, it.marked, NULL)); /* has copies of values now */
+    /* expands the instance, which copies the prefab's values */
+    must(quern_commands_add(commands, root, it.marked, NULL));
     close_scene(&it);
 }
 
-/* Overrides that together do not fit a block of commands are recorded member by member. */
+/* Overrides that do not fit into one command block together are recorded member by member. */
 Test(prefab_compact, overrides_may_be_larger_than_a_block_of_commands)
 {
     enum { WIDE_BYTES = 8000, MEMBERS = QUERN_MAX_SPAWN_OVERRIDES };
@@ -494,7 +499,7 @@ Test(prefab_compact, overrides_may_be_larger_than_a_block_of_commands)
 
 /* ------------------------------------------------------------------------------------- failed memory */
 
-/* An instance that cannot be expanded for lack of memory stays compact. */
+/* If memory for expanding an instance runs out, the instance stays compact. */
 Test(prefab_compact, instance_that_cannot_be_expanded_is_still_spawned)
 {
     static quern_entity roots[TOWERS];

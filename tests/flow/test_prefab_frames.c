@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* Prefabs spawned by command: in frames at every thread count the same, and the same as at once. */
+/* Prefabs spawned by command must have the same result in frames at every thread count, and the same as
+ * immediate spawns. */
 
 enum { SPAWNERS = 400, FRAMES = 6, MEMBERS = 4 };
 
@@ -35,8 +36,8 @@ static quern_entity make(const scene *in, uint64_t number)
     return entity;
 }
 
-/* A base 1, on it a gun 2 and a lamp 3, on the gun a muzzle 4, which likes the base. The gun knows the
- * muzzle and the base. The lamp has a value with hooks. */
+/* Captures a prefab: a base (number 1) with a gun (2) and a lamp (3); the gun has a muzzle (4). The base
+ * likes the muzzle. The gun contains handles of muzzle and base. The lamp has a value with hooks. */
 static void capture_tower(scene *in)
 {
     quern_entity members[MEMBERS];
@@ -93,7 +94,7 @@ static void expect_same(quern_entity a, quern_entity b)
 
 /* ----------------------------------------------------------------------------------- between frames */
 
-/* The tower below the root, checked. */
+/* Asserts that the members below the root are those of the tower. */
 static void expect_tower(const scene *in, quern_entity root, uint64_t number)
 {
     quern_entity children[3];
@@ -135,7 +136,7 @@ Test(prefab_frames, spawned_by_command_as_at_once)
     quern_entity root;
     must(quern_commands_spawn(commands, it.tower, NULL, &root));
     cr_assert(quern_entity_is_provisional(root));
-    must(quern_prefab_destroy(it.world, it.tower)); /* what is recorded needs it no more */
+    must(quern_prefab_destroy(it.world, it.tower)); /* recorded commands do not need the prefab any more */
     must(quern_world_flush(it.world));
     expect_tower(&it, only_root(&it), 1);
     close_scene(&it);
@@ -240,7 +241,7 @@ Test(prefab_frames, a_large_prefab_by_command)
 
 /* ------------------------------------------------------------------------------------------- in frames */
 
-/* What one spawner does in a frame: decided by its number and the frame alone. */
+/* The action of a spawner in a frame, which depends only on its number and the frame. */
 typedef enum act {
     ACT_PLAIN,
     ACT_BELOW,
@@ -253,7 +254,7 @@ typedef enum act {
 
 typedef struct decision {
     act act;
-    uint64_t number; /* of the root */
+    uint64_t number; /* number of the root */
 } decision;
 
 static decision decide(uint64_t spawner, uint32_t frame)
@@ -288,7 +289,7 @@ static void run_spawners(quern_context *context, const quern_view *view)
         spawn_by_command(in, commands, view->entities[i], spawners[i]);
 }
 
-/* The naive way: the same by immediate calls, one after the other. */
+/* Does the actions of a spawner by immediate calls. */
 static void spawn_at_once(const scene *in, quern_entity self, uint64_t spawner)
 {
     const decision what = decide(spawner, in->frame);
@@ -323,7 +324,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return random_next(&random);
 }
 
-/* What the world has in it, whatever the handles are. */
+/* Hashes the contents of the world regardless of its handles. */
 static uint64_t content_of(const scene *in)
 {
     const quern_term terms[] = {quern_term_read(in->number)};

@@ -15,14 +15,14 @@
 
 #include <string.h>
 
-/* Random programs of commands on entities and instances of prefabs, compared with a naive model: in frames at
- * several numbers of threads and in several styles, and one callback after the other by
- * quern_world_commands. Recorders that callbacks keep are used after their frame, and must refuse. */
+/* Random programs of commands on entities and prefab instances, compared with a naive model: in frames
+ * at several thread counts and in several styles, and in single callbacks with quern_world_commands.
+ * Recorders that are kept beyond their callback must fail. */
 
 enum { SPAWNERS = 20, FRAMES = 4, COMMANDS = 14, CALLS = 32, PREFABS = 6, HUB = 0, CREATES = 256 };
 
 typedef struct spawner {
-    unsigned char bytes[2000]; /* a few rows to a chunk, so that there are several views */
+    unsigned char bytes[2000]; /* large, so that a chunk has few rows and there are several views */
 } spawner;
 
 static const model_prefab prefabs[PREFABS] = {
@@ -56,7 +56,7 @@ static const model_prefab prefabs[PREFABS] = {
     {{{.parent = MODEL_NONE, .likes = MODEL_NONE}}, 1},
 };
 
-/* What one world is put through. */
+/* A world with the program that runs in it. */
 typedef struct subject {
     quern_world *world;
     quern_component parts[MODEL_PART_COUNT], spawner;
@@ -64,12 +64,13 @@ typedef struct subject {
     quern_prefab prefabs[PREFABS];
     quern_query *spawners;
     uint32_t view_count;
-    int first_slot; /* of the entities that commands may name */
+    int first_slot; /* first slot of the entities that commands may name */
     uint64_t seed;
     uint32_t frame;
     model_command commands[CALLS][COMMANDS];
     uint32_t counts[CALLS];
-    quern_entity handles[MODEL_SLOTS]; /* by slot: the entity in it, or the last one before this frame */
+    /* indexed by slot: the entity in it, or the last one before this frame */
+    quern_entity handles[MODEL_SLOTS];
     quern_commands *kept[FRAMES];
     tracked_counts counts_of_tracked;
 } subject;
@@ -84,7 +85,8 @@ static quern_entity handle_of(int slot)
     return slot != MODEL_NONE ? it.handles[slot] : quern_entity_null();
 }
 
-/* Calls give with a value as the component is to have it. */
+/* A call that gives a component with a value to an entity. It receives the value as the component stores
+ * it. */
 typedef quern_result give(void *argument, quern_entity entity, quern_component component,
                           const void *value);
 
@@ -157,7 +159,7 @@ static void register_parts(void)
         &it.relations[MODEL_LIKES]));
 }
 
-/* Takes all free slots, so that what commands create gets new ones, which ascend. */
+/* Uses up the free slots, so that commands create entities in new slots in ascending order. */
 static void use_free_slots(void)
 {
     for (bool is_new = false; !is_new;) {
@@ -210,7 +212,8 @@ static void close_subject(void)
 
 /* ------------------------------------------------------------------------------------------- the programs */
 
-/* An entity that a command of the callback may name: number is MODEL_NONE where there is none. */
+/* Returns a random entity that a command may name, created by the same callback or before. Its number is
+ * MODEL_NONE if there is none. */
 static model_ref choose(random_source *random, int created_count)
 {
     if (created_count > 0 && random_chance(random, 75))
@@ -240,7 +243,7 @@ static void choose_overrides(random_source *random, model_command *command, int 
     }
 }
 
-/* Whether the command may be recorded. */
+/* Fills in a random command. Returns whether it may be recorded. */
 static bool choose_command(random_source *random, model_command *command, int created_count)
 {
     static const model_action actions[] = {MODEL_SPAWN,  MODEL_SPAWN,   MODEL_SPAWN,    MODEL_SPAWN,
@@ -289,7 +292,7 @@ static void write_programs(uint32_t call_count)
 
 /* --------------------------------------------------------------------------------------------- recording */
 
-/* A callback, with the provisional handles of what it has created. */
+/* The recorder of a callback and the provisional handles of entities that it has created. */
 typedef struct recording {
     quern_commands *commands;
     quern_entity created[CREATES];
@@ -308,7 +311,7 @@ static quern_result set_later(void *argument, quern_entity entity, quern_compone
                          : quern_commands_add(argument, entity, component, NULL);
 }
 
-/* entity is ignored. */
+/* `entity` is ignored. */
 static quern_result create_later(void *argument, quern_entity entity, quern_component component,
                                  const void *value)
 {
@@ -434,7 +437,8 @@ static void expect_thing(int slot)
     cr_assert_eq(prefab_model_next_child(&model, slot, child), MODEL_NONE, "slot %d", slot);
 }
 
-/* Handles of what was created are looked up by slot: which slots these are the documents say. */
+/* Compares the world with the model. docs/commands.md defines the slots that created entities get, so
+ * the model knows them. */
 static void expect_model(void)
 {
     const quern__entities *entities = &it.world->storage.entities;
@@ -492,7 +496,7 @@ static quern_schedule *make_schedule(uint32_t style, bool is_parallel)
     return schedule;
 }
 
-/* Whatever pools the frames after it had. */
+/* Asserts that all kept recorders fail, also those of frames with smaller pools. */
 static void expect_kept_refused(void)
 {
     captured_reports reports = {0};
@@ -507,12 +511,12 @@ static void expect_kept_refused(void)
     quern_assert_set_handler(NULL, NULL);
 }
 
-/* What must be the same in every setting. */
+/* The results that must be equal in every setting. */
 typedef struct outcome {
     uint64_t hash, command_count, dropped_count, created_count, destroyed_count;
 } outcome;
 
-/* A pool for each frame, NULL for none. */
+/* Runs frames with one pool each; NULL for none. */
 static void run_frames(uint64_t seed, uint32_t style, bool is_parallel, quern_jobs *const *pools,
                        outcome out[FRAMES])
 {
@@ -552,7 +556,8 @@ static void expect_outcome(const outcome *actual, const outcome *expected, uint6
     }
 }
 
-/* One setting per thread count and style, and one in which each frame has a larger pool than the one before. */
+/* Tests one setting per thread count and style, and one in which each frame has a larger pool than the
+ * one before. */
 Test(prefab_model, random_programs_in_frames, .timeout = 600)
 {
     enum { POOLS = 4, SETTINGS = 7 };
@@ -577,7 +582,7 @@ Test(prefab_model, random_programs_in_frames, .timeout = 600)
         quern_jobs_destroy(jobs[i]);
 }
 
-/* Each callback is a sync point of its own. */
+/* Each callback has its own sync point. */
 Test(prefab_model, random_programs_between_frames, .timeout = 600)
 {
     runs_on_one_thread();

@@ -15,13 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Random systems with up-terms, which change the world by commands. Before each frame the world is read by
- * handles; from that a naive model, one row after another, tells what each system leaves behind. And the
- * world is the same on any number of threads, fused or not. */
+/* Random systems with up-terms that change the world by commands. Before each frame the test reads the
+ * world by handles. From that a naive model computes row by row the values that each system must
+ * produce. The results must be equal at every thread count, with passes fused or not. */
 
 enum {
     TYPES = 4,
-    RELATIONS = 2, /* a forest with levels; and one without, which goes round in circles */
+    RELATIONS = 2, /* a forest with levels, and a relation without levels that may have cycles */
     ENTITIES = 500,
     SLOTS = 4096,
     SYSTEMS = 9,
@@ -38,15 +38,15 @@ typedef struct random_up {
 
 typedef struct random_system {
     char name[8];
-    uint32_t index, written; /* the type that it writes in its rows */
+    uint32_t index, written; /* type that it writes in its rows */
     uint64_t salt;
     random_up ups[MAX_UPS];
     uint32_t up_count;
-    uint32_t barred;    /* a type that its rows lack; TYPES: none */
-    bool goes_by_level; /* and may read upward what it writes */
+    uint32_t barred;    /* a type that its rows must lack; TYPES: none */
+    bool goes_by_level; /* runs by level, so it may read upward the type that it writes */
 } random_system;
 
-/* What the model knows of an entity. */
+/* The state of an entity in the model. */
 typedef struct naive_row {
     quern_entity entity;
     bool is_there, has[TYPES];
@@ -63,8 +63,10 @@ static quern_component types[TYPES], wide, everyone;
 static quern_relation relations[RELATIONS];
 static quern_entity hubs[ENTITIES];
 static naive_row rows[SLOTS];
-static uint32_t by_depth[SLOTS], row_count;         /* slots of those that are there, targets first */
-static uint64_t run_count, shown_count, deep_count; /* in all programs: what the comparison is worth */
+/* slots of the living entities, targets before their sources */
+static uint32_t by_depth[SLOTS], row_count;
+/* over all programs; they show that the cases under test occur */
+static uint64_t run_count, shown_count, deep_count;
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -124,7 +126,7 @@ static void list_terms(const random_system *system, quern_access access, quern_t
 
 /* ----------------------------------------------------------------------------------------- kernels */
 
-/* What becomes of a value; ups: NULL where there is none. */
+/* Returns the new value of a row. An element of ups is NULL if there is no value. */
 static uint64_t next_value(const random_system *system, uint64_t value, const uint64_t *const *ups)
 {
     for (uint32_t i = 0; i < system->up_count; i++)
@@ -132,13 +134,14 @@ static uint64_t next_value(const random_system *system, uint64_t value, const ui
     return mix(value, system->salt);
 }
 
-/* What decides about the one command that an entity may get in a frame. */
+/* Returns the random number that selects the command for an entity in a frame. */
 static uint64_t lot_of(quern_entity entity, uint64_t frame)
 {
     return mix(mix(seed, frame), quern_entity_index(entity));
 }
 
-/* Those that are refused at once (a target that has gone) or dropped later are part of the program. */
+/* Records the command that `lot` selects. Commands that fail at once because their target is dead, or
+ * that are dropped later, are part of the test. */
 static void record(quern_commands *commands, quern_entity entity, uint64_t lot)
 {
     const uint32_t pick = (uint32_t)(lot >> 32);
@@ -201,7 +204,7 @@ static void make_entities(void)
         for (uint32_t type = 0; type < TYPES; type++)
             if (random_chance(&random, 60))
                 must(quern_entity_add(world, hubs[i], types[type], &(uint64_t){i * 10 + type}));
-        const uint32_t near = i > 0 ? i - 1 : 0; /* some chains are deeper than there are levels */
+        const uint32_t near = i > 0 ? i - 1 : 0; /* some chains are deeper than the limit of levels */
         const uint32_t above = random_chance(&random, 50) ? near : random_below(&random, i + 1);
         if (i % 40 != 0 && above != i) must(quern_entity_relate(world, hubs[i], relations[0], hubs[above]));
     }
@@ -301,7 +304,7 @@ static const uint64_t *naive_up(const naive_row *row, const random_up *up)
     return NULL;
 }
 
-/* Whether the row comes to the system, and what its up-terms show. */
+/* Whether the row matches the system. Sets the values that its up-terms show. */
 static bool naive_matches(const random_system *system, const naive_row *row, const uint64_t **out_ups)
 {
     if (!row->has[system->written]) return false;
@@ -325,7 +328,7 @@ static void play_naively(void)
         }
 }
 
-/* Values change by systems alone. */
+/* Compares values. Only systems change them. */
 static void compare_values(uint64_t frame)
 {
     for (uint32_t i = 0; i < row_count; i++) {
@@ -341,7 +344,7 @@ static void compare_values(uint64_t frame)
     }
 }
 
-/* A loop with the terms of a system comes to the same rows, and shows the same. */
+/* Asserts that a query with the terms of a system visits the same rows and shows the same values. */
 static void compare_loop(const random_system *system)
 {
     quern_term terms[2 + MAX_UPS] = {{.changed = false}};

@@ -13,17 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Random programs with reactions, which record commands that cause further reactions, beside the most naive
- * model of them, which knows of disabled components, too: entities are a list, each sync point goes through
- * all commands one by one, and looks at every entity to see what it was to each reaction before and after.
- * At any number of threads, fused or not, in any order that is open, the world is that of the model after
- * each frame: which entities there are, their values, and what each reaction was shown, row by row.
- *
- * What an entity does follows from its own number and history alone, and its commands are about itself, or
- * create. So the order of rows, which the model does not know, makes no difference. */
+/* Random programs with reactions, which record commands that cause further reactions, compared with a
+ * naive model. The model keeps entities in a list. At each sync point it applies the commands one by one
+ * and compares each entity before and after with the terms of every reaction, including disabled
+ * components. After each frame the world must equal the model at every thread count, with passes fused
+ * or not, and in every open order: the entities, their values, and the rows that each reaction saw. The
+ * model has no row order. It needs none, because an entity's actions depend only on its own number and
+ * history, and its commands concern only itself or create entities. */
 
 enum {
-    KINDS = 4, /* of components that come and go */
+    KINDS = 4, /* components that are added and removed */
     MAX_REACTIONS = 7,
     MAX_ENTITIES = 60000,
     START = 300,
@@ -32,7 +31,7 @@ enum {
     ALL_KINDS = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED
 };
 
-/* What every entity has. It is written by reactions, in their order. */
+/* A component of all entities. Reactions write to it in their order. */
 typedef struct history {
     uint64_t number, count, sum;
 } history;
@@ -45,10 +44,10 @@ typedef struct reaction_plan {
     char name[16];
     uint32_t kinds, phase, flags;
     usage uses[KINDS];
-    bool keeps_history;    /* writes to it, where there is something to write to */
-    bool writes_by_lookup; /* the history, by quern_context_lookup_write, instead of its term */
+    bool keeps_history;    /* it writes to the entity's history, unless the entity is removed */
+    bool writes_by_lookup; /* it writes the history by quern_context_lookup_write instead of by a term */
     bool has_condition, is_disabled_at_times;
-    uint32_t after; /* a reaction of its phase, or MAX_REACTIONS */
+    uint32_t after; /* a reaction of the same phase that precedes it, or MAX_REACTIONS */
     uint64_t salt;
 } reaction_plan;
 
@@ -108,8 +107,8 @@ static bool is_open(const reaction_plan *reaction, uint64_t frame)
     return !reaction->has_condition || mix(frame, reaction->salt, 2) % 2 == 0;
 }
 
-/* In the order in which reactions run: by phase, then each as soon as what it is after has its place. As
- * these stand before it anyway, that is the order of registration. */
+/* Lists the reactions in the order of execution: by phase, then by registration. A reaction that another
+ * one must follow is always registered before it. */
 static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
 {
     uint32_t count = 0;
@@ -126,14 +125,15 @@ typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_CREA
 typedef struct order {
     op_kind kind;
     uint32_t component;
-    uint64_t value;  /* of a toggle: odd, if it enables */
-    uint64_t number; /* of the entity; of a create, of the new one */
+    uint64_t value;  /* OP_TOGGLE: odd values enable, even ones disable */
+    uint64_t number; /* number of the entity; OP_CREATE: of the new entity */
 } order;
 
 enum { OPS_AT_ONCE = 3 };
 
-/* What an entity asks for, by a number that is mixed of all that it knows. Numbers of created entities are
- * mixed of that, too: so who might ask for the same once more does not create. */
+/* Chooses the commands of an entity from a number that is mixed of all that it has seen. The numbers of
+ * created entities are mixed of it as well. To keep them unique, a reaction that could repeat the same
+ * commands does not create entities (`creates` is false). */
 static uint32_t list_ops(uint64_t number, uint64_t roll, uint32_t percent, bool creates,
                          order out_ops[OPS_AT_ONCE])
 {
@@ -151,13 +151,14 @@ static uint32_t list_ops(uint64_t number, uint64_t roll, uint32_t percent, bool 
                              .component = (uint32_t)random_below(&random, KINDS),
                              .value = random_next(&random),
                              .number = number};
-        if (out_ops[i].kind == OP_TOGGLE) out_ops[i].component &= ~1u; /* those that can be */
+        /* only types with even indices can be disabled */
+        if (out_ops[i].kind == OP_TOGGLE) out_ops[i].component &= ~1u;
         if (out_ops[i].kind == OP_CREATE) out_ops[i].number = random_next(&random);
     }
     return count;
 }
 
-/* The components that an entity is created with. */
+/* Returns the types that an entity is created with, one bit each. */
 static uint32_t first_set(uint64_t number)
 {
     return (uint32_t)mix(number, 3, 3) % (1u << KINDS);
@@ -168,8 +169,8 @@ static uint64_t first_value(uint64_t number, uint32_t component)
     return mix(number, component, 4);
 }
 
-/* What a reaction makes of a row that it is shown: values that it may not see are not there. disabled: a
- * bit for each component that is; of copies of what is gone nobody knows. */
+/* Mixes what a reaction sees of a row into a number. Values without access are NULL. `disabled`:
+ * disabled types, one bit each; 0 for copies of removed rows, which do not tell. */
 static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t number,
                     const uint64_t *const values[KINDS], uint32_t disabled)
 {
@@ -179,8 +180,8 @@ static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t numbe
     return sum;
 }
 
-/* Fewer and fewer, so that it comes to an end. Who keeps no history would see the same again, and do the
- * same, for ever. */
+/* Returns the probability of commands. It is below 100 % so that chains of reactions end. A reaction
+ * that keeps no history would see the same again and repeat its commands forever. */
 static uint32_t percent_of(const reaction_plan *reaction, uint32_t kind)
 {
     if (kind == QUERN_REACT_REMOVED) return 20;
@@ -195,10 +196,10 @@ typedef struct being {
     uint32_t set, disabled;
     history history;
     uint64_t values[KINDS];
-    bool is_added[MAX_REACTIONS], is_set[MAX_REACTIONS]; /* and not yet told */
+    bool is_added[MAX_REACTIONS], is_set[MAX_REACTIONS]; /* pending: not yet reported to the reaction */
 } being;
 
-/* What is gone, and not yet told. */
+/* A removed entity that has not been reported yet. */
 typedef struct gone {
     being was;
     uint32_t reaction;
@@ -281,7 +282,7 @@ static void apply_op(being *entity, const order *op, uint32_t *written_set)
     }
 }
 
-/* What a change from one state to another is to each reaction. */
+/* Determines for each reaction what a change of an entity means to it: added, set or removed. */
 static void notice(const being *was, being *is, uint32_t written_set)
 {
     for (uint32_t i = 0; i < it.count; i++) {
@@ -300,7 +301,7 @@ static void notice(const being *was, being *is, uint32_t written_set)
     }
 }
 
-/* All commands in order. Those that create come last, which nobody sees. */
+/* Applies all commands in order. Entities are created last, after all other commands. */
 static void model_sync(void)
 {
     memset(is_touched, 0, entity_count);
@@ -437,7 +438,7 @@ static uint64_t call_roll(uint64_t number, uint64_t frame)
 
 enum { STIR_PERCENT = 10, CALL_PERCENT = 10 };
 
-/* Calls between frames, each a change of its own. */
+/* Applies calls between frames. Each call is reported as a change of its own. */
 static void model_call(uint64_t frame)
 {
     const uint32_t count = entity_count;
@@ -568,7 +569,7 @@ static void stir(quern_context *context, const quern_view *view)
                     stir_roll(histories[row].number, frame, phase), STIR_PERCENT, true);
 }
 
-/* The history of a row, to write. */
+/* Returns the history of a row with write access. */
 static history *own_history(quern_context *context, const quern_view *view, uint32_t row)
 {
     const reaction_plan *reaction = quern_context_user_data(context);
@@ -576,7 +577,7 @@ static history *own_history(quern_context *context, const quern_view *view, uint
     return quern_context_lookup_write(context, view->entities[row], history_type);
 }
 
-/* The terms: the history, then each component that is used. */
+/* Terms: the history, then one term per used component. */
 static void react(quern_context *context, const quern_view *view)
 {
     const reaction_plan *reaction = quern_context_user_data(context);
@@ -737,7 +738,7 @@ static int compare_rows(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-/* All entities of the world, by number. */
+/* Lists all entities of the world, sorted by number. */
 static row *list_rows(uint32_t *out_count)
 {
     const quern_term term = quern_term_read(history_type);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-/* Random programs that relate, unrelate and destroy by commands: as in a model that does one command after
- * another, and the same at every thread count, with passes fused or not, in any order that is open. */
+/* Random programs that relate, unrelate and destroy by commands. The result must equal that of a model
+ * which applies the commands one after another, at every thread count, with passes fused or not, and in
+ * every open order. */
 
 #include "core/calls/world_commands.h"
 #include "core/world/world_internal.h"
@@ -22,7 +23,7 @@
 enum { SEEDS = effort(8, 8, 3) };
 enum { FRAMES = 9, SYSTEMS = 3, RELATIONS = 4, REASONS = 6, START = 250, MAX = 6000, NONE = -1 };
 
-/* The first has a chain to begin with, which is deeper than there are levels. */
+/* The first relation starts with a chain that is deeper than the limit of levels. */
 static const quern_relation_def relation_defs[RELATIONS] = {
     {.name = "holder", .levels = true, .ordered = true},
     {.name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
@@ -37,7 +38,7 @@ static quern_component number_type, flag_type, other_type;
 static quern_relation relations[RELATIONS];
 static uint64_t frame;
 
-/* Those that live when a frame begins, by slot. */
+/* The entities that are alive when a frame begins, in the order of their slots. */
 static quern_entity known[MAX];
 static uint32_t known_count;
 
@@ -46,16 +47,16 @@ static uint32_t known_count;
 typedef enum kind { CREATE, CREATE_RELATED, DESTROY, RELATE, UNRELATE, FLAG, UNFLAG } kind;
 
 typedef struct entry {
-    uint64_t key; /* system and view */
+    uint64_t key; /* identifies system and view */
     kind kind;
     uint32_t relation;
     quern_entity entity, target;
-    uint64_t number; /* of what is created */
+    uint64_t number; /* number of the created entity */
 } entry;
 
 static entry entries[100000];
 static uint32_t entry_count;
-static bool logs; /* one thread records */
+static bool logs; /* set while one thread records */
 
 /* ------------------------------------------------------------------------------------------- recording */
 
@@ -222,13 +223,13 @@ static void run(quern_context *context, const quern_view *view)
 
 typedef struct person {
     uint64_t number;
-    quern_entity handle; /* provisional until the sync point is over */
-    uint64_t stream;     /* that creates it, while the handle is provisional */
+    quern_entity handle; /* provisional until the sync point has ended */
+    uint64_t stream;     /* stream that creates the entity, while the handle is provisional */
     bool is_alive;
-    bool is_destroyed; /* by a command of its own */
+    bool is_destroyed; /* destroyed by a command of its own, not by a cascade */
     bool is_flagged;
     int targets[RELATIONS];
-    int64_t ranks[RELATIONS]; /* among siblings */
+    int64_t ranks[RELATIONS]; /* ranks among siblings */
 } person;
 
 static person people[MAX];
@@ -344,7 +345,7 @@ static void model_do(const entry *it)
     }
 }
 
-/* By insertion, which keeps the order of equal keys. */
+/* Insertion sort, which keeps the order of entries with equal keys. */
 static void sort_entries(void)
 {
     for (uint32_t i = 1; i < entry_count; i++) {
@@ -356,7 +357,7 @@ static void sort_entries(void)
     }
 }
 
-/* All commands of a sync point. */
+/* Applies all commands of a sync point. */
 static void model_sync(void)
 {
     memset(drops, 0, sizeof drops);
@@ -427,7 +428,7 @@ static void compare_person(const person *who, const quern_view *view)
     cr_assert_eq(quern_view_has(view, 1), who->is_flagged);
 }
 
-/* Provisional handles become real: people are known by their numbers. */
+/* Replaces provisional handles by those in the world. Entities are identified by their numbers. */
 static void learn_handles(void)
 {
     uint64_t alive_count = 0;
@@ -560,7 +561,7 @@ static outcome outcome_of_flush(void)
                      stats.destroyed_count};
 }
 
-/* By turns with systems, with a loop between frames and with a parallel query. */
+/* Plays a frame: by systems, by a loop between frames, or by a parallel query, in turn. */
 static outcome play_frame(quern_jobs *jobs)
 {
     learn_known();
@@ -582,7 +583,7 @@ static outcome play_frame(quern_jobs *jobs)
                      stats.destroyed_count};
 }
 
-/* On one thread, with the model beside it. */
+/* Plays frames on one thread and compares them with the model. */
 static void play_with_model(uint64_t seed)
 {
     logs = true;

@@ -10,10 +10,10 @@
 
 #include <criterion/criterion.h>
 
-/* Frames and parallel queries over related entities, in which each allocation is refused in turn: commands
- * relate, create what is related, and destroy; systems go by levels, read targets, and go over the children
- * of one entity. Whatever fails says so, the world is whole, and with memory the next frame comes to what it
- * should. */
+/* Frames and parallel queries over related entities in which each allocation fails once. Commands
+ * relate, create related entities and destroy; systems run by level, read targets, and visit the
+ * children of one entity. A failure must be reported and leave a valid world. With memory, the next
+ * frame must have the expected result. */
 
 enum { NODES = 60, CHAIN = 20, NEW = 1000 };
 
@@ -26,7 +26,7 @@ static quern_schedule *schedule;
 static quern_jobs *jobs;
 static quern_query *sums;
 
-/* Terms: number to read. */
+/* Terms: number (read). */
 static void change(quern_context *context, const quern_view *view)
 {
     const uint64_t *numbers = QUERN_COLUMN(view, 0, const uint64_t);
@@ -47,7 +47,7 @@ static void change(quern_context *context, const quern_view *view)
     }
 }
 
-/* Terms: sum to write, number to read, the sum of the target. */
+/* Terms: sum (write), number (read), sum of the target (optional). */
 static void add_up(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -58,7 +58,7 @@ static void add_up(quern_context *context, const quern_view *view)
         sums_here[i] = numbers[i] + (above[i] != NULL ? *above[i] : 0);
 }
 
-/* Terms: mark to write. */
+/* Terms: mark (write). */
 static void mark_rows(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -67,7 +67,8 @@ static void mark_rows(quern_context *context, const quern_view *view)
         marks[i]++;
 }
 
-/* Terms: sum to read, the number of the nearest carrier. In a parallel query: loosens some. */
+/* Terms: sum (read), number of the nearest carrier. Runs in a parallel query and unrelates some rows
+ * from their carriers. */
 static void loosen(quern_context *context, const quern_view *view)
 {
     const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
@@ -156,8 +157,8 @@ static quern_result run_parallel(void)
     return quern_query_parallel_for(sums, jobs, loosen, NULL);
 }
 
-/* Refuses allocation after allocation of a call, each in a world of its own where some frames have run.
- * Returns how many there are. */
+/* Makes each allocation of a call fail once, each time in a new world in which some frames have run.
+ * Returns the number of allocations. */
 static uint64_t refuse_each(quern_result (*call)(void), uint32_t frame_count, uint32_t thread_count)
 {
     for (uint64_t refused = 1;; refused++) {

@@ -14,9 +14,9 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Sync points of many commands: many entities in several sets of components, systems that add, set, remove,
- * create and destroy. The same at every number of threads; nothing lost when memory is refused; no memory
- * asked for once warm. */
+/* Tests sync points with many commands: systems add, set, remove, create and destroy over many entities
+ * in several archetypes. The result must be equal at every thread count. Commands must not be lost if
+ * memory runs out. Frames must not allocate once they are warm. */
 
 enum { ENTITIES = 3000, SYSTEMS = 3 };
 
@@ -35,7 +35,7 @@ static uint64_t mix(uint64_t x)
     return random_next(&source);
 }
 
-/* A recording call is allowed to run out of memory in tests that refuse it. */
+/* Recording calls may run out of memory in tests with failing allocations; counts how often they did. */
 static _Atomic uint32_t refused_count;
 
 static void expect(quern_result result)
@@ -52,7 +52,8 @@ static void set_tracked(quern_commands *commands, quern_entity entity, uint64_t 
     tracked_destroy(&value, &counts);
 }
 
-/* Entities that know each other, in one call, and further commands on the first. */
+/* Creates three entities that contain handles of each other in one call, and records further commands
+ * for them. */
 static void create_some(quern_commands *commands, quern_entity old, uint64_t random)
 {
     quern_component kind[] = {number, links, tag};
@@ -115,7 +116,7 @@ static void run(quern_context *context, const quern_view *view)
         change(commands, view->entities[i], random_of(context, quern_entity_index(view->entities[i])));
 }
 
-/* Entities from all over, so that a stream touches many chunks and several streams touch the same
+/* Entities from all chunks, so that a stream touches many chunks and several streams touch the same
  * entity. */
 static quern_entity known[ENTITIES];
 
@@ -212,7 +213,7 @@ Test(sync, many_commands_give_the_same_at_every_number_of_threads, .timeout = 60
 
 enum { MAX_LOG = 100000 };
 
-/* What hooks were called with, in their order; the address of a value does not count. */
+/* The calls of hooks in order: kind of hook and value. Addresses are not logged. */
 static uint64_t hook_log[MAX_LOG], expected_log[MAX_LOG];
 static uint32_t log_count, expected_log_count;
 static pthread_t frame_thread;
@@ -277,7 +278,7 @@ static quern_component register_logged(const char *name)
     return component;
 }
 
-/* A world whose `number` logs what is done to it. */
+/* Creates a world in which the hooks of `number` are logged. */
 static void open_logged(void)
 {
     world = setup_world();
@@ -328,8 +329,8 @@ Test(sync, hooks_run_on_the_frames_thread_in_the_same_order_at_every_number_of_t
     }
 }
 
-/* Gives `other` to entities that have a number, and to one of them once more from another stream, which
- * this recorder records. */
+/* Records on two recorders: commands that give `other` to entities with a number, and a second command
+ * for one of them, which `recorder` records under another stream. */
 static void play_recorded_by(uint32_t recorder)
 {
     enum { ROWS = 4 };
@@ -540,7 +541,7 @@ Test(sync, the_report_of_dropped_commands_refuses_wrong_arguments)
 
 /* --------------------------------------------------------------------------- memory that is missing */
 
-/* One frame of all systems, refused its n-th allocation. What happened. */
+/* Runs one frame of all systems in which the n-th allocation fails. Returns the kind of outcome. */
 typedef enum ending { ALL_DONE, NOT_RECORDED, KEPT, ELSEWHERE } ending;
 
 static void open_failing(uint32_t thread_count)
@@ -573,8 +574,8 @@ static ending run_refused(quern_jobs *jobs, uint64_t call)
     return KEPT;
 }
 
-/* Refuses each allocation of a frame in turn. What the frame keeps is applied by the next one, as if
- * nothing had happened, or discarded. */
+/* Makes each allocation of a frame fail once. The next frame must apply the commands that the failed
+ * frame kept, with the same result as without failure, or discard them. */
 static void refuse_each(uint32_t thread_count, uint64_t step)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
@@ -617,7 +618,7 @@ Test(sync_memory, commands_are_kept_on_several_threads_too, .timeout = 600)
     refuse_each(3, 3);
 }
 
-/* Somewhat more each frame, and nothing is left of them. */
+/* Creates and destroys more entities each frame; none of them remain. */
 static void create_and_destroy_more(quern_context *context, const quern_view *view)
 {
     (void)view;
@@ -642,7 +643,7 @@ Test(sync_memory, sync_points_that_grow_slowly_leave_no_memory_behind)
     close_failing();
 }
 
-/* Records, and leaves no memory for the sync point. */
+/* Records commands, and makes all later allocations fail. */
 static void record_and_refuse(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -669,7 +670,8 @@ Test(sync_memory, kept_commands_find_their_entities_in_a_world_that_has_changed)
 {
     keep_commands();
     must(quern_entity_destroy(world, known[0]));
-    for (uint32_t i = 1; i < ENTITIES; i += 2) /* they and their neighbours are elsewhere now */
+    /* these entities and those next to them have moved to other rows */
+    for (uint32_t i = 1; i < ENTITIES; i += 2)
         must(quern_entity_add(world, known[i], tracked_component, NULL));
     add_callback("later", idle_callback, QUERN_SYSTEM_DEFAULT);
     quern_jobs *jobs = setup_jobs(3);
@@ -694,7 +696,7 @@ Test(sync_memory, a_schedule_may_end_with_commands_that_it_keeps)
     close_failing();
 }
 
-/* Back and forth between two sets, and some come and go. */
+/* Adds and removes a component in alternate frames, and replaces some entities. */
 static void breathe(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -716,7 +718,7 @@ Test(sync_memory, frames_ask_for_no_memory_once_warm)
     quern_system_def def = system_def("breathe", breathe);
     def.terms[0] = quern_term_with(number);
     setup_system(schedule, &def);
-    for (uint32_t frame = 0; frame < 24; frame++) /* until rows have found their archetypes */
+    for (uint32_t frame = 0; frame < 24; frame++) /* run until the archetypes and their chunks exist */
         must_run(schedule, NULL);
     uint64_t call_count = failing_allocator_call_count(memory);
     for (uint32_t frame = 0; frame < 8; frame++)

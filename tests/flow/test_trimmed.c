@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Records are given back between frames, and come back at sync points: what happens then is the same at
- * every thread count. */
+/* Trimming releases pages of entity records between frames; sync points allocate them again. The result
+ * must be equal at every thread count. */
 
 enum {
     LEVEL_COUNT = 3 * QUERN__PAGE_RECORDS / 2,
@@ -33,7 +33,7 @@ static trimmed subject;
 static quern_entity listed[MAX_COUNT], gone[MAX_COUNT];
 static uint32_t gone_count;
 
-/* Of 16 entities one ends and two get a child. */
+/* Of 16 entities one is destroyed on average, and two create another entity. */
 static void breed(quern_context *context, const quern_view *view)
 {
     const trimmed *it = quern_context_user_data(context);
@@ -66,7 +66,7 @@ static void close_trimmed(trimmed *it)
     quern_world_destroy(it->world);
 }
 
-/* Lists all entities but those with slots in one page. */
+/* Lists all entities except those with slots in one page. */
 static uint32_t list_others(const trimmed *it, uint32_t page)
 {
     uint32_t count = 0;
@@ -79,7 +79,8 @@ static uint32_t list_others(const trimmed *it, uint32_t page)
     return count;
 }
 
-/* Waits for the next frame, while slots of those that it names are given back. */
+/* Records commands that wait for the next frame. Meanwhile trimming releases slots of entities that they
+ * name. */
 static void record(const trimmed *it, const quern_entity *entities, uint32_t count)
 {
     quern_commands *commands = quern_world_commands(it->world);

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Several worlds, schedules and pools in one process do not notice each other. */
+/* Several worlds, schedules and pools in one process must not affect each other. */
 
 enum { FRAME_COUNT = 6, ENTITY_COUNT = 1500 };
 
@@ -18,7 +18,7 @@ typedef struct life {
     flow_plan plan;
     flow_subject subject;
     quern_jobs *jobs;
-    uint64_t expected[FRAME_COUNT]; /* hashes when it lives alone */
+    uint64_t expected[FRAME_COUNT]; /* hashes when the world runs alone */
     quern_result worst;
     bool differs;
 } life;
@@ -52,7 +52,7 @@ static void close_lives(void)
         flow_subject_close(&lives[i].subject);
 }
 
-/* All lives are new, on one pool. */
+/* Opens new lives on one pool. */
 static void begin_anew(quern_jobs *jobs)
 {
     close_lives();
@@ -144,7 +144,7 @@ static void live_in_job(void *argument, uint32_t worker_index)
     live(*(life **)argument);
 }
 
-/* From the outside and, on two threads or more, from inside jobs on the pool's own threads. */
+/* The frames run in jobs: on external threads and, with two threads or more, on the pool's own threads. */
 Test(two_worlds, live_as_jobs_of_one_pool, .timeout = 600)
 {
     for (uint32_t i = 0; i < COUNT_OF(shared_thread_counts); i++) {
@@ -169,7 +169,7 @@ Test(two_worlds, live_without_pools_at_the_same_time, .timeout = 300)
     live_at_the_same_time();
 }
 
-/* Tries until the pool is free. */
+/* Runs frames and repeats those that fail because the pool is busy. */
 static void *live_patiently(void *argument)
 {
     life *it = argument;

@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* While a callback waits for a counter, its worker runs no other system, so the callback finds its context,
- * and its stream of commands, as it left them. */
+/* While a callback waits for a counter, its worker must not run another system. So the callback finds
+ * its context and its command stream unchanged. */
 
 enum { WAITERS = 2, OTHERS = 6, FRAMES = 10, SPINS = 300, PAUSE_US = 5000 };
 
@@ -18,9 +18,9 @@ static quern_world *world;
 static quern_component number;
 static quern_counter counter;
 static _Atomic uint32_t waiting_count, wrong_count;
-static _Thread_local bool is_waiting; /* on the stack of this thread */
+static _Thread_local bool is_waiting; /* whether a callback of this thread waits */
 
-/* Lets the waiters go when all of them wait, and have had the time to look for something else to do. */
+/* Releases the counter once all waiters wait and have had time to look for other work. */
 static void *release_counter(void *argument)
 {
     for (uint32_t i = 0; i < SPINS && waiting_count < WAITERS; i++)

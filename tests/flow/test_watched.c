@@ -16,11 +16,11 @@
 #include <string.h>
 #include <time.h>
 
-/* What frames tell of themselves: traces and profiles. */
+/* Tests what frames report: traces and profiles. */
 
 enum { CROWD = 6000, FRAMES = 6, TRACK_EVENTS = 1 << 14, WORK_NS = 3000, LONG_WORK_NS = 150000 };
 
-static uint64_t work_ns; /* that a view takes at least */
+static uint64_t work_ns; /* minimum duration of the work per view */
 
 static quern_world *world;
 static quern_component number, wide;
@@ -54,7 +54,7 @@ static void work(quern_context *context, const quern_view *view)
     }
 }
 
-/* Three times as long. */
+/* Works three times as long. */
 static void work_long(quern_context *context, const quern_view *view)
 {
     for (int i = 0; i < 3; i++)
@@ -157,7 +157,7 @@ static uint64_t end_of(const quern__trace_event *event)
     return event->begin_ns + event->duration_ns;
 }
 
-/* Of two events of a track one is inside the other, or they do not meet. */
+/* Asserts that any two events of a track are nested or disjoint. */
 static void assert_nested(const track_events *events)
 {
     for (uint32_t i = 0; i < events->count; i++)
@@ -189,7 +189,7 @@ static uint64_t sum_counts(const scene *opened, uint32_t thread_count, quern__tr
     return sum;
 }
 
-/* Whether each view of a system is there once. Views of one worker come one after another. */
+/* Asserts that each view of a system has one event and that the views of a worker are in order. */
 static void assert_views(const scene *opened, const char *name, uint32_t view_count)
 {
     track_events events = read_track(opened->trace, 0);
@@ -242,7 +242,7 @@ Test(watched, every_chunk_is_in_one_job_of_the_trace_and_events_nest)
     check_trace(3);
 }
 
-/* Times of track 0 in all frames, by kind; of sync points, by stage. */
+/* Sums of durations on track 0 in all frames, by kind of event; for sync points, by stage. */
 typedef struct track_sums {
     uint64_t frames_ns, passes_ns, sync_ns, stages_ns;
     uint32_t frame_count;
@@ -284,7 +284,7 @@ Test(watched, where_chunks_take_long_every_call_is_in_the_trace)
     work_ns = LONG_WORK_NS;
     scene opened = open_scene(1);
     quern_trace_start(opened.trace);
-    run_frames(&opened, 2); /* the first one shows how long they take */
+    run_frames(&opened, 2); /* the first frame measures how long views take */
     quern_trace_start(opened.trace);
     run_frames(&opened, 1);
     cr_assert_eq(sum_counts(&opened, 1, QUERN__TRACE_SYSTEM, "quick"), CROWD);
@@ -301,7 +301,7 @@ static bool want_always(quern_context *context)
     return true;
 }
 
-/* Each hook is an event of its own, by the name of its system. */
+/* Each hook has an event of its own with the name of its system. */
 Test(watched, hooks_are_in_the_trace)
 {
     quern_trace *trace = open_trace(1);
@@ -391,7 +391,7 @@ Test(watched, workers_without_a_track_are_left_out_and_named_once_per_start)
     quern_trace_destroy(trace);
 }
 
-/* Pools and schedules hold on to their trace, one by one. */
+/* Each pool and schedule holds a reference to its trace. */
 Test(watched, a_trace_in_use_is_not_destroyed)
 {
     captured_reports reports = {0};
@@ -467,8 +467,8 @@ Test(watched, a_profile_adds_up_at_any_thread_count)
     check_profile(3);
 }
 
-/* Items of a loop that nobody finishes alone: each waits until the others have begun, and then works for a
- * while. */
+/* The items of a loop that no thread can finish alone: each item waits until the others have begun, and
+ * then works for a while. */
 typedef struct meeting {
     _Atomic uint32_t present_count;
     uint32_t expected_count;
@@ -527,7 +527,8 @@ Test(watched, who_helps_with_a_loop_of_a_system_is_busy)
     quern_trace_destroy(trace);
 }
 
-/* Other programs may stop this one for longer than a frame; so the order has to come out in some frame. */
+/* Other programs may interrupt this one for longer than a frame, so the expected order is only required
+ * in one of 100 frames. */
 Test(watched, the_system_that_takes_longer_is_told_from_the_other)
 {
     scene opened = open_scene(1);
@@ -557,7 +558,7 @@ Test(watched, without_profiling_there_are_no_times)
     close_scene(&opened);
 }
 
-/* To be given to free(). */
+/* Returns the profile as text; release with free(). */
 static char *written_profile(const scene *opened)
 {
     char *text = NULL;
@@ -583,7 +584,7 @@ Test(watched, frames_on_another_number_of_threads_are_not_mixed_with_those_befor
     close_scene(&opened);
 }
 
-/* Of a pool that both use. */
+/* The pool of both schedules. */
 static quern_jobs *shared_jobs;
 static bool is_watched_later;
 
@@ -623,7 +624,7 @@ Test(watched, a_frame_inside_that_has_no_profile_does_not_end_that_of_the_outer_
     quern_jobs_destroy(shared_jobs);
 }
 
-/* Threads of another pool have the same worker indices, and may have run as many jobs. */
+/* Threads of another pool have the same worker indices and may have run the same number of jobs. */
 Test(watched, a_span_of_jobs_does_not_go_on_in_another_pool)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -679,7 +680,7 @@ Test(watched, the_mean_of_workers_goes_on_when_a_system_is_added)
     scene opened = open_scene(2);
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
-    for (int i = 0; i < 8; i++) { /* more than there is room for */
+    for (int i = 0; i < 8; i++) { /* more systems than the profiler had reserved room for */
         char name[32];
         snprintf(name, sizeof name, "late %d", i);
         add_worker(opened.schedule, name, work);
@@ -711,14 +712,16 @@ Test(watched, a_system_without_a_profiled_frame_is_written_with_zeros)
     close_scene(&opened);
 }
 
-/* Exclusive: makes the first archetype on which `plain` and `rare` conflict, in the middle of a frame. */
+/* An exclusive system that creates, during a frame, the first archetype on which `plain` and `rare`
+ * conflict. */
 static void make_conflict(quern_context *context, const quern_view *view)
 {
     const quern_component *both = quern_context_user_data(context);
     (void)view;
     quern_entity entity;
     quern_world *changed = quern_context_world(context);
-    if (quern_entity_create(changed, &entity) != QUERN_OK) return; /* the frame goes on without it */
+    /* the frame continues without the archetype */
+    if (quern_entity_create(changed, &entity) != QUERN_OK) return;
     (void)quern_entity_add(changed, entity, both[0], NULL);
     (void)quern_entity_add(changed, entity, both[1], NULL);
 }
@@ -743,7 +746,8 @@ static quern_schedule *open_conflict(quern_world *failing, const quern_component
     return schedule;
 }
 
-/* Runs a profiled frame in which passes are made anew, while an allocation fails. Returns whether one did. */
+/* Runs a profiled frame that compiles new passes while an allocation fails. Returns whether an
+ * allocation failed. */
 static bool profile_failing_frame(uint64_t failing_call)
 {
     failing_allocator *memory = failing_allocator_create();

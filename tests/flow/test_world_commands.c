@@ -14,8 +14,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Kernels that serve systems, parallel queries and fills; commands from parallel queries, and from code
- * between frames. */
+/* Tests callbacks that serve as system, parallel query and fill function; and commands from parallel
+ * queries and from code between frames. */
 
 enum { ROWS = 6000 };
 
@@ -23,7 +23,7 @@ typedef struct scene {
     failing_allocator *memory;
     quern_world *world;
     quern_component number, tag, links;
-    quern_query *query; /* number, to write */
+    quern_query *query; /* number (write) */
     void *user_data;
 } scene;
 
@@ -93,7 +93,7 @@ Test(kernels, one_function_serves_a_system_a_parallel_query_and_a_fill)
 static scene *asked;
 static quern_resource counter;
 
-/* What only systems have. */
+/* Calls what only systems may use. */
 static void ask_for_all(quern_context *context, const quern_view *view)
 {
     cr_assert_eq(quern_context_user_data(context), asked);
@@ -141,7 +141,7 @@ Test(kernels, what_only_systems_have_is_refused_elsewhere)
 
 /* ----------------------------------------------------------------------- commands of parallel queries */
 
-/* Some of everything, by the numbers alone. */
+/* Records commands of all kinds, chosen by the entities' numbers alone. */
 static void churn(quern_context *context, const quern_view *view)
 {
     const scene *it = quern_context_user_data(context);
@@ -163,7 +163,7 @@ static void churn(quern_context *context, const quern_view *view)
     }
 }
 
-/* The world's hash after some frames of a system, or as many parallel queries. */
+/* Returns the world's hash after four frames of one system, or after as many parallel queries. */
 static uint64_t hash_of_churn(bool is_system, uint32_t thread_count)
 {
     scene it = open_scene(ROWS);
@@ -252,7 +252,8 @@ Test(parallel_commands, a_kernel_that_waits_finds_its_stream_as_it_left_it)
     close_scene(&it);
 }
 
-/* Another thread that wants the pool when the last view is done, and keeps it if it gets it. */
+/* Another thread that tries to enter the pool when the last view is done, and stays in it if it
+ * succeeds. */
 typedef struct intruder {
     quern_allocator inner;
     quern_jobs *jobs;
@@ -305,7 +306,8 @@ static void churn_and_call(quern_context *context, const quern_view *view)
     if (atomic_fetch_add(&in->done_count, 1) + 1 == in->view_count) in->is_due = true;
 }
 
-/* From the first view to the last command; otherwise commands would be applied in part. */
+/* The query must hold the pool until its last command is applied; otherwise commands would be applied
+ * only in part. */
 Test(parallel_commands, hold_the_pool_until_they_are_applied, .timeout = 60)
 {
     scene plain = open_scene(ROWS);
@@ -332,8 +334,8 @@ Test(parallel_commands, hold_the_pool_until_they_are_applied, .timeout = 60)
     close_scene(&plain);
 }
 
-/* Every allocation of a query with commands fails once. What was recorded is kept, and comes with the next
- * flush; where nothing was called, all comes with the next query. */
+/* Each allocation of a query with commands fails once. Recorded commands are kept and applied by the
+ * next flush. If no callback was called, the next query does all the work. */
 Test(parallel_commands, missing_memory_loses_nothing, .timeout = 300)
 {
     scene plenty = open_scene(600);
@@ -365,7 +367,8 @@ Test(parallel_commands, missing_memory_loses_nothing, .timeout = 300)
 
 /* ---------------------------------------------------------------------------------- between frames */
 
-/* A number that tells entities apart is all that the two worlds of a test have in common. */
+/* Hashes the numbers and tags of all entities. The two worlds of a test have only these numbers in
+ * common. */
 static uint64_t sum_of(const scene *it)
 {
     uint64_t sum = 0;
@@ -390,7 +393,7 @@ static quern_entity nth_entity(const scene *it, uint64_t wanted)
     return (quern_entity){0};
 }
 
-/* One step of a random program, at once or recorded. Entity k has the number 2k or 2k + 1. */
+/* Plays one step of a random program, immediately or by commands. Entity k has the number 2k or 2k + 1. */
 static void play_step(scene *it, random_source *random, bool is_recorded, uint64_t *made_count)
 {
     quern_commands *commands = is_recorded ? quern_world_commands(it->world) : NULL;
@@ -430,7 +433,7 @@ Test(world_commands, come_to_what_immediate_calls_come_to, .timeout = 120)
             play_step(&now, &a, false, &a_count);
             play_step(&later, &b, true, &b_count);
             if (step % 3 == 0)
-                must_run(schedule, NULL); /* a frame applies, too */
+                must_run(schedule, NULL); /* a frame applies the commands as well */
             else
                 must(quern_world_flush(later.world));
             cr_assert_eq(sum_of(&now), sum_of(&later), "seed %u, step %d", (unsigned)seed, step);
@@ -492,7 +495,8 @@ static void remove_hooked(quern_context *context, const quern_view *view)
     must(quern_commands_remove(quern_context_commands(context), view->entities[0], *hooked));
 }
 
-/* They must not call into the world; while commands are applied, what they ask for would be lost. */
+/* Hooks must not call into the world: commands that they record while commands are applied would be
+ * lost. */
 Test(world_commands, hooks_are_refused_while_commands_are_applied)
 {
     scene it = open_scene(1);
@@ -522,7 +526,7 @@ static void *record_elsewhere(void *user_data)
     return NULL;
 }
 
-/* One thread after another may use a world. */
+/* Different threads may use a world one after another. */
 Test(world_commands, go_on_when_the_world_passes_to_another_thread)
 {
     scene it = open_scene(0);
@@ -551,7 +555,8 @@ static void record_alone(quern_context *context)
     cr_assert_not(quern_entity_is_null(quern_commands_create_with(kept, &it->number, NULL, 1)));
 }
 
-/* Those of an exclusive system wait for the next frame, and its recorder ends with its callback. */
+/* Commands of an exclusive system on the world are applied by the next frame. Its recorder is valid
+ * until its callback returns. */
 Test(world_commands, are_applied_before_the_first_system_of_a_frame)
 {
     captured_reports reports;
@@ -596,7 +601,7 @@ Test(world_commands, are_refused_while_the_world_is_locked)
     close_scene(&it);
 }
 
-/* Every allocation of recording and flushing fails once. */
+/* Each allocation of recording and flushing fails once. */
 Test(world_commands, missing_memory_loses_nothing_that_was_recorded, .timeout = 120)
 {
     uint32_t kept_count = 0;
@@ -625,7 +630,8 @@ Test(world_commands, missing_memory_loses_nothing_that_was_recorded, .timeout = 
     cr_assert_gt(kept_count, 3u);
 }
 
-/* A flush that finds no memory tells which command was lost before; the next one has nothing to tell. */
+/* A flush that runs out of memory reports the command that was lost earlier. The next flush reports
+ * nothing. */
 Test(world_commands, a_lost_command_is_reported_by_the_flush_that_fails)
 {
     scene it = open_scene(50);

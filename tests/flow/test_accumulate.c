@@ -102,7 +102,7 @@ static void add_some(quern_context *context)
     }
 }
 
-Test(accumulate, sums_come_to_what_entities_have)
+Test(accumulate, sums_are_added_to_the_values_of_entities)
 {
     must(quern_entity_set(world, one, score_type, &(score){100, 5}));
     add_callback("a", add_some);
@@ -207,7 +207,7 @@ static int32_t combined_number(uint32_t i)
     return number_of(i, 3) > number ? number_of(i, 3) : number;
 }
 
-Test(accumulate, any_count_of_any_number_combines)
+Test(accumulate, every_number_type_and_array_size_combines)
 {
     for (uint32_t i = 0; i < 2; i++)
         must(quern_entity_create(world, &with_numbers[i]));
@@ -257,7 +257,7 @@ static void give_digits(quern_context *context)
         must(quern_commands_accumulate(commands, one, plain, &(uint64_t){begin + i}, digits));
 }
 
-Test(accumulate, functions_of_the_program_are_called_in_order)
+Test(accumulate, custom_combines_are_called_in_order)
 {
     static uint64_t base = 10;
     const quern_combine_def def = {.name = "digits", .function = append_digit, .user_data = &base};
@@ -282,7 +282,7 @@ static void set_and_add(quern_context *context)
     must(quern_commands_add(commands, fresh, tag, NULL));
 }
 
-Test(accumulate, they_come_after_all_other_commands_and_to_entities_just_created)
+Test(accumulate, values_are_combined_last_and_reach_new_entities)
 {
     add_callback("a", set_and_add);
     must_run(schedule, NULL);
@@ -312,7 +312,7 @@ static void miss(quern_context *context)
     must(quern_commands_destroy(commands, fresh));
 }
 
-Test(accumulate, what_finds_no_value_is_dropped_with_its_reason)
+Test(accumulate, values_without_component_or_entity_are_dropped_with_reason)
 {
     stale = setup_entity(world);
     must(quern_entity_destroy(world, stale));
@@ -338,7 +338,7 @@ static void count_rows(quern_context *context, const quern_view *view)
     seen_rows += view->count;
 }
 
-Test(accumulate, change_filters_see_them)
+Test(accumulate, change_filters_see_accumulated_values)
 {
     add_callback("a", add_some);
     quern_system_def def = system_def("b", count_rows);
@@ -375,7 +375,7 @@ static void add_in_turn(quern_context *context)
     }
 }
 
-Test(accumulate, components_and_ways_may_take_turns)
+Test(accumulate, components_and_combines_may_alternate)
 {
     int32_t most = 0, least = 0, count = 0;
     for (int32_t i = 0; i < TURNS; i++) {
@@ -482,7 +482,7 @@ static void create_and_name(quern_context *context)
     must(quern_commands_accumulate(commands, one, knows_type, &made, replace));
 }
 
-Test(accumulate, handles_in_values_become_those_of_what_was_created)
+Test(accumulate, provisional_handles_in_values_are_resolved)
 {
     must(quern_component_register(
         world,
@@ -534,15 +534,15 @@ static void add_to_stale(quern_context *context)
     add(quern_context_commands(context), stale, 5);
 }
 
-Test(accumulate, an_old_handle_does_not_reach_who_has_the_slot_now)
+Test(accumulate, dead_handle_does_not_reach_the_new_entity_of_its_slot)
 {
     stale = setup_entity_with(world, &score_type, 1);
     must(quern_entity_destroy(world, stale));
-    const quern_entity heir = setup_entity_with(world, &score_type, 1);
-    cr_assert_eq(quern_entity_index(heir), quern_entity_index(stale));
+    const quern_entity successor = setup_entity_with(world, &score_type, 1);
+    cr_assert_eq(quern_entity_index(successor), quern_entity_index(stale));
     add_callback("a", add_to_stale);
     must_run(schedule, NULL);
-    cr_assert_eq(score_of(heir).sum, 0);
+    cr_assert_eq(score_of(successor).sum, 0);
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 1u);
     assert_drop(0, QUERN_DROP_DEAD, 1, stale);
 }
@@ -558,7 +558,7 @@ static void destroy_what_it_adds_to(quern_context *context)
 
 /* An earlier callback creates entities too, so the number of a create in its stream differs from its
  * number in the sync point. */
-Test(accumulate, what_was_created_and_went_is_reported_as_it_was_recorded)
+Test(accumulate, dropped_value_of_created_entity_is_reported_as_recorded)
 {
     quern_dropped_command dropped;
     add_callback("a", create_a_few);
@@ -573,7 +573,7 @@ Test(accumulate, what_was_created_and_went_is_reported_as_it_was_recorded)
 static failing_allocator *withdrawn;
 
 /* Combines, and makes all allocations fail from the first combined value on. */
-static void withdraw(void *value, const void *accumulated, void *user_data)
+static void combine_and_fail_allocations(void *value, const void *accumulated, void *user_data)
 {
     (void)user_data;
     memcpy(value, accumulated, 8);
@@ -584,7 +584,7 @@ static quern_entity dead[3];
 
 /* Records two values for destroyed entities, one for an entity that the sync point destroys, and one for
  * an entity that lacks the component. */
-static void add_in_vain(quern_context *context)
+static void add_to_missing_values(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     const uint32_t i = (uint32_t)(uintptr_t)quern_context_user_data(context);
@@ -600,22 +600,23 @@ static void add_in_vain(quern_context *context)
 
 /* Which values are dropped is only known when values are combined. Memory for the report of dropped
  * commands must have been reserved before. */
-Test(accumulate, drops_of_many_systems_need_no_memory_at_the_end)
+Test(accumulate, reporting_drops_does_not_allocate_after_combining)
 {
     static const quern_drop_reason reasons[] = {QUERN_DROP_DEAD, QUERN_DROP_NO_COMPONENT,
                                                 QUERN_DROP_DESTROYED};
     close_world();
     withdrawn = failing_allocator_create();
     open_world_with(&(quern_world_def){.allocator = failing_allocator_interface(withdrawn)});
-    must(quern_combine_register(world, &(quern_combine_def){.name = "replace", .function = withdraw},
-                                &replace));
+    must(quern_combine_register(
+        world, &(quern_combine_def){.name = "replace", .function = combine_and_fail_allocations},
+        &replace));
     for (uint32_t i = 0; i < 3; i++)
         dead[i] = setup_entity(world);
     for (uint32_t i = 0; i < 3; i++)
         must(quern_entity_destroy(world, dead[i]));
     for (uint32_t i = 0; i < 3; i++) {
         quern_system_def def = system_def((const char *[]){"x", "y", "z"}[i], NULL);
-        def.begin = add_in_vain;
+        def.begin = add_to_missing_values;
         def.user_data = (void *)(uintptr_t)i;
         setup_system(schedule, &def);
     }
@@ -699,7 +700,7 @@ static void accumulate_wrongly(quern_context *context)
     }
 }
 
-Test(accumulate, wrong_use_is_refused_and_records_nothing)
+Test(accumulate, invalid_calls_are_refused_and_record_nothing)
 {
     captured_reports reports;
     capture_reports(&reports);
@@ -776,7 +777,7 @@ Test(accumulate, sums_of_floats_are_the_same_at_every_number_of_threads, .timeou
 
 /* The first sync point resolves a dead handle and then fails. The next sync point must report the dead
  * entity with its handle as recorded. */
-Test(accumulate, the_dead_stay_dead_when_a_sync_point_is_made_up_for, .timeout = 120)
+Test(accumulate, dead_entities_are_reported_by_a_repeated_sync_point, .timeout = 120)
 {
     close_world();
     uint32_t kept_count = 0;
@@ -810,7 +811,7 @@ Test(accumulate, the_dead_stay_dead_when_a_sync_point_is_made_up_for, .timeout =
 }
 
 /* A sync point applies all commands or none. */
-Test(accumulate, a_sync_point_without_memory_is_made_up_for_by_the_next_frame, .timeout = 120)
+Test(accumulate, failed_sync_point_is_repeated_by_the_next_frame, .timeout = 120)
 {
     close_world();
     uint64_t expected = 0;

@@ -23,7 +23,7 @@ static uint64_t expected[FRAME_COUNT];
 /* Creates entities with random sets of components, destroys most of them and removes the empty
  * archetypes. The indices of the remaining archetypes change, but their chunk layouts are those of the
  * old indices, which matters if an archetype has several chunks. */
-static void turn_over_archetypes(const flow_subject *subject, random_source *random)
+static void replace_archetypes(const flow_subject *subject, random_source *random)
 {
     for (uint32_t i = 0; i < 300; i++) {
         const uint64_t set = random_next(random);
@@ -40,7 +40,7 @@ static void turn_over_archetypes(const flow_subject *subject, random_source *ran
 
 /* Writes handles of other worlds and provisional handles to links. The library does not check values
  * that systems write. */
-static void write_strangers(const flow_subject *subject, random_source *random)
+static void write_foreign_handles(const flow_subject *subject, random_source *random)
 {
     quern_query *query = flow_subject_query_all(subject);
     quern_query_iterator it = quern_query_iterate(query);
@@ -97,14 +97,14 @@ static void play(flow_subject *subject, uint32_t thread_count, bool notes)
     quern_jobs_destroy(jobs);
 }
 
-Test(archived, a_world_that_was_loaded_plays_the_frames_of_the_one_that_was_saved, .timeout = 600)
+Test(archived, loaded_world_plays_the_same_frames_as_the_saved_one, .timeout = 600)
 {
     for (uint64_t seed = 701; seed <= 700 + SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, seed % 2 == 0 ? 40 : ENTITY_COUNT);
         flow_subject subject, loaded;
         random_source random = {seed};
         flow_subject_open(&subject, &plan, NULL);
-        turn_over_archetypes(&subject, &random);
+        replace_archetypes(&subject, &random);
         quern_byte_buffer memory = save(&subject);
         const uint64_t hash = quern_world_hash(subject.world);
         play(&subject, 0, true);
@@ -118,7 +118,7 @@ Test(archived, a_world_that_was_loaded_plays_the_frames_of_the_one_that_was_save
 
 /* The loaded world gets a new schedule. So the frames of the saved world after saving are no reference;
  * the first loaded world is. */
-Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeout = 600)
+Test(archived, world_loaded_after_frames_plays_the_same_at_every_thread_count, .timeout = 600)
 {
     for (uint64_t seed = 801; seed <= 800 + SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, seed % 2 == 0 ? 40 : ENTITY_COUNT);
@@ -128,9 +128,9 @@ Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeou
         for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
             flow_subject_call(&subject, NULL);
             flow_subject_must_run(&subject, NULL);
-            turn_over_archetypes(&subject, &random);
+            replace_archetypes(&subject, &random);
         }
-        write_strangers(&subject, &random);
+        write_foreign_handles(&subject, &random);
         /* applies what exclusive systems have recorded on the world */
         must(quern_world_flush(subject.world));
         quern_byte_buffer memory = save(&subject);

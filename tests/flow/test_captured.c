@@ -202,7 +202,7 @@ Test(captured, sync_points_have_the_same_parts_on_every_number_of_threads)
     }
 }
 
-Test(captured, frames_come_to_the_same_as_others)
+Test(captured, captured_frames_have_the_same_result_as_others)
 {
     const history captured = play_captured(0);
     start_again();
@@ -212,7 +212,7 @@ Test(captured, frames_come_to_the_same_as_others)
     }
 }
 
-Test(captured, few_commands_are_one_part_of_the_caller)
+Test(captured, few_commands_are_one_serial_part)
 {
     quern_frame_capture *capture = open_capture(NULL);
     schedule->playback.parallel_command_count = UINT64_MAX;
@@ -294,12 +294,12 @@ static void capture_with_every_failure(uint32_t thread_count)
     quern_jobs_destroy(jobs);
 }
 
-Test(captured, a_refused_allocation_costs_the_capture_alone)
+Test(captured, refused_allocation_loses_only_the_capture)
 {
     capture_with_every_failure(0);
 }
 
-Test(captured, a_refused_allocation_costs_the_capture_alone_on_several_threads)
+Test(captured, refused_allocation_loses_only_the_capture_on_several_threads)
 {
     capture_with_every_failure(3);
 }
@@ -395,7 +395,7 @@ static void capture_again(quern_context *context)
 }
 
 /* Frames may run within frames, but a capture is in use until its frame has ended. */
-Test(captured, a_capture_is_of_one_frame_at_a_time)
+Test(captured, capture_is_used_by_one_frame_at_a_time)
 {
     quern_schedule *outer = setup_schedule(world);
     setup_system(outer, &(quern_system_def){.name = "captures",
@@ -415,7 +415,7 @@ Test(captured, a_capture_is_of_one_frame_at_a_time)
     quern_schedule_destroy(outer);
 }
 
-Test(captured, creating_and_forecasting_fail_without_a_trace)
+Test(captured, creating_and_forecasting_fail_without_side_effects)
 {
     memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
@@ -436,7 +436,7 @@ Test(captured, creating_and_forecasting_fail_without_a_trace)
 }
 
 /* Measuring costs allocates memory from the pool's allocator. */
-Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
+Test(captured, measuring_costs_uses_the_allocator_of_the_pool)
 {
     memory = failing_allocator_create();
     quern_jobs_def def = {.thread_count = 2, .allocator = failing_allocator_interface(memory)};
@@ -457,7 +457,7 @@ Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
 
 /* Runs a first frame that is profiled and traced, in which the call-th allocation of the world fails.
  * Returns false if there are fewer allocations. */
-static bool watch_with_failure(uint64_t call, quern_trace *trace)
+static bool profile_with_failure(uint64_t call, quern_trace *trace)
 {
     memory = failing_allocator_create();
     quern_world_def world_def = {.allocator = failing_allocator_interface(memory)};
@@ -496,13 +496,13 @@ static quern_trace *open_trace(failing_allocator *of_trace)
     return trace;
 }
 
-Test(captured, the_first_frame_that_is_watched_fails_without_a_trace)
+Test(captured, first_profiled_frame_fails_without_side_effects)
 {
     failing_allocator *of_trace = failing_allocator_create();
     quern_trace *trace = open_trace(of_trace);
     close_program();
     uint64_t call = 1;
-    while (watch_with_failure(call, trace))
+    while (profile_with_failure(call, trace))
         call++;
     cr_assert_gt(call, 1u);
     quern_trace_destroy(trace);

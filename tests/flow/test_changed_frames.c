@@ -182,12 +182,12 @@ static void play_everywhere(bool watches_every_frame)
     }
 }
 
-Test(changed_frames, what_was_changed_before_is_shown_in_the_same_frame, .timeout = 600)
+Test(changed_frames, earlier_changes_are_seen_in_the_same_frame, .timeout = 600)
 {
     play_everywhere(true);
 }
 
-Test(changed_frames, a_system_that_sat_out_a_frame_is_shown_what_it_missed, .timeout = 600)
+Test(changed_frames, skipped_system_sees_the_changes_it_missed, .timeout = 600)
 {
     play_everywhere(false);
 }
@@ -207,7 +207,7 @@ static void count_shown(quern_context *context, const quern_view *view)
     shown_count += view->count;
 }
 
-Test(changed_frames, a_chunk_whose_last_rows_go_has_not_changed)
+Test(changed_frames, removing_the_last_row_does_not_change_its_chunk)
 {
     open_world();
     quern_schedule_def def = {.phases = {"first", "second"}};
@@ -247,7 +247,7 @@ static void change_own(quern_context *context, const quern_view *view)
 }
 
 /* A system's own writes by views and lookups are not new to its filter. Changes by its commands are. */
-Test(changed_frames, only_its_own_commands_are_new_to_a_system_that_filters)
+Test(changed_frames, own_commands_are_new_to_a_filter_but_own_writes_are_not)
 {
     static const uint64_t shown_in_frames[WAY_COUNT][3] = {{1, 0, 0}, {1, 0, 0}, {1, 1, 1}};
     for (own_way = 0; own_way < WAY_COUNT; own_way++) {

@@ -151,7 +151,7 @@ static uint32_t entities_for(uint64_t seed)
     return seed % 3 == 0 ? 30 : ENTITY_COUNT;
 }
 
-Test(determinism, frames_are_as_in_the_reference_at_every_thread_count, .timeout = 600)
+Test(determinism, frames_match_the_reference_at_every_thread_count, .timeout = 600)
 {
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, entities_for(seed));
@@ -164,7 +164,7 @@ Test(determinism, frames_are_as_in_the_reference_at_every_thread_count, .timeout
     }
 }
 
-Test(determinism, any_style_is_as_the_reference, .timeout = 600)
+Test(determinism, frames_match_the_reference_in_every_style, .timeout = 600)
 {
     for (uint64_t seed = 201; seed <= 200 + SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, entities_for(seed));
@@ -174,7 +174,7 @@ Test(determinism, any_style_is_as_the_reference, .timeout = 600)
                  (unsigned long long)left_command_count);
 }
 
-Test(determinism, entities_that_only_come_and_go_do_so_in_every_style_as_through_all_stages, .timeout = 600)
+Test(determinism, fast_path_of_create_and_destroy_matches_the_reference, .timeout = 600)
 {
     destroy_and_create_count = 0;
     for (uint64_t seed = 601; seed <= 600 + DESTROY_AND_CREATE_SEED_COUNT; seed++) {
@@ -207,7 +207,7 @@ static void expect_as_alone(void)
     flow_subject_close(&subject);
 }
 
-Test(determinism, filters_by_row_show_what_the_reference_knows_to_have_changed, .timeout = 600)
+Test(determinism, filters_by_row_match_the_reference, .timeout = 600)
 {
     uint32_t filtered_count = 0;
     for (uint64_t seed = 701; seed <= 700 + SEED_COUNT; seed++) {
@@ -224,7 +224,7 @@ Test(determinism, filters_by_row_show_what_the_reference_knows_to_have_changed, 
     cr_assert_gt(filtered_count, SEED_COUNT / 2u, "filters made a difference to %u plans", filtered_count);
 }
 
-Test(determinism, filters_on_changes_show_the_same_in_every_style, .timeout = 600)
+Test(determinism, change_filters_are_equal_in_every_style, .timeout = 600)
 {
     uint32_t filtered_count = 0;
     for (uint64_t seed = 301; seed <= 300 + SEED_COUNT; seed++) {
@@ -247,7 +247,7 @@ static void use_up_tags(void)
         quern_world_destroy(setup_world());
 }
 
-Test(determinism, where_generations_begin_changes_nothing, .timeout = 600)
+Test(determinism, generation_bases_do_not_affect_frames, .timeout = 600)
 {
     for (uint64_t seed = 401; seed <= 403; seed++) {
         flow_plan_make(&plan, seed, entities_for(seed));
@@ -262,7 +262,7 @@ Test(determinism, where_generations_begin_changes_nothing, .timeout = 600)
 
 /* An archetype that is removed and needed again gets a higher index. So views have another order than
  * without removal. */
-Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_style, .timeout = 600)
+Test(determinism, archetype_removal_at_sync_points_is_equal_in_every_style, .timeout = 600)
 {
     uint64_t taken_count = 0;
     for (uint64_t seed = 501; seed <= 500 + SEED_COUNT; seed++) {
@@ -362,7 +362,7 @@ static bool must_be_apart(uint32_t a, uint32_t b)
            looks_up_writes(x, y) || looks_up_writes(y, x) || is_whole_order(a, b) || is_whole_order(b, a);
 }
 
-Test(determinism, no_random_plan_fuses_what_must_be_apart, .timeout = 600)
+Test(determinism, no_random_plan_fuses_conflicting_systems, .timeout = 600)
 {
     runs_on_one_thread();
     uint32_t fused_count = 0, apart_count = 0;
@@ -386,7 +386,7 @@ Test(determinism, no_random_plan_fuses_what_must_be_apart, .timeout = 600)
     cr_assert_gt(apart_count, 500u);
 }
 
-Test(determinism, a_pool_may_change_between_frames, .timeout = 600)
+Test(determinism, pool_may_change_between_frames, .timeout = 600)
 {
     for (uint64_t seed = 101; seed <= 104; seed++) {
         flow_plan_make(&plan, seed, ENTITY_COUNT);
@@ -405,7 +405,7 @@ Test(determinism, a_pool_may_change_between_frames, .timeout = 600)
     }
 }
 
-Test(determinism, a_pool_may_change_its_size_between_frames, .timeout = 600)
+Test(determinism, pool_may_be_resized_between_frames, .timeout = 600)
 {
     static const uint32_t thread_counts[FRAME_COUNT] = {2, 8, 1, 3, 3, 8, 2};
     quern_jobs *jobs = setup_jobs(1);

@@ -160,7 +160,7 @@ static void one_more(quern_context *context)
     rows_seen++;
 }
 
-Test(frame, a_system_without_terms_runs_once_and_one_without_matches_only_begins_and_ends)
+Test(frame, without_terms_a_system_runs_once_and_without_matches_only_its_hooks)
 {
     quern_system_def def = system_def("plain", note_empty_view);
     def.begin = def.end = one_more;
@@ -200,7 +200,7 @@ static void check_context_of_view(quern_context *context, const quern_view *view
     cr_assert_null(quern_context_partial_at(context, 0));
 }
 
-Test(frame, the_context_tells_what_the_frame_was_given)
+Test(frame, context_returns_the_arguments_of_the_frame)
 {
     quern_system_def def = crowd_def("curious", check_context_of_view);
     def.begin = def.end = check_context;
@@ -265,7 +265,7 @@ static uint64_t expected_digest(void)
     return sum.hash;
 }
 
-Test(frame, partial_results_come_in_the_order_of_views_at_any_thread_count)
+Test(frame, partial_results_are_in_view_order_at_any_thread_count)
 {
     quern_system_def def = crowd_def("digest", digest_view);
     def.end = digest_end;
@@ -319,7 +319,7 @@ static void assert_serial(const quern_system_def *def)
     quern_schedule_destroy(schedule);
 }
 
-Test(frame, a_serial_system_runs_one_view_after_another_in_order)
+Test(frame, serial_system_visits_views_in_order)
 {
     quern_system_def def = system_def("serial", run_one_at_a_time);
     def.terms[0] = quern_term_read(index_component);
@@ -334,7 +334,7 @@ Test(frame, writing_a_resource_makes_a_system_serial)
     assert_serial(&def);
 }
 
-Test(frame, a_main_thread_system_runs_on_the_thread_that_called_run)
+Test(frame, main_thread_system_runs_on_the_thread_that_called_run)
 {
     quern_system_def def = crowd_def("main", run_one_at_a_time);
     def.flags = QUERN_SYSTEM_MAIN_THREAD;
@@ -421,7 +421,7 @@ Test(frame, an_exclusive_system_may_hash_and_validate_the_world)
     quern_schedule_destroy(schedule);
 }
 
-Test(frame, an_exclusive_system_changes_the_world_at_once)
+Test(frame, exclusive_system_changes_the_world_immediately)
 {
     wide_count = count_of(wide);
     quern_schedule *schedule = setup_schedule(world);
@@ -604,7 +604,7 @@ Test(frame, a_system_may_run_a_parallel_loop)
 
 /* -------------------------------------------------------------------------------------- statistics */
 
-Test(frame, statistics_tell_what_happened)
+Test(frame, statistics_count_the_events_of_the_frame)
 {
     quern_schedule_def def = {.timing = true};
     quern_schedule *schedule;
@@ -702,7 +702,7 @@ static void run_waiting_frame(quern_schedule *schedule)
     pthread_join(thread, NULL);
 }
 
-Test(frame, a_system_that_waits_has_its_context_afterwards, .timeout = 120)
+Test(frame, waiting_system_keeps_its_context, .timeout = 120)
 {
     static const char *const system_names[WAITERS + OTHERS] = {"w0", "w1", "o0", "o1",
                                                                "o2", "o3", "o4", "o5"};

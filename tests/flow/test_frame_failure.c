@@ -419,7 +419,7 @@ Test(frame_failure, each_refused_allocation_ends_the_captured_frame_as_documente
     capture = NULL;
 }
 
-Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600)
+Test(frame_failure, program_continues_when_memory_is_available_again, .timeout = 600)
 {
     runs_on_one_thread();
     for (uint64_t call = 1; call < 200; call += 3) {
@@ -525,7 +525,7 @@ Test(frame_failure, building_a_schedule_fails_without_a_trace)
 }
 
 /* Asserts that the program of these tests causes the conflict described above. */
-Test(frame_failure, the_program_fuses_systems_until_an_archetype_parts_them)
+Test(frame_failure, program_fuses_systems_until_an_archetype_conflicts)
 {
     open_program(no_cut);
     quern_system gated = quern_schedule_find_system(schedule, "first, too");

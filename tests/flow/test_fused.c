@@ -53,20 +53,20 @@ static void check_chain(void)
     quern_query_destroy(query);
 }
 
-Test(fused, each_system_sees_what_those_before_it_did_to_the_chunk, .timeout = 120)
+Test(fused, systems_see_writes_of_earlier_systems_to_the_chunk, .timeout = 120)
 {
     play((scene){make_chain, check_chain, CROWD});
 }
 
 /* With seven entities each system has one chunk per archetype, so there are more workers than chunks. */
-Test(fused, so_they_do_with_fewer_chunks_than_workers, .timeout = 120)
+Test(fused, systems_see_earlier_writes_with_fewer_chunks_than_workers, .timeout = 120)
 {
     memset((void *)crowd, 0, sizeof crowd);
     play((scene){make_chain, check_chain, 7});
 }
 
 /* Only the pool changes, so all that was compiled for the frame remains valid. */
-Test(fused, a_pool_may_change_from_frame_to_frame, .timeout = 120)
+Test(fused, pool_may_change_from_frame_to_frame, .timeout = 120)
 {
     static const uint32_t thread_counts[FRAMES] = {8, 0, 3};
     for (uint32_t crowd_count = 7; crowd_count <= CROWD; crowd_count += CROWD - 7) {
@@ -112,7 +112,7 @@ static const quern__pass *run_two_lanes(uint32_t crowd_count, uint32_t thread_co
     return run_two_lanes_as((quern_schedule_def){0}, crowd_count, thread_count, SIZE_MAX / 64, SIZE_MAX);
 }
 
-Test(fused, independent_systems_are_jobs_of_their_own_where_chunks_are_fewer_than_workers)
+Test(fused, independent_systems_are_separate_items_if_chunks_are_few)
 {
     static const uint32_t thread_counts[] = {0, 1, 3, 4, 8};
     for (uint32_t i = 0; i < COUNT_OF(thread_counts); i++) {
@@ -125,11 +125,12 @@ Test(fused, independent_systems_are_jobs_of_their_own_where_chunks_are_fewer_tha
     }
 }
 
-typedef enum reach { NOTHING, HEADS, CHUNKS } reach;
+typedef enum prefetch_distance { NOTHING, HEADS, CHUNKS } prefetch_distance;
 
 /* Returns how far ahead a pass prefetches that touches 16 bytes of each entity, on two threads. A column
  * of 8 bytes per entity is longer than its prefetched head. */
-static reach reach_of(quern_prefetch prefetch, size_t own_cache_bytes, size_t shared_cache_bytes)
+static prefetch_distance prefetch_distance_of(quern_prefetch prefetch, size_t own_cache_bytes,
+                                              size_t shared_cache_bytes)
 {
     const quern_schedule_def def = {.prefetch = prefetch};
     const quern__pass *pass = run_two_lanes_as(def, CROWD, 2, own_cache_bytes, shared_cache_bytes);
@@ -146,28 +147,28 @@ static reach reach_of(quern_prefetch prefetch, size_t own_cache_bytes, size_t sh
     return fetch_limit_bytes < column_bytes ? HEADS : CHUNKS;
 }
 
-Test(fused, passes_fetch_ahead_when_they_touch_more_than_the_caches_hold)
+Test(fused, passes_prefetch_if_they_touch_more_than_the_caches_hold)
 {
     enum { TOUCHED = CROWD * 16, OWN = TOUCHED / 8, SHARED = TOUCHED * 3 };
-    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN, SIZE_MAX), NOTHING);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SIZE_MAX), HEADS);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SHARED), HEADS);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SHARED - 3), CHUNKS);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, TOUCHED / 2, SHARED - 3), NOTHING,
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_AUTOMATIC, OWN, SIZE_MAX), NOTHING);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SIZE_MAX), HEADS);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SHARED), HEADS);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SHARED - 3), CHUNKS);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_AUTOMATIC, TOUCHED / 2, SHARED - 3), NOTHING,
                  "the cores' own caches hold it, however little they share");
 }
 
-Test(fused, how_far_passes_fetch_ahead_can_be_said)
+Test(fused, prefetch_setting_determines_the_distance)
 {
-    cr_assert_eq(reach_of(QUERN_PREFETCH_NOTHING, 1, 1), NOTHING);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_HEADS, 1, 1), HEADS);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_HEADS, SIZE_MAX / 64, SIZE_MAX), HEADS);
-    cr_assert_eq(reach_of(QUERN_PREFETCH_CHUNKS, SIZE_MAX / 64, SIZE_MAX), CHUNKS);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_NOTHING, 1, 1), NOTHING);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_HEADS, 1, 1), HEADS);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_HEADS, SIZE_MAX / 64, SIZE_MAX), HEADS);
+    cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_CHUNKS, SIZE_MAX / 64, SIZE_MAX), CHUNKS);
 }
 
 /* Prefetching the next chunk as a whole would not be hidden: there is no other system whose call could
  * overlap with it. */
-Test(fused, a_system_alone_with_a_table_fetches_heads_only)
+Test(fused, single_system_on_a_table_prefetches_heads_only)
 {
     open_crowd(CROWD);
     schedule = setup_schedule_as(world, (quern_schedule_def){.prefetch = QUERN_PREFETCH_CHUNKS}, 2);
@@ -223,7 +224,7 @@ static const char *order_of_calls(quern_schedule_def def, uint32_t crowd_count)
     return call_log;
 }
 
-Test(fused, a_chunk_gets_all_systems_before_the_next_chunk_gets_any)
+Test(fused, all_systems_visit_a_chunk_before_the_next_chunk)
 {
     cr_assert_str_eq(order_of_calls(schedule_style(0), 5), "a0b0a1b1a2b2");
     cr_assert_str_eq(order_of_calls(schedule_style(1), 5), "a0a1a2b0b1b2");
@@ -282,7 +283,7 @@ static void make_lookers(void)
     add_looker("behind", expect_frame);
 }
 
-Test(fused, a_lookup_sees_all_writes_before_it_and_none_behind_it, .timeout = 120)
+Test(fused, lookup_sees_all_earlier_and_no_later_writes, .timeout = 120)
 {
     play((scene){make_lookers, NULL, CROWD});
 }
@@ -335,7 +336,7 @@ static void write_copy(quern_context *context, const quern_view *view)
     if (view->ordinal == 0) expect(is_scratch(quern_view_write(view, 1), view->count * sizeof(uint64_t)));
 }
 
-Test(fused, a_refusal_names_the_system_that_it_met)
+Test(fused, error_names_the_system_that_caused_it)
 {
     captured_reports reports;
     open_crowd(CROWD);

@@ -136,7 +136,7 @@ static void play_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_p
     run_filtered((bool[EYES]){[OWN] = true}, toucher, runs_per_frame);
 }
 
-Test(fused_changes, filters_show_what_was_written_before_in_the_frame_and_nothing_twice, .timeout = 120)
+Test(fused_changes, filters_show_earlier_writes_of_the_frame_once, .timeout = 120)
 {
     for (uint32_t i = 0; i < 2 * SETTING_COUNT; i++) {
         const frame_setting setting = frame_setting_at(i / 2, i % 2);
@@ -227,7 +227,7 @@ static void play_split(uint32_t thread_count, uint32_t style)
     quern_jobs_destroy(jobs);
 }
 
-Test(fused_changes, a_sync_point_may_split_a_pass_of_the_same_frame, .timeout = 120)
+Test(fused_changes, sync_point_may_split_a_pass_of_the_same_frame, .timeout = 120)
 {
     for (uint32_t i = 0; i < SETTING_COUNT; i++) {
         const frame_setting setting = frame_setting_at(i, 0);
@@ -240,7 +240,7 @@ enum { KINDS = 6 };
 static quern_component kinds[KINDS];
 
 /* Creates or destroys entities of a random archetype, and sometimes removes empty archetypes. */
-static void meddle(random_source *random, quern_query *all)
+static void create_or_destroy_some(random_source *random, quern_query *all)
 {
     quern_component set[KINDS + 2] = {number, copy};
     uint32_t count = 2, bits = random_below(random, 1u << KINDS);
@@ -300,7 +300,7 @@ static void play_with_removals(uint64_t seed, uint32_t style, uint32_t thread_co
     quern_query *all = setup_query(world, read, 2);
     uint64_t expected_score = 0;
     for (uint32_t frame = 0; frame < 20; frame++) {
-        meddle(&random, all);
+        create_or_destroy_some(&random, all);
         run_frames(1);
         expected_score += quern_query_count(all);
         cr_assert_eq(counter_value(world, score), expected_score, "seed %llu", (unsigned long long)seed);
@@ -312,7 +312,7 @@ static void play_with_removals(uint64_t seed, uint32_t style, uint32_t thread_co
     quern_jobs_destroy(jobs);
 }
 
-Test(fused_changes, archetypes_come_and_go_between_frames, .timeout = 120)
+Test(fused_changes, archetypes_may_be_added_and_removed_between_frames, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= 10; seed++)
         play_with_removals(seed, (uint32_t)seed % STYLE_COUNT, pool_threads[seed % POOL_COUNT]);

@@ -144,7 +144,7 @@ Test(fused_order, a_declared_order_is_kept_between_views_and_condition, .timeout
     play((scene){make_views_before_condition, NULL, CROWD});
 }
 
-Test(fused_order, a_declared_order_is_kept_where_it_is_about_something_else, .timeout = 120)
+Test(fused_order, declared_order_is_kept_without_shared_components, .timeout = 120)
 {
     play((scene){make_order_without_shared_components, NULL, CROWD});
 }
@@ -185,12 +185,12 @@ static void make_single_users(void)
     add_user("behind", expect_sum, QUERN_ACCESS_READ);
 }
 
-Test(fused_order, readers_of_a_resource_see_all_or_nothing_of_a_concurrent_writer, .timeout = 120)
+Test(fused_order, resource_readers_see_all_or_nothing_of_a_concurrent_writer, .timeout = 120)
 {
     play((scene){make_concurrent_users, NULL, CROWD});
 }
 
-Test(fused_order, readers_of_a_resource_see_all_or_nothing_of_a_writer, .timeout = 120)
+Test(fused_order, resource_readers_see_all_or_nothing_of_a_serial_writer, .timeout = 120)
 {
     play((scene){make_single_users, NULL, CROWD});
 }
@@ -248,7 +248,7 @@ static void check_sum(void)
     cr_assert_eq(bits, first_total_bits, "%.9g", (double)float_total);
 }
 
-Test(fused_order, partial_results_add_up_to_the_same_bits, .timeout = 120)
+Test(fused_order, partial_results_combine_to_the_same_bits, .timeout = 120)
 {
     play((scene){make_summing, check_sum, CROWD});
 }
@@ -321,7 +321,7 @@ static void play_watchers(frame_setting setting)
     quern_jobs_destroy(jobs);
 }
 
-Test(fused_order, views_are_numbered_in_order_for_each_system_whoever_is_disabled, .timeout = 120)
+Test(fused_order, ordinals_are_in_order_whichever_systems_are_disabled, .timeout = 120)
 {
     for (uint32_t i = 0; i < SETTING_COUNT; i++)
         play_watchers(frame_setting_at(i, 0));

@@ -173,17 +173,17 @@ static void try_seeds(uint64_t first, uint32_t count, bool has_filters, quern_wo
     failing_allocator_close(memory);
 }
 
-Test(history_frames, a_random_program_does_the_same_after_it_was_taken_back)
+Test(history_frames, restored_programs_play_the_same_frames)
 {
     try_seeds(100, 6, false, (quern_world_def){0});
 }
 
-Test(history_frames, filters_of_systems_have_seen_what_they_had_seen)
+Test(history_frames, restore_resets_what_filters_have_seen)
 {
     try_seeds(200, 4, true, (quern_world_def){0});
 }
 
-Test(history_frames, archetypes_come_and_go_as_they_did)
+Test(history_frames, archetypes_are_removed_and_created_as_without_restore)
 {
     try_seeds(300, 4, false, (quern_world_def){.empty_archetype_checks_per_sync = 5});
 }

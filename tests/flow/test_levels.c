@@ -29,7 +29,7 @@ static quern_schedule *schedule;
 static quern_jobs *jobs;
 static quern_entity nodes[MAX_COUNT];
 static uint32_t node_count;
-static uint64_t board[SLOTS], by_hand[SLOTS];
+static uint64_t board[SLOTS], expected_values[SLOTS];
 static _Atomic uint32_t wrong_count;
 
 static void expect(bool is_right)
@@ -95,13 +95,13 @@ static uint64_t *place_of(quern_entity entity)
 }
 
 /* The value of a node, which depends on the values of all its ancestors. */
-static uint64_t come_to(uint64_t above, quern_entity node)
+static uint64_t node_value(uint64_t above, quern_entity node)
 {
     return above * FACTOR + quern_entity_index(node) + 1;
 }
 
 /* Terms: number (write), relation (optional read). */
-static void follow(quern_context *context, const quern_view *view)
+static void compute_from_target(quern_context *context, const quern_view *view)
 {
     (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
@@ -109,13 +109,13 @@ static void follow(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->count; i++) {
         const uint64_t above = targets != NULL ? *place_of(targets[i]) : 1;
         expect(above != UNDONE && *place_of(view->entities[i]) == UNDONE);
-        numbers[i] = *place_of(view->entities[i]) = come_to(above, view->entities[i]);
+        numbers[i] = *place_of(view->entities[i]) = node_value(above, view->entities[i]);
     }
 }
 
 static quern_system_def follower(const char *name)
 {
-    quern_system_def def = system_def(name, follow);
+    quern_system_def def = system_def(name, compute_from_target);
     def.terms[0] = quern_term_write(number);
     def.terms[1] = quern_term_optional(quern_relation_component(parent), QUERN_ACCESS_READ);
     def.levels = parent;
@@ -127,13 +127,13 @@ static uint64_t expected_of(quern_entity node)
 {
     static quern_entity path[MAX_COUNT];
     uint32_t depth = 0;
-    while (!quern_entity_is_null(node) && by_hand[quern_entity_index(node)] == UNDONE) {
+    while (!quern_entity_is_null(node) && expected_values[quern_entity_index(node)] == UNDONE) {
         path[depth++] = node;
         node = quern_entity_target(world, node, parent);
     }
-    uint64_t value = quern_entity_is_null(node) ? 1 : by_hand[quern_entity_index(node)];
+    uint64_t value = quern_entity_is_null(node) ? 1 : expected_values[quern_entity_index(node)];
     while (depth-- > 0)
-        by_hand[quern_entity_index(path[depth])] = value = come_to(value, path[depth]);
+        expected_values[quern_entity_index(path[depth])] = value = node_value(value, path[depth]);
     return value;
 }
 
@@ -145,7 +145,7 @@ static uint64_t number_of(quern_entity node)
 static void check_nodes(void)
 {
     cr_assert_eq(wrong_count, 0u, "%u rows came before their targets, or twice", wrong_count);
-    clear(by_hand);
+    clear(expected_values);
     for (uint32_t i = 0; i < node_count; i++)
         cr_assert_eq(number_of(nodes[i]), expected_of(nodes[i]), "node %u", i);
 }
@@ -219,17 +219,17 @@ static void plant_few(void)
     plant(9, 60, 3);
 }
 
-Test(levels, targets_are_done_before_those_that_have_them, .timeout = 120)
+Test(levels, targets_are_visited_before_their_sources, .timeout = 120)
 {
     play((scene){plant_bushes, make_follower, NULL, check_nodes});
 }
 
-Test(levels, also_where_trees_are_deeper_than_levels, .timeout = 120)
+Test(levels, order_holds_in_trees_deeper_than_the_limit, .timeout = 120)
 {
     play((scene){plant_poles, make_follower, NULL, check_nodes});
 }
 
-Test(levels, also_where_a_level_is_one_chunk_and_threads_are_more, .timeout = 120)
+Test(levels, order_holds_with_fewer_chunks_than_threads, .timeout = 120)
 {
     play((scene){plant_few, make_follower, NULL, check_nodes});
 }
@@ -247,12 +247,12 @@ static void plant_a_long_chain(void)
     plant_a_chain(1000);
 }
 
-Test(levels, a_chain_of_a_thousand_is_walked_down, .timeout = 120)
+Test(levels, chain_of_a_thousand_is_visited_in_order, .timeout = 120)
 {
     play((scene){plant_a_long_chain, make_follower, NULL, check_nodes});
 }
 
-Test(levels, a_chain_of_a_hundred_thousand_is_walked_down, .timeout = 120)
+Test(levels, chain_of_a_hundred_thousand_is_visited_in_order, .timeout = 120)
 {
     enum { COUNT = effort(100000, 100000, 20000) };
     open_world();
@@ -264,7 +264,7 @@ Test(levels, a_chain_of_a_hundred_thousand_is_walked_down, .timeout = 120)
         must(quern_entity_create_with(world, &number, &value, 1, &node));
         if (i > 0) must(quern_entity_relate(world, node, parent, above));
         above = node;
-        expected = come_to(expected, node);
+        expected = node_value(expected, node);
     }
     schedule = setup_schedule(world);
     jobs = setup_jobs(2);
@@ -293,7 +293,7 @@ static void move_some(uint32_t frame)
     }
 }
 
-Test(levels, nodes_that_move_between_frames_come_in_their_new_order, .timeout = 120)
+Test(levels, nodes_moved_between_frames_are_visited_in_new_order, .timeout = 120)
 {
     play((scene){plant_bushes, make_follower, move_some, check_nodes});
     play((scene){plant_poles, make_follower, move_some, check_nodes});
@@ -312,7 +312,7 @@ static void make_mover(void)
     make_follower();
 }
 
-Test(levels, so_do_those_that_an_exclusive_system_moves, .timeout = 120)
+Test(levels, nodes_moved_by_an_exclusive_system_are_visited_in_new_order, .timeout = 120)
 {
     play((scene){plant_poles, make_mover, NULL, check_nodes});
 }
@@ -342,7 +342,7 @@ static void make_command_mover(void)
     setup_system(schedule, &def);
 }
 
-Test(levels, so_do_those_that_commands_move, .timeout = 120)
+Test(levels, nodes_moved_by_commands_are_visited_in_new_order, .timeout = 120)
 {
     play((scene){plant_bushes, make_command_mover, NULL, check_nodes});
     play((scene){plant_poles, make_command_mover, NULL, check_nodes});
@@ -350,7 +350,7 @@ Test(levels, so_do_those_that_commands_move, .timeout = 120)
 
 /* A change of targets that moves no row and changes no archetype must still be noticed by the order of
  * the last level. */
-Test(levels, a_new_target_on_the_last_level_is_noticed)
+Test(levels, new_targets_on_the_last_level_change_its_order)
 {
     open_world();
     plant_a_chain(40);
@@ -386,7 +386,7 @@ static void grow_deeper(uint32_t frame)
     }
 }
 
-Test(levels, trees_may_become_deeper_from_frame_to_frame, .timeout = 120)
+Test(levels, trees_may_grow_deeper_from_frame_to_frame, .timeout = 120)
 {
     play((scene){plant_one, make_follower, grow_deeper, check_nodes});
 }
@@ -409,10 +409,10 @@ static void note_begin(quern_context *context)
     seen.begun++;
 }
 
-/* Terms as for `follow`. Records creates, whose handles depend on the ordinals of views. */
+/* Terms as for `compute_from_target`. Records creates, whose handles depend on the ordinals of views. */
 static void note_view(quern_context *context, const quern_view *view)
 {
-    follow(context, view);
+    compute_from_target(context, view);
     expect(seen.begun == 1 && seen.rows[view->ordinal] == 0);
     for (uint32_t i = 0; i < view->count; i++)
         seen.rows[view->ordinal] =
@@ -459,8 +459,7 @@ static void check_views(void)
     memset(&seen, 0, sizeof seen);
 }
 
-Test(levels, views_have_the_same_numbers_on_any_threads_and_partial_results_and_commands_by_them,
-     .timeout = 120)
+Test(levels, ordinals_partials_and_commands_are_equal_at_every_thread_count, .timeout = 120)
 {
     play((scene){plant_bushes, make_noter, NULL, check_views});
     seen_hash = 0;
@@ -490,14 +489,14 @@ static void spoil_number(quern_context *context, const quern_view *view)
     }
 }
 
-/* Runs by level after `follow`, which must have visited all higher levels and this one. */
+/* Runs by level after `compute_from_target`, which must have visited all higher levels and this one. */
 static void check_follower(quern_context *context, const quern_view *view)
 {
     (void)context;
     const uint64_t *numbers = quern_view_read(view, 0);
     const quern_entity *targets = quern_view_read(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
-        expect(numbers[i] == come_to(targets != NULL ? *place_of(targets[i]) : 1, view->entities[i]));
+        expect(numbers[i] == node_value(targets != NULL ? *place_of(targets[i]) : 1, view->entities[i]));
 }
 
 static void make_company(void)
@@ -517,7 +516,7 @@ static void make_company(void)
                      schedule->plan.fuses_systems);
 }
 
-Test(levels, they_share_passes_with_each_other_and_with_systems_that_have_none, .timeout = 120)
+Test(levels, systems_by_level_share_passes_with_each_other_and_with_others, .timeout = 120)
 {
     play((scene){plant_bushes, make_company, NULL, check_nodes});
     play((scene){plant_poles, make_company, NULL, check_nodes});
@@ -541,7 +540,7 @@ static void make_lanes(void)
     make_follower();
 }
 
-Test(levels, lanes_of_a_level_are_done_before_the_next, .timeout = 120)
+Test(levels, lanes_finish_a_level_before_the_next, .timeout = 120)
 {
     play((scene){plant_few, make_lanes, NULL, check_nodes});
     play((scene){plant_a_long_chain, make_lanes, NULL, check_nodes});
@@ -561,7 +560,7 @@ static void make_main(void)
     setup_system(schedule, &def);
 }
 
-Test(levels, serial_systems_go_by_levels_too, .timeout = 120)
+Test(levels, serial_systems_run_by_level, .timeout = 120)
 {
     play((scene){plant_poles, make_serial, NULL, check_nodes});
     play((scene){plant_poles, make_main, NULL, check_nodes});
@@ -576,7 +575,7 @@ static void sum_up(quern_context *context, const quern_view *view)
     uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
     const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
-        numbers[i] = come_to(above[i] != NULL ? *above[i] : 1, view->entities[i]);
+        numbers[i] = node_value(above[i] != NULL ? *above[i] : 1, view->entities[i]);
 }
 
 static quern_system_def summer(const char *name)
@@ -596,7 +595,7 @@ static void compare_up(quern_context *context, const quern_view *view)
     const uint64_t *numbers = QUERN_COLUMN(view, 1, const uint64_t);
     const uint64_t *const *above = QUERN_UP(view, 2, uint64_t);
     for (uint32_t i = 0; i < view->count; i++) {
-        expect(numbers[i] == come_to(*above[i], view->entities[i]));
+        expect(numbers[i] == node_value(*above[i], view->entities[i]));
         others[i] += *above[i];
     }
 }
@@ -619,7 +618,7 @@ static void make_summers(void)
     cr_assert_eq(quern_schedule_are_fused(schedule, first, second), schedule->plan.fuses_systems);
 }
 
-Test(levels, a_system_reads_of_targets_what_it_and_those_before_it_have_written, .timeout = 120)
+Test(levels, system_reads_current_values_of_targets, .timeout = 120)
 {
     play((scene){plant_bushes, make_summers, NULL, check_nodes});
     play((scene){plant_poles, make_summers, move_some, check_nodes});
@@ -633,7 +632,7 @@ static void sum_up_anew(quern_context *context, const quern_view *view)
     const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
     const uint64_t start = quern_context_frame_index(context) + 1;
     for (uint32_t i = 0; i < view->count; i++)
-        numbers[i] = come_to(above[i] != NULL ? *above[i] : start, view->entities[i]);
+        numbers[i] = node_value(above[i] != NULL ? *above[i] : start, view->entities[i]);
 }
 
 /* Terms as for compare_up. Runs before sum_up, so it sees the values of the frame before. */
@@ -657,7 +656,7 @@ static void check_none_wrong(void)
     cr_assert_eq(wrong_count, 0u);
 }
 
-Test(levels, who_comes_before_reads_of_targets_what_was_there_before, .timeout = 120)
+Test(levels, earlier_system_reads_values_of_targets_before_the_write, .timeout = 120)
 {
     play((scene){plant_bushes, make_reader_before_writer, NULL, check_none_wrong});
     play((scene){plant_poles, make_reader_before_writer, NULL, check_none_wrong});
@@ -681,7 +680,7 @@ static uint32_t rows_of_frame(void)
     return row_count;
 }
 
-Test(levels, filters_let_pass_what_has_changed_and_not_what_it_wrote_itself)
+Test(levels, filters_pass_changed_chunks_but_not_own_writes)
 {
     open_world();
     plant_a_chain(60);
@@ -700,7 +699,7 @@ Test(levels, filters_let_pass_what_has_changed_and_not_what_it_wrote_itself)
     close_world();
 }
 
-Test(levels, filters_by_row_let_pass_the_rows_that_have_changed)
+Test(levels, filters_by_row_pass_changed_rows)
 {
     open_world();
     plant_a_chain(60);
@@ -733,7 +732,7 @@ static bool is_wanted(quern_context *context)
     return is_open;
 }
 
-Test(levels, conditions_and_disabling_hold_for_every_level)
+Test(levels, conditions_and_disabling_apply_to_all_levels)
 {
     open_world();
     plant_a_chain(60);
@@ -765,7 +764,7 @@ static void refuse(const quern_system_def *def, const char *message)
     assert_message_has(message);
 }
 
-Test(levels, wrong_levels_are_refused)
+Test(levels, invalid_levels_are_refused)
 {
     open_world();
     schedule = setup_schedule(world);
@@ -789,7 +788,7 @@ Test(levels, wrong_levels_are_refused)
     close_world();
 }
 
-Test(levels, only_by_its_own_levels_may_a_system_write_what_it_reads_of_targets)
+Test(levels, writing_a_component_read_from_targets_requires_its_levels)
 {
     open_world();
     schedule = setup_schedule(world);
@@ -817,7 +816,7 @@ Test(levels, only_by_its_own_levels_may_a_system_write_what_it_reads_of_targets)
 
 /* ----------------------------------------------------------------------------------------------- memory */
 
-Test(levels, a_frame_that_lacks_memory_for_the_walk_fails_and_the_next_one_makes_it, .timeout = 120)
+Test(levels, frame_without_memory_for_levels_fails_and_the_next_succeeds, .timeout = 120)
 {
     bool has_failed = true;
     for (uint64_t call = 1; has_failed; call++) {
@@ -851,7 +850,7 @@ Test(levels, a_frame_that_lacks_memory_for_the_walk_fails_and_the_next_one_makes
 
 /* ------------------------------------------------------------------------------------------- looking on */
 
-Test(levels, frames_that_are_captured_profiled_and_timed_are_the_same_and_told_as_a_whole, .timeout = 120)
+Test(levels, captured_frames_visit_levels_in_order_and_report_whole_systems, .timeout = 120)
 {
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
         open_world();

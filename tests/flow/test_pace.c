@@ -108,7 +108,7 @@ static quern_system setup_interval(double seconds)
     return setup_system(schedule, &def);
 }
 
-Test(interval, a_system_waits_until_its_interval_has_gone_by)
+Test(interval, system_runs_when_its_interval_has_elapsed)
 {
     setup_interval(1);
     for (uint32_t i = 0; i < 3; i++) {
@@ -119,7 +119,7 @@ Test(interval, a_system_waits_until_its_interval_has_gone_by)
     }
 }
 
-Test(interval, zero_is_every_frame_with_the_time_of_the_frame)
+Test(interval, interval_of_zero_runs_every_frame_with_its_time)
 {
     setup_interval(0);
     assert_logged(0.25, "i", 0.25);
@@ -127,7 +127,7 @@ Test(interval, zero_is_every_frame_with_the_time_of_the_frame)
     assert_logged(4, "i", 4);
 }
 
-Test(interval, what_it_is_late_by_counts_for_the_next_time)
+Test(interval, lateness_counts_towards_the_next_interval)
 {
     setup_interval(0.75);
     for (uint32_t i = 0; i < 4; i++) { /* 8 runs in 6 seconds */
@@ -137,7 +137,7 @@ Test(interval, what_it_is_late_by_counts_for_the_next_time)
     }
 }
 
-Test(interval, one_run_covers_all_multiples_that_a_long_frame_reaches)
+Test(interval, one_run_covers_all_intervals_of_a_long_frame)
 {
     setup_interval(0.5);
     assert_logged(5.25, "i", 5.25);
@@ -151,7 +151,7 @@ Test(interval, one_run_covers_all_multiples_that_a_long_frame_reaches)
     assert_logged(0.5, "i", 0.5);
 }
 
-Test(interval, frames_without_time_do_not_count)
+Test(interval, frames_of_zero_seconds_do_not_advance_intervals)
 {
     setup_interval(0.5);
     for (uint32_t i = 0; i < 10; i++)
@@ -159,7 +159,7 @@ Test(interval, frames_without_time_do_not_count)
     assert_logged(0.5, "i", 0.5);
 }
 
-Test(interval, each_system_has_its_own)
+Test(interval, systems_have_separate_intervals)
 {
     quern_system_def def = letter_def("a");
     /* makes systems serial, so that the log is in order */
@@ -177,7 +177,7 @@ Test(interval, each_system_has_its_own)
     cr_assert_str_eq(logged(0.25), "ab");
 }
 
-Test(interval, one_that_waits_is_left_out_with_views_and_end_and_those_beside_it_run)
+Test(interval, waiting_system_runs_no_callback_and_the_rest_of_its_pass_runs)
 {
     setup_entity_with(world, &number, 1);
     quern_system_def def = letter_def("i"), always = system_def("always", log_view);
@@ -228,7 +228,7 @@ static quern_system setup_conditional(const char *name, quern_system_condition *
     return setup_system(schedule, &def);
 }
 
-Test(condition, a_system_runs_when_it_says_so_and_it_is_asked_once_before_begin)
+Test(condition, condition_is_evaluated_once_before_begin)
 {
     static const uint32_t flags[] = {0, QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD,
                                      QUERN_SYSTEM_EXCLUSIVE};
@@ -255,7 +255,7 @@ Test(condition, a_system_runs_when_it_says_so_and_it_is_asked_once_before_begin)
     }
 }
 
-Test(condition, others_of_the_pass_run_all_the_same)
+Test(condition, condition_does_not_affect_the_rest_of_its_pass)
 {
     setup_entity_with(world, &number, 1);
     quern_system a = setup_conditional("a", NULL, true, 0);
@@ -289,7 +289,7 @@ static void setup_adder(const char *name)
     setup_system(schedule, &def);
 }
 
-Test(condition, it_sees_the_world_at_the_systems_place)
+Test(condition, condition_sees_the_world_in_order_of_execution)
 {
     quern_system_def def = letter_def("e");
     def.condition = is_score_even;
@@ -307,7 +307,7 @@ static bool look_at_score(quern_context *context)
     return quern_context_resource(context, score) == NULL;
 }
 
-Test(condition, what_it_did_not_declare_is_refused_with_the_systems_name)
+Test(condition, undeclared_access_fails_and_names_the_system)
 {
     captured_reports reports;
     setup_conditional("curious", look_at_score, false, 0);
@@ -319,7 +319,7 @@ Test(condition, what_it_did_not_declare_is_refused_with_the_systems_name)
     quern_assert_set_handler(NULL, NULL);
 }
 
-Test(condition, it_is_asked_when_the_interval_is_over_which_stays_due_until_it_agrees)
+Test(condition, interval_stays_due_until_the_condition_is_true)
 {
     quern_system_def def = letter_def("i");
     def.interval_seconds = 0.5;
@@ -345,7 +345,7 @@ static bool note_thread(quern_context *context)
     return true;
 }
 
-Test(condition, that_of_a_main_thread_system_is_asked_on_the_main_thread)
+Test(condition, condition_of_main_thread_system_runs_on_main_thread)
 {
     caller = pthread_self();
     for (uint32_t i = 0; i < 2000; i++)
@@ -371,7 +371,7 @@ static void setup_letters(void)
     }
 }
 
-Test(fixed_step, a_phase_runs_once_per_step_that_fits_the_time)
+Test(fixed_step, phase_runs_once_per_elapsed_step)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 8));
@@ -384,7 +384,7 @@ Test(fixed_step, a_phase_runs_once_per_step_that_fits_the_time)
     cr_assert_str_eq(logged(0.125), "ac");
 }
 
-Test(fixed_step, its_systems_are_told_the_step_and_the_others_the_frame)
+Test(fixed_step, its_systems_receive_the_step_and_others_the_frame_time)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 8));
@@ -394,7 +394,7 @@ Test(fixed_step, its_systems_are_told_the_step_and_the_others_the_frame)
         cr_assert_float_eq(deltas[i], expected[i], 0);
 }
 
-Test(fixed_step, steps_beyond_the_most_of_a_frame_are_dropped_and_the_rest_is_kept)
+Test(fixed_step, steps_above_the_limit_are_dropped_and_the_remainder_is_kept)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 2));
@@ -405,7 +405,7 @@ Test(fixed_step, steps_beyond_the_most_of_a_frame_are_dropped_and_the_rest_is_ke
     cr_assert_str_eq(logged(0.125), "abc", "0.125 was left");
 }
 
-Test(fixed_step, another_step_keeps_what_is_left_of_the_last_one)
+Test(fixed_step, changing_the_step_keeps_the_remainder)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 2));
@@ -421,7 +421,7 @@ Test(fixed_step, another_step_keeps_what_is_left_of_the_last_one)
     cr_assert_str_eq(logged(0.0625), "ac", "running once per frame in between drops it");
 }
 
-Test(fixed_step, zero_seconds_is_once_per_frame_again)
+Test(fixed_step, zero_seconds_removes_the_fixed_step)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 4));
@@ -431,7 +431,7 @@ Test(fixed_step, zero_seconds_is_once_per_frame_again)
     assert_logged(1, "abc", 1);
 }
 
-Test(fixed_step, several_phases_have_steps_of_their_own)
+Test(fixed_step, phases_have_separate_steps)
 {
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 8));
@@ -490,7 +490,7 @@ static void assert_views(quern_system system, uint32_t expected)
     cr_assert_eq(stats.entity_count, 2u * expected);
 }
 
-Test(fixed_step, statistics_are_of_all_steps_of_the_frame)
+Test(fixed_step, statistics_cover_all_steps_of_the_frame)
 {
     setup_entity_with(world, &number, 1);
     setup_entity_with(world, &number, 1);
@@ -509,7 +509,7 @@ Test(fixed_step, statistics_are_of_all_steps_of_the_frame)
     assert_views(always, 0);
 }
 
-Test(fixed_step, intervals_and_conditions_go_by_steps)
+Test(fixed_step, intervals_and_conditions_apply_per_step)
 {
     quern_system_def def = letter_def("i");
     def.interval_seconds = 0.5;
@@ -579,7 +579,7 @@ Test(fixed_step, an_error_ends_the_steps_and_the_frame)
     open_schedule();
 }
 
-Test(fixed_step, a_frame_takes_no_time_that_is_not_finite_and_positive)
+Test(fixed_step, negative_or_infinite_frame_time_is_refused)
 {
     static const double wrong[] = {-0.25, (double)NAN, (double)INFINITY, -(double)INFINITY};
     setup_interval(0.5);
@@ -602,7 +602,7 @@ static void set_step_inside(quern_context *context)
     begun_count++;
 }
 
-Test(fixed_step, wrong_arguments_are_refused)
+Test(fixed_step, invalid_arguments_are_refused)
 {
     quern_result invalid = QUERN_ERROR_INVALID_ARGUMENT;
     setup_letters();
@@ -619,7 +619,7 @@ Test(fixed_step, wrong_arguments_are_refused)
     cr_assert_str_eq(logged(0.5), "abbc", "the step is as it was");
 }
 
-Test(fixed_step, it_is_not_changed_while_a_frame_runs)
+Test(fixed_step, step_cannot_be_changed_while_a_frame_runs)
 {
     quern_system_def def = system_def("inside", NULL);
     def.begin = set_step_inside;
@@ -775,7 +775,7 @@ static void play_paced_frame(paced_phase phases[3])
                          paces[i].name, paces[i].interval, paces[i].seen, paces[i].expected);
 }
 
-Test(fixed_step, intervals_conditions_and_steps_are_those_of_a_model)
+Test(fixed_step, random_intervals_conditions_and_steps_match_the_model)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
         paced_phase phases[3] = {{0}};

@@ -128,7 +128,7 @@ static quern_entity only_root(const scene *in)
     return found;
 }
 
-Test(prefab_frames, spawned_by_command_as_at_once)
+Test(prefab_frames, command_spawns_the_same_tree_as_the_call)
 {
     scene it;
     open_scene(&it, NULL);
@@ -218,7 +218,7 @@ Test(prefab_frames, bad_commands_are_refused)
     close_scene(&other);
 }
 
-Test(prefab_frames, a_large_prefab_by_command)
+Test(prefab_frames, command_spawns_a_large_prefab)
 {
     scene it;
     open_scene(&it, NULL);
@@ -385,7 +385,7 @@ static void run_frames(uint32_t thread_count, uint64_t *out_hash, uint64_t *out_
     close_scene(&it);
 }
 
-Test(prefab_frames, the_same_at_every_thread_count_and_as_at_once)
+Test(prefab_frames, frames_match_immediate_calls_at_every_thread_count)
 {
     const uint32_t thread_counts[] = {1, 2, 3, 8};
     const uint64_t expected = content_at_once();

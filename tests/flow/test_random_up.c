@@ -401,7 +401,7 @@ static void play(quern_schedule_def style, uint32_t thread_count, uint64_t hashe
     close_program();
 }
 
-Test(random_up, systems_see_what_a_naive_model_sees_on_any_number_of_threads)
+Test(random_up, systems_match_the_naive_model_on_any_number_of_threads)
 {
     for (seed = 1; seed <= PROGRAMS; seed++) {
         uint64_t hashes[FRAMES];

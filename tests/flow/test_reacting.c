@@ -850,7 +850,7 @@ static void play(uint32_t thread_count, quern_schedule_def style)
     close_model();
 }
 
-Test(reacting, the_world_is_that_of_the_model_at_any_number_of_threads, .timeout = 600)
+Test(reacting, worlds_match_the_model_at_any_thread_count, .timeout = 600)
 {
     const uint64_t first = stress_seed(1);
     for (uint64_t seed = first; seed < first + effort(12, 8, 4); seed++) {
@@ -860,7 +860,7 @@ Test(reacting, the_world_is_that_of_the_model_at_any_number_of_threads, .timeout
     }
 }
 
-Test(reacting, the_world_is_that_of_the_model_fused_or_not_and_shuffled, .timeout = 600)
+Test(reacting, worlds_match_the_model_in_every_style, .timeout = 600)
 {
     for (uint64_t seed = 101; seed <= effort(108, 108, 103); seed++) {
         make_plan(seed);

@@ -621,7 +621,7 @@ static void play_as_expected(uint64_t seed, quern_schedule_def style, uint32_t t
     quern_jobs_destroy(jobs);
 }
 
-Test(related, frames_are_as_in_the_model_in_every_style, .timeout = 600)
+Test(related, frames_match_the_model_in_every_style, .timeout = 600)
 {
     uint64_t seen[REASONS] = {0};
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

@@ -181,18 +181,18 @@ static uint64_t refuse_each(quern_result (*call)(void), uint32_t frame_count, ui
     }
 }
 
-Test(related_failure, the_first_frame_goes_on_after_each_refused_allocation, .timeout = 300)
+Test(related_failure, first_frame_survives_each_refused_allocation, .timeout = 300)
 {
     runs_on_one_thread();
     cr_assert_gt(refuse_each(run_frame, 0, 0), 60u);
 }
 
-Test(related_failure, so_does_a_later_one_on_threads, .timeout = 300)
+Test(related_failure, later_frame_on_threads_survives_each_refused_allocation, .timeout = 300)
 {
     cr_assert_gt(refuse_each(run_frame, 2, 3), 5u);
 }
 
-Test(related_failure, a_parallel_query_says_so_and_can_be_repeated, .timeout = 300)
+Test(related_failure, parallel_query_reports_a_refused_allocation_and_can_be_repeated, .timeout = 300)
 {
     cr_assert_gt(refuse_each(run_parallel, 1, 2), 5u);
 }

@@ -199,7 +199,7 @@ static void play(uint32_t thread_count, bool is_first)
     quern_jobs_destroy(jobs);
 }
 
-Test(sync, many_commands_give_the_same_at_every_number_of_threads, .timeout = 600)
+Test(sync, many_commands_have_the_same_result_at_every_thread_count, .timeout = 600)
 {
     for (salt = 1; salt <= SEEDS; salt++) {
         play(0, true);
@@ -312,7 +312,7 @@ static void play_logged(uint32_t thread_count)
     quern_jobs_destroy(jobs);
 }
 
-Test(sync, hooks_run_on_the_frames_thread_in_the_same_order_at_every_number_of_threads)
+Test(sync, hooks_run_on_the_frame_thread_in_the_same_order)
 {
     static const uint32_t threads[] = {0, 2, 3, 8};
     salt = 9;
@@ -362,7 +362,7 @@ static void play_recorded_by(uint32_t recorder)
     quern_world_destroy(world);
 }
 
-Test(sync, the_order_of_hooks_does_not_tell_who_recorded)
+Test(sync, order_of_hooks_does_not_depend_on_the_recorder)
 {
     play_recorded_by(0);
     memcpy(expected_log, hook_log, sizeof hook_log);
@@ -397,7 +397,7 @@ static void create_many(quern_context *context)
     must(quern_commands_create_many(commands, NULL, NULL, 0, 0, NULL));
 }
 
-Test(sync, many_entities_are_created_by_one_command_over_many_blocks)
+Test(sync, one_command_creates_entities_over_many_blocks)
 {
     open_with(NULL);
     quern_frame_stats stats = run_once(world, create_many);
@@ -437,7 +437,7 @@ static void refuse_create_many(quern_context *context)
                    quern_commands_create_many(commands, &links, columns, 1, 1, NULL));
 }
 
-Test(sync, create_many_refuses_what_cannot_be_and_records_nothing)
+Test(sync, create_many_refuses_invalid_arguments_and_records_nothing)
 {
     static captured_reports reports;
     capture_reports(&reports);
@@ -502,7 +502,7 @@ static void assert_drop(uint32_t i, const char *system, quern_drop_reason reason
     if (!quern_entity_is_null(first)) cr_assert(quern_entity_equal(dropped.first, first), "%s", system);
 }
 
-Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
+Test(sync, frame_reports_system_and_reason_of_dropped_commands)
 {
     open_with(NULL);
     wide[0] = setup_component(world, "wide0", 9000, 8);
@@ -524,7 +524,7 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
     close_all();
 }
 
-Test(sync, the_report_of_dropped_commands_refuses_wrong_arguments)
+Test(sync, report_of_dropped_commands_refuses_invalid_arguments)
 {
     quern_dropped_command dropped;
     open_with(NULL);
@@ -606,7 +606,7 @@ static void refuse_each(uint32_t thread_count, uint64_t step)
     quern_jobs_destroy(jobs);
 }
 
-Test(sync_memory, commands_are_kept_when_memory_is_missing_and_applied_or_discarded_later, .timeout = 600)
+Test(sync_memory, commands_are_kept_when_out_of_memory, .timeout = 600)
 {
     salt = 3;
     refuse_each(0, 1);
@@ -629,7 +629,7 @@ static void create_and_destroy_more(quern_context *context, const quern_view *vi
         must(quern_commands_destroy(commands, many[i]));
 }
 
-Test(sync_memory, sync_points_that_grow_slowly_leave_no_memory_behind)
+Test(sync_memory, slowly_growing_sync_points_leak_no_memory)
 {
     open_failing(0);
     enable_systems(false);
@@ -666,7 +666,7 @@ static void keep_commands(void)
     cr_assert_eq(quern_schedule_kept_command_count(schedule), 13u);
 }
 
-Test(sync_memory, kept_commands_find_their_entities_in_a_world_that_has_changed)
+Test(sync_memory, kept_commands_find_their_entities_in_a_changed_world)
 {
     keep_commands();
     must(quern_entity_destroy(world, known[0]));
@@ -690,14 +690,14 @@ Test(sync_memory, kept_commands_find_their_entities_in_a_world_that_has_changed)
     close_failing();
 }
 
-Test(sync_memory, a_schedule_may_end_with_commands_that_it_keeps)
+Test(sync_memory, schedule_may_be_destroyed_with_kept_commands)
 {
     keep_commands();
     close_failing();
 }
 
 /* Adds and removes a component in alternate frames, and replaces some entities. */
-static void breathe(quern_context *context, const quern_view *view)
+static void alternate_links(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
     bool is_even = quern_context_frame_index(context) % 2 == 0;
@@ -711,11 +711,11 @@ static void breathe(quern_context *context, const quern_view *view)
     }
 }
 
-Test(sync_memory, frames_ask_for_no_memory_once_warm)
+Test(sync_memory, warm_frames_do_not_allocate)
 {
     open_failing(0);
     enable_systems(false);
-    quern_system_def def = system_def("breathe", breathe);
+    quern_system_def def = system_def("breathe", alternate_links);
     def.terms[0] = quern_term_with(number);
     setup_system(schedule, &def);
     for (uint32_t frame = 0; frame < 24; frame++) /* run until the archetypes and their chunks exist */

@@ -34,7 +34,7 @@ static quern_entity listed[MAX_COUNT], gone[MAX_COUNT];
 static uint32_t gone_count;
 
 /* Of 16 entities one is destroyed on average, and two create another entity. */
-static void breed(quern_context *context, const quern_view *view)
+static void destroy_and_create(quern_context *context, const quern_view *view)
 {
     const trimmed *it = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
@@ -51,7 +51,7 @@ static void open_trimmed(trimmed *it)
     it->number = setup_component(it->world, "number", 4, 4);
     it->query = setup_query(it->world, (quern_term[]){quern_term_read(it->number)}, 1);
     it->schedule = setup_schedule(it->world);
-    quern_system_def def = system_def("breed", breed);
+    quern_system_def def = system_def("breed", destroy_and_create);
     def.terms[0] = quern_term_read(it->number);
     def.user_data = it;
     setup_system(it->schedule, &def);
@@ -128,7 +128,7 @@ static void play(uint32_t thread_count, uint64_t *out_hashes)
     quern_jobs_destroy(jobs);
 }
 
-Test(trimmed, worlds_are_the_same_at_every_thread_count, .timeout = 300)
+Test(trimmed, trimmed_worlds_are_equal_at_every_thread_count, .timeout = 300)
 {
     uint64_t expected[ROUND_COUNT], hashes[ROUND_COUNT];
     play(pool_threads[0], expected);

@@ -14,18 +14,18 @@
 
 enum { FRAME_COUNT = 6, ENTITY_COUNT = 1500 };
 
-typedef struct life {
+typedef struct program {
     flow_plan plan;
     flow_subject subject;
     quern_jobs *jobs;
     uint64_t expected[FRAME_COUNT]; /* hashes when the world runs alone */
     quern_result worst;
     bool differs;
-} life;
+} program;
 
-static life lives[2];
+static program programs[2];
 
-static void play_alone(life *it)
+static void play_alone(program *it)
 {
     flow_subject_open(&it->subject, &it->plan, NULL);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
@@ -35,64 +35,64 @@ static void play_alone(life *it)
     flow_subject_close(&it->subject);
 }
 
-static void open_lives(void)
+static void open_programs(void)
 {
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
-        lives[i] = (life){.jobs = NULL};
-        flow_plan_make(&lives[i].plan, 300 + i, ENTITY_COUNT);
-        play_alone(&lives[i]);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++) {
+        programs[i] = (program){.jobs = NULL};
+        flow_plan_make(&programs[i].plan, 300 + i, ENTITY_COUNT);
+        play_alone(&programs[i]);
     }
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        flow_subject_open(&lives[i].subject, &lives[i].plan, NULL);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        flow_subject_open(&programs[i].subject, &programs[i].plan, NULL);
 }
 
-static void close_lives(void)
+static void close_programs(void)
 {
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        flow_subject_close(&lives[i].subject);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        flow_subject_close(&programs[i].subject);
 }
 
-/* Opens new lives on one pool. */
-static void begin_anew(quern_jobs *jobs)
+/* Opens new programs on one pool. */
+static void reopen_worlds(quern_jobs *jobs)
 {
-    close_lives();
-    open_lives();
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        lives[i].jobs = jobs;
+    close_programs();
+    open_programs();
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        programs[i].jobs = jobs;
 }
 
-TestSuite(two_worlds, .init = open_lives, .fini = close_lives);
+TestSuite(two_worlds, .init = open_programs, .fini = close_programs);
 
-static void play_frame(life *it, uint32_t frame)
+static void play_frame(program *it, uint32_t frame)
 {
     quern_result result = flow_subject_run(&it->subject, it->jobs);
     if (result != QUERN_OK) it->worst = result;
     it->differs |= quern_world_hash(it->subject.world) != it->expected[frame];
 }
 
-static void assert_lived_well(const life *it)
+static void assert_as_expected(const program *it)
 {
     cr_assert_eq(it->worst, QUERN_OK, "%s", quern_result_string(it->worst));
     cr_assert_not(it->differs, "seed %llu: not as when alone", (unsigned long long)it->plan.seed);
     assert_valid(it->subject.world);
 }
 
-Test(two_worlds, share_a_pool_in_turn, .timeout = 300)
+Test(two_worlds, worlds_share_a_pool_in_turn, .timeout = 300)
 {
     quern_jobs *jobs = setup_jobs(4);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++)
-        for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
-            lives[i].jobs = jobs;
-            play_frame(&lives[i], frame);
+        for (uint32_t i = 0; i < COUNT_OF(programs); i++) {
+            programs[i].jobs = jobs;
+            play_frame(&programs[i], frame);
         }
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        assert_lived_well(&lives[i]);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        assert_as_expected(&programs[i]);
     quern_jobs_destroy(jobs);
 }
 
-static void *live(void *argument)
+static void *run_program(void *argument)
 {
-    life *it = argument;
+    program *it = argument;
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++)
         play_frame(it, frame);
     return NULL;
@@ -100,22 +100,22 @@ static void *live(void *argument)
 
 static void live_at_the_same_time(void)
 {
-    pthread_t threads[COUNT_OF(lives)];
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, live, &lives[i]), 0);
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
+    pthread_t threads[COUNT_OF(programs)];
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_program, &programs[i]), 0);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++) {
         pthread_join(threads[i], NULL);
-        assert_lived_well(&lives[i]);
+        assert_as_expected(&programs[i]);
     }
 }
 
-Test(two_worlds, live_on_two_pools_at_the_same_time, .timeout = 300)
+Test(two_worlds, worlds_run_on_two_pools_at_the_same_time, .timeout = 300)
 {
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        lives[i].jobs = setup_jobs(2 + i);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        programs[i].jobs = setup_jobs(2 + i);
     live_at_the_same_time();
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        quern_jobs_destroy(lives[i].jobs);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        quern_jobs_destroy(programs[i].jobs);
 }
 
 static const uint32_t shared_thread_counts[] = {1, 2, 3, 8};
@@ -123,56 +123,56 @@ static const uint32_t shared_thread_counts[] = {1, 2, 3, 8};
 static quern_jobs *open_for_two(uint32_t thread_count)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = thread_count, .external_thread_count = COUNT_OF(lives)};
+    quern_jobs_def def = {.thread_count = thread_count, .external_thread_count = COUNT_OF(programs)};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     return jobs;
 }
 
-Test(two_worlds, live_on_one_pool_at_the_same_time, .timeout = 600)
+Test(two_worlds, worlds_run_on_one_pool_at_the_same_time, .timeout = 600)
 {
     for (uint32_t i = 0; i < COUNT_OF(shared_thread_counts); i++) {
         quern_jobs *jobs = open_for_two(shared_thread_counts[i]);
-        begin_anew(jobs);
+        reopen_worlds(jobs);
         live_at_the_same_time();
         quern_jobs_destroy(jobs);
     }
 }
 
-static void live_in_job(void *argument, uint32_t worker_index)
+static void run_in_job(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
-    live(*(life **)argument);
+    run_program(*(program **)argument);
 }
 
 /* The frames run in jobs: on external threads and, with two threads or more, on the pool's own threads. */
-Test(two_worlds, live_as_jobs_of_one_pool, .timeout = 600)
+Test(two_worlds, worlds_run_in_jobs_of_one_pool, .timeout = 600)
 {
     for (uint32_t i = 0; i < COUNT_OF(shared_thread_counts); i++) {
         quern_jobs *jobs = open_for_two(shared_thread_counts[i]);
         quern_counter counter = {0};
-        begin_anew(jobs);
-        for (uint32_t k = 0; k < COUNT_OF(lives); k++) {
-            life *it = &lives[k];
+        reopen_worlds(jobs);
+        for (uint32_t k = 0; k < COUNT_OF(programs); k++) {
+            program *it = &programs[k];
             const quern_job_def def = {
-                .function = live_in_job, .payload = &it, .payload_bytes = sizeof it, .counter = &counter};
+                .function = run_in_job, .payload = &it, .payload_bytes = sizeof it, .counter = &counter};
             cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
         }
         cr_assert_eq(quern_jobs_wait(jobs, &counter), QUERN_OK);
-        for (uint32_t k = 0; k < COUNT_OF(lives); k++)
-            assert_lived_well(&lives[k]);
+        for (uint32_t k = 0; k < COUNT_OF(programs); k++)
+            assert_as_expected(&programs[k]);
         quern_jobs_destroy(jobs);
     }
 }
 
-Test(two_worlds, live_without_pools_at_the_same_time, .timeout = 300)
+Test(two_worlds, worlds_run_without_pools_at_the_same_time, .timeout = 300)
 {
     live_at_the_same_time();
 }
 
 /* Runs frames and repeats those that fail because the pool is busy. */
-static void *live_patiently(void *argument)
+static void *run_until_pool_is_free(void *argument)
 {
-    life *it = argument;
+    program *it = argument;
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         uint64_t hash = quern_world_hash(it->subject.world);
         quern_result result;
@@ -184,17 +184,17 @@ static void *live_patiently(void *argument)
     return NULL;
 }
 
-Test(two_worlds, contend_for_one_pool, .timeout = 300)
+Test(two_worlds, worlds_contend_for_one_pool, .timeout = 300)
 {
     quern_jobs *jobs = setup_jobs(3);
-    pthread_t threads[COUNT_OF(lives)];
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
-        lives[i].jobs = jobs;
-        cr_assert_eq(pthread_create(&threads[i], NULL, live_patiently, &lives[i]), 0);
+    pthread_t threads[COUNT_OF(programs)];
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++) {
+        programs[i].jobs = jobs;
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_until_pool_is_free, &programs[i]), 0);
     }
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++) {
         pthread_join(threads[i], NULL);
-        assert_lived_well(&lives[i]);
+        assert_as_expected(&programs[i]);
     }
     quern_jobs_destroy(jobs);
 }
@@ -222,7 +222,7 @@ static void *keep_busy(void *argument)
     return NULL;
 }
 
-Test(two_worlds, a_busy_pool_refuses_a_frame_before_its_first_system, .timeout = 300)
+Test(two_worlds, busy_pool_refuses_a_frame_before_its_first_system, .timeout = 300)
 {
     shared = setup_jobs(2);
     is_busy = may_end = false;
@@ -230,14 +230,14 @@ Test(two_worlds, a_busy_pool_refuses_a_frame_before_its_first_system, .timeout =
     cr_assert_eq(pthread_create(&thread, NULL, keep_busy, NULL), 0);
     while (!is_busy) {
     }
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
-        assert_refused(lives[i].subject.world, QUERN_ERROR_POOL_BUSY,
-                       flow_subject_run(&lives[i].subject, shared));
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++)
+        assert_refused(programs[i].subject.world, QUERN_ERROR_POOL_BUSY,
+                       flow_subject_run(&programs[i].subject, shared));
     may_end = true;
     pthread_join(thread, NULL);
-    for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
-        flow_subject_must_run(&lives[i].subject, shared);
-        cr_assert_eq(quern_world_hash(lives[i].subject.world), lives[i].expected[0]);
+    for (uint32_t i = 0; i < COUNT_OF(programs); i++) {
+        flow_subject_must_run(&programs[i].subject, shared);
+        cr_assert_eq(quern_world_hash(programs[i].subject.world), programs[i].expected[0]);
     }
     quern_jobs_destroy(shared);
 }
@@ -247,15 +247,15 @@ static void run_frame_inside(void *argument, uint32_t begin, uint32_t end, uint3
     (void)begin;
     (void)end;
     (void)worker_index;
-    life *it = argument;
+    program *it = argument;
     play_frame(it, 0);
 }
 
-Test(two_worlds, a_frame_runs_inside_a_loop_of_its_pool)
+Test(two_worlds, frame_runs_inside_a_loop_of_its_pool)
 {
-    shared = lives[0].jobs = setup_jobs(2);
-    cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, run_frame_inside, &lives[0]), QUERN_OK);
-    assert_lived_well(&lives[0]);
+    shared = programs[0].jobs = setup_jobs(2);
+    cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, run_frame_inside, &programs[0]), QUERN_OK);
+    assert_as_expected(&programs[0]);
     quern_jobs_destroy(shared);
 }
 
@@ -272,9 +272,9 @@ static void use_foreign(quern_context *context)
     cr_assert_not(quern_context_is_alive(context, foreign));
 }
 
-Test(two_worlds, refuse_handles_of_each_other)
+Test(two_worlds, worlds_refuse_handles_of_each_other)
 {
-    foreign = setup_entity(lives[0].subject.world);
-    foreign_component = lives[0].subject.components[0];
-    cr_assert_eq(run_once(lives[1].subject.world, use_foreign).command_count, 0u);
+    foreign = setup_entity(programs[0].subject.world);
+    foreign_component = programs[0].subject.components[0];
+    cr_assert_eq(run_once(programs[1].subject.world, use_foreign).command_count, 0u);
 }

@@ -99,7 +99,7 @@ static uint64_t hash_after_frames(uint32_t thread_count)
     return hash;
 }
 
-Test(waiting, a_callback_that_waits_finds_its_context_and_its_commands_as_it_left_them)
+Test(waiting, waiting_callback_keeps_its_context_and_commands)
 {
     uint64_t expected = hash_after_frames(0);
     cr_assert_eq(hash_after_frames(WAITERS), expected);

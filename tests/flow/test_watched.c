@@ -279,7 +279,7 @@ Test(watched, times_of_a_trace_add_up)
     close_scene(&opened);
 }
 
-Test(watched, where_chunks_take_long_every_call_is_in_the_trace)
+Test(watched, every_call_is_traced_if_chunks_take_long)
 {
     work_ns = LONG_WORK_NS;
     scene opened = open_scene(1);
@@ -326,7 +326,7 @@ Test(watched, hooks_are_in_the_trace)
     quern_trace_destroy(trace);
 }
 
-Test(watched, frames_of_schedules_that_share_a_trace_are_told_apart)
+Test(watched, frames_of_schedules_that_share_a_trace_are_distinct)
 {
     quern_trace *trace = open_trace(1);
     quern_schedule *schedules[] = {open_schedule(trace), open_schedule(trace)};
@@ -366,7 +366,7 @@ Test(watched, a_sleep_is_in_the_trace)
     quern_trace_destroy(trace);
 }
 
-Test(watched, workers_without_a_track_are_left_out_and_named_once_per_start)
+Test(watched, workers_without_a_track_are_omitted_and_logged_once_per_start)
 {
     captured_reports reports = {0};
     capture_reports(&reports);
@@ -495,7 +495,7 @@ static void share_work(quern_context *context, const quern_view *view)
     must(quern_jobs_parallel_for(jobs, place.expected_count, 1, meet, &place));
 }
 
-Test(watched, who_helps_with_a_loop_of_a_system_is_busy)
+Test(watched, workers_helping_with_a_loop_count_as_busy)
 {
     enum { THREADS = 3 };
     quern_trace *trace = open_trace(THREADS);
@@ -529,7 +529,7 @@ Test(watched, who_helps_with_a_loop_of_a_system_is_busy)
 
 /* Other programs may interrupt this one for longer than a frame, so the expected order is only required
  * in one of 100 frames. */
-Test(watched, the_system_that_takes_longer_is_told_from_the_other)
+Test(watched, longer_system_has_longer_time)
 {
     scene opened = open_scene(1);
     must(quern_schedule_set_profiling(opened.schedule, true));
@@ -570,7 +570,7 @@ static char *written_profile(const scene *opened)
     return text;
 }
 
-Test(watched, frames_on_another_number_of_threads_are_not_mixed_with_those_before)
+Test(watched, means_restart_when_the_thread_count_changes)
 {
     scene opened = open_scene(2);
     must(quern_schedule_set_profiling(opened.schedule, true));
@@ -601,7 +601,7 @@ static void look_at_pool(quern_context *context, const quern_view *view)
     is_watched_later = atomic_load_explicit(&shared_jobs->idle_time_reader, memory_order_relaxed) != NULL;
 }
 
-Test(watched, a_frame_inside_that_has_no_profile_does_not_end_that_of_the_outer_one)
+Test(watched, nested_frame_without_profile_does_not_end_the_outer_profile)
 {
     quern_schedule *outer = setup_schedule(world), *inner = setup_schedule(world);
     shared_jobs = open_jobs(2, NULL);
@@ -625,7 +625,7 @@ Test(watched, a_frame_inside_that_has_no_profile_does_not_end_that_of_the_outer_
 }
 
 /* Threads of another pool have the same worker indices and may have run the same number of jobs. */
-Test(watched, a_span_of_jobs_does_not_go_on_in_another_pool)
+Test(watched, run_of_jobs_does_not_continue_in_another_pool)
 {
     quern_schedule *schedule = setup_schedule(world);
     const quern_system quick = add_worker(schedule, "quick", work);
@@ -656,7 +656,7 @@ static void work_second(quern_context *context, const quern_view *view)
     (has_changed_places ? work_long : work)(context, view);
 }
 
-Test(watched, shares_follow_what_systems_take_now)
+Test(watched, shares_follow_recent_times_of_systems)
 {
     quern_schedule *schedule = setup_schedule(world);
     const quern_system first = add_worker(schedule, "first", work_first);
@@ -675,7 +675,7 @@ Test(watched, shares_follow_what_systems_take_now)
     quern_schedule_destroy(schedule);
 }
 
-Test(watched, the_mean_of_workers_goes_on_when_a_system_is_added)
+Test(watched, mean_of_workers_continues_when_a_system_is_added)
 {
     scene opened = open_scene(2);
     must(quern_schedule_set_profiling(opened.schedule, true));
@@ -773,7 +773,7 @@ static bool profile_failing_frame(uint64_t failing_call)
     return failed;
 }
 
-Test(watched, a_profile_outlives_passes_that_could_not_be_made_anew)
+Test(watched, profile_survives_passes_that_failed_to_compile)
 {
     work_ns = 0;
     uint64_t call = 1;
@@ -840,7 +840,7 @@ static uint64_t hash_after(bool is_profiled, bool is_traced)
     return hash;
 }
 
-Test(watched, who_looks_on_changes_nothing)
+Test(watched, tracing_and_profiling_do_not_change_the_world)
 {
     close_crowd();
     const uint64_t hash = hash_after(false, false);

@@ -55,7 +55,7 @@ static void close_scene(scene *it)
     failing_allocator_destroy(it->memory);
 }
 
-/* ------------------------------------------------------------------------------------------ kernels */
+/* ------------------------------------------------------------------------------------------ callbacks */
 
 static void add_to_numbers(quern_context *context, const quern_view *view)
 {
@@ -66,7 +66,7 @@ static void add_to_numbers(quern_context *context, const quern_view *view)
         numbers[i] += *difference;
 }
 
-Test(kernels, one_function_serves_a_system_a_parallel_query_and_a_fill)
+Test(callbacks, one_function_serves_a_system_a_parallel_query_and_a_fill)
 {
     scene it = open_scene(0);
     uint64_t difference = 5;
@@ -94,7 +94,7 @@ static scene *asked;
 static quern_resource counter;
 
 /* Calls what only systems may use. */
-static void ask_for_all(quern_context *context, const quern_view *view)
+static void call_what_only_systems_may(quern_context *context, const quern_view *view)
 {
     cr_assert_eq(quern_context_user_data(context), asked);
     cr_assert(quern_context_is_alive(context, view->entities[0]));
@@ -122,18 +122,19 @@ static void record_in_fill(quern_context *context, const quern_view *view)
     assert_message_has("quern_context_commands: a fill callback asked for a recorder of commands");
 }
 
-Test(kernels, what_only_systems_have_is_refused_elsewhere)
+Test(callbacks, calls_reserved_for_systems_are_refused_elsewhere)
 {
     captured_reports reports;
     scene it = open_scene(10);
     asked = &it;
     counter = setup_counter(it.world, "counter");
     capture_reports(&reports);
-    cr_assert_eq(quern_query_parallel_for(it.query, NULL, ask_for_all, &it), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_eq(quern_query_parallel_for(it.query, NULL, call_what_only_systems_may, &it),
+                 QUERN_ERROR_UNDECLARED_ACCESS);
     assert_message_has("quern_query_parallel_for: ");
     cr_assert_gt(reports.log_count, 0u);
     const uint32_t log_count = reports.log_count;
-    must(quern_entity_create_filled(it.world, &it.number, 1, 3, ask_for_all, &it, NULL));
+    must(quern_entity_create_filled(it.world, &it.number, 1, 3, call_what_only_systems_may, &it, NULL));
     cr_assert_gt(reports.log_count, log_count);
     must(quern_entity_create_filled(it.world, &it.number, 1, 3, record_in_fill, NULL, NULL));
     close_scene(&it);
@@ -188,7 +189,7 @@ static uint64_t hash_of_churn(bool is_system, uint32_t thread_count)
     return hash;
 }
 
-Test(parallel_commands, give_what_a_serial_system_gives_at_every_thread_count, .timeout = 120)
+Test(parallel_commands, match_a_serial_system_at_every_thread_count, .timeout = 120)
 {
     const uint64_t expected = hash_of_churn(true, 0);
     for (uint32_t i = 0; i < POOL_COUNT; i++)
@@ -204,7 +205,7 @@ static void keep_recorder(quern_context *context, const quern_view *view)
     kept = quern_context_commands(context);
 }
 
-Test(parallel_commands, a_recorder_is_good_in_its_kernel_alone)
+Test(parallel_commands, recorder_is_valid_only_in_its_callback)
 {
     captured_reports reports;
     scene it = open_scene(10);
@@ -241,7 +242,7 @@ static void wait_between_commands(quern_context *context, const quern_view *view
     wrong_count += quern_commands_set(commands, made, it->number, &value) != QUERN_OK;
 }
 
-Test(parallel_commands, a_kernel_that_waits_finds_its_stream_as_it_left_it)
+Test(parallel_commands, waiting_callback_keeps_its_stream)
 {
     scene it = open_scene(3 * ROWS);
     quern_jobs *jobs = setup_jobs(3);
@@ -308,7 +309,7 @@ static void churn_and_call(quern_context *context, const quern_view *view)
 
 /* The query must hold the pool until its last command is applied; otherwise commands would be applied
  * only in part. */
-Test(parallel_commands, hold_the_pool_until_they_are_applied, .timeout = 60)
+Test(parallel_commands, pool_is_held_until_commands_are_applied, .timeout = 60)
 {
     scene plain = open_scene(ROWS);
     must(quern_query_parallel_for(plain.query, NULL, churn, &plain));
@@ -336,7 +337,7 @@ Test(parallel_commands, hold_the_pool_until_they_are_applied, .timeout = 60)
 
 /* Each allocation of a query with commands fails once. Recorded commands are kept and applied by the
  * next flush. If no callback was called, the next query does all the work. */
-Test(parallel_commands, missing_memory_loses_nothing, .timeout = 300)
+Test(parallel_commands, out_of_memory_loses_no_command, .timeout = 300)
 {
     scene plenty = open_scene(600);
     must(quern_query_parallel_for(plenty.query, NULL, churn, &plenty));
@@ -422,7 +423,7 @@ static void play_step(scene *it, random_source *random, bool is_recorded, uint64
     }
 }
 
-Test(world_commands, come_to_what_immediate_calls_come_to, .timeout = 120)
+Test(world_commands, match_immediate_calls, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         scene now = open_scene(0), later = open_scene(0);
@@ -444,7 +445,7 @@ Test(world_commands, come_to_what_immediate_calls_come_to, .timeout = 120)
     }
 }
 
-Test(world_commands, wait_for_the_flush_and_name_what_they_create)
+Test(world_commands, are_applied_by_the_flush_and_return_usable_handles)
 {
     scene it = open_scene(0);
     quern_commands *commands = quern_world_commands(it.world);
@@ -527,7 +528,7 @@ static void *record_elsewhere(void *user_data)
 }
 
 /* Different threads may use a world one after another. */
-Test(world_commands, go_on_when_the_world_passes_to_another_thread)
+Test(world_commands, continue_when_the_world_passes_to_another_thread)
 {
     scene it = open_scene(0);
     pthread_t thread;
@@ -602,7 +603,7 @@ Test(world_commands, are_refused_while_the_world_is_locked)
 }
 
 /* Each allocation of recording and flushing fails once. */
-Test(world_commands, missing_memory_loses_nothing_that_was_recorded, .timeout = 120)
+Test(world_commands, out_of_memory_loses_no_recorded_command, .timeout = 120)
 {
     uint32_t kept_count = 0;
     for (uint64_t call = 1;; call++) {
@@ -632,7 +633,7 @@ Test(world_commands, missing_memory_loses_nothing_that_was_recorded, .timeout = 
 
 /* A flush that runs out of memory reports the command that was lost earlier. The next flush reports
  * nothing. */
-Test(world_commands, a_lost_command_is_reported_by_the_flush_that_fails)
+Test(world_commands, lost_command_is_reported_by_the_failing_flush)
 {
     scene it = open_scene(50);
     quern_commands *commands = quern_world_commands(it.world);
@@ -651,7 +652,7 @@ Test(world_commands, a_lost_command_is_reported_by_the_flush_that_fails)
     close_scene(&it);
 }
 
-Test(world_commands, values_that_nobody_applied_go_with_the_world)
+Test(world_commands, pending_values_are_destroyed_with_the_world)
 {
     tracked_counts counts = {0};
     quern_world *world = setup_world();

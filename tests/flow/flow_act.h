@@ -13,7 +13,7 @@
 
 /* The operations that a system or call may use, implemented by the library and by the reference. `value`
  * and each element of `values` may be NULL. */
-typedef struct flow_hands {
+typedef struct flow_operations {
     void *self;
     /* `words` holds words for all types */
     quern_entity (*create)(void *self, uint32_t set, const uint64_t *words);
@@ -23,14 +23,15 @@ typedef struct flow_hands {
     void (*remove)(void *self, quern_entity entity, uint32_t type);
     void (*enable)(void *self, quern_entity entity, uint32_t type, bool enabled);
     bool (*is_enabled)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
-    void (*accumulate)(void *self, quern_entity entity, uint32_t type, const uint64_t *value, flow_way way);
+    void (*accumulate)(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
+                       flow_combine combine);
     const uint64_t *(*lookup)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     uint64_t *(*lookup_write)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);
     uint64_t *(*resource)(void *self, uint32_t index, bool writes);
     void (*flush)(void *self); /* NULL if the operations cannot flush */
     uint64_t first_bits;       /* handle of the entity with index 0 in its first generation */
-} flow_hands;
+} flow_operations;
 
 /* The value of a resource. */
 typedef struct flow_resource {
@@ -62,24 +63,25 @@ uint64_t flow_moment(uint64_t frame, double delta_seconds);
 uint64_t flow_moment_between(uint64_t frame, uint64_t seen);
 
 /* Acts on one row. Returns its contribution to the digest of the system's rows. */
-flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands,
+flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_operations *operations,
                          flow_row *row);
 
-void flow_act_begin(const flow_system *system, uint64_t moment, const flow_hands *hands);
-void flow_act_end(const flow_system *system, uint64_t moment, const flow_hands *hands, flow_digest sum);
+void flow_act_begin(const flow_system *system, uint64_t moment, const flow_operations *operations);
+void flow_act_end(const flow_system *system, uint64_t moment, const flow_operations *operations,
+                  flow_digest sum);
 
 /* Returns the result of the system's condition. */
-bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_hands *hands);
+bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_operations *operations);
 
 /* Used by calls that record on the world: issues commands for `recent`, the entity that was created last
  * (null if none was since commands were last applied), and creates another entity. Returns its
  * provisional handle. */
-quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment, const flow_hands *hands,
-                                quern_entity recent);
+quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment,
+                                const flow_operations *operations, quern_entity recent);
 
-/* Acts as an exclusive system or as a call between frames. `now` changes the world at once. `hands` and
+/* Acts as an exclusive system or as a call between frames. `now` changes the world at once. `operations` and
  * `later` record; `later` may flush as well. */
-void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
-                        const flow_hands *now, const flow_hands *later);
+void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_operations *operations,
+                        const flow_operations *now, const flow_operations *later);
 
 #endif

@@ -27,7 +27,7 @@ void naive_close(naive_world *world)
 }
 
 /* Returns `items`, reallocated if needed, with capacity for one more. */
-static void *grown(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes)
+static void *with_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes)
 {
     if (count < *capacity) return items;
     *capacity = *capacity * 2 + 16;
@@ -45,14 +45,14 @@ static void copy_value(uint64_t *words, uint32_t type, const uint64_t *value)
         target[i] = value != NULL ? value[i] : 0;
 }
 
-void naive_put(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value)
+void naive_add_type(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value)
 {
     bool has = (*set >> type & 1) != 0;
     if (value != NULL || !has) copy_value(words, type, value);
     *set |= 1u << type;
 }
 
-void naive_take(uint32_t *set, uint64_t *words, uint32_t type)
+void naive_remove_type(uint32_t *set, uint64_t *words, uint32_t type)
 {
     copy_value(words, type, NULL);
     *set &= ~(1u << type);
@@ -72,7 +72,7 @@ naive_entity *naive_find(const naive_world *world, quern_entity entity)
     return quern_entity_equal(naive_handle(world, slot), entity) ? &world->entities[slot] : NULL;
 }
 
-static uint32_t take_slot(naive_world *world)
+static uint32_t allocate_slot(naive_world *world)
 {
     world->alive_count++;
     if (world->free_count > 0) {
@@ -81,19 +81,19 @@ static uint32_t take_slot(naive_world *world)
         return slot;
     }
     world->entities =
-        grown(world->entities, world->slot_count, &world->slot_capacity, sizeof *world->entities);
+        with_room(world->entities, world->slot_count, &world->slot_capacity, sizeof *world->entities);
     memset((void *)&world->entities[world->slot_count], 0, sizeof *world->entities);
     world->entities[world->slot_count].stamp = world->first_stamp;
     return world->slot_count++;
 }
 
-static void give_slot(naive_world *world, uint32_t slot)
+static void release_slot(naive_world *world, uint32_t slot)
 {
     world->alive_count--;
     world->entities[slot].is_alive = false;
     world->entities[slot].stamp++;
     world->free_slots =
-        grown(world->free_slots, world->free_count, &world->free_capacity, sizeof *world->free_slots);
+        with_room(world->free_slots, world->free_count, &world->free_capacity, sizeof *world->free_slots);
     world->free_slots[world->free_count++] = slot;
 }
 
@@ -119,11 +119,11 @@ static void put_last(naive_world *world, uint32_t slot, uint32_t index)
 {
     naive_archetype *archetype = &world->archetypes[index];
     archetype->slots =
-        grown(archetype->slots, archetype->count, &archetype->capacity, sizeof *archetype->slots);
+        with_room(archetype->slots, archetype->count, &archetype->capacity, sizeof *archetype->slots);
     put_row(world, slot, index, archetype->count++);
 }
 
-static void give_words(naive_entity *entity, const uint64_t *words)
+static void set_words(naive_entity *entity, const uint64_t *words)
 {
     entity->is_alive = true;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
@@ -134,7 +134,7 @@ static void give_words(naive_entity *entity, const uint64_t *words)
 static void append_row(naive_world *world, uint32_t slot, uint32_t set, const uint64_t *words)
 {
     put_last(world, slot, find_archetype(world, set));
-    give_words(&world->entities[slot], words);
+    set_words(&world->entities[slot], words);
 }
 
 static void erase_row(naive_world *world, uint32_t slot)
@@ -154,7 +154,7 @@ void naive_note_changed(const naive_world *world, naive_entity *entity, uint32_t
 
 quern_entity naive_create(naive_world *world, uint32_t set, const uint64_t *words)
 {
-    uint32_t slot = take_slot(world);
+    uint32_t slot = allocate_slot(world);
     append_row(world, slot, set, words);
     naive_note_changed(world, &world->entities[slot], set);
     return naive_handle(world, slot);
@@ -164,7 +164,7 @@ void naive_destroy(naive_world *world, quern_entity entity)
 {
     if (naive_find(world, entity) == NULL) return;
     erase_row(world, quern_entity_index(entity));
-    give_slot(world, quern_entity_index(entity));
+    release_slot(world, quern_entity_index(entity));
 }
 
 static void change_row(naive_world *world, uint32_t slot, uint32_t set, const uint64_t *words)
@@ -189,8 +189,8 @@ void naive_change(naive_world *world, quern_entity entity, uint32_t set, const u
 
 static naive_command *command_add(naive_recorder *recorder, naive_kind kind, quern_entity entity)
 {
-    recorder->commands = grown(recorder->commands, recorder->command_count, &recorder->command_capacity,
-                               sizeof *recorder->commands);
+    recorder->commands = with_room(recorder->commands, recorder->command_count, &recorder->command_capacity,
+                                   sizeof *recorder->commands);
     naive_command *command = &recorder->commands[recorder->command_count++];
     memset((void *)command, 0, sizeof *command);
     command->kind = kind;
@@ -218,12 +218,12 @@ void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind
 }
 
 void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t type, const uint64_t *value,
-                        flow_way way)
+                        flow_combine combine)
 {
     if (quern_entity_is_null(entity)) return; /* a dead entity is detected when the commands are applied */
     naive_command *command = command_add(recorder, NAIVE_ACCUMULATE, entity);
     command->type = type;
-    command->way = way;
+    command->combine = combine;
     memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
 }
 
@@ -260,7 +260,7 @@ static edit_list start_edits(naive_world *world, uint32_t create_count)
     edit_list edits = {.created = malloc((create_count + 1) * sizeof *edits.created)};
     if (edits.created == NULL) abort();
     for (uint32_t i = 0; i < create_count; i++) {
-        uint32_t slot = take_slot(world);
+        uint32_t slot = allocate_slot(world);
         world->entities[slot].is_alive = true;
         edits.created[i] = naive_handle(world, slot);
     }
@@ -273,7 +273,7 @@ static edit_list start_edits(naive_world *world, uint32_t create_count)
 static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, bool is_new)
 {
     if (edits->edit_of_slot[slot] != UINT32_MAX) return &edits->items[edits->edit_of_slot[slot]];
-    edits->items = grown(edits->items, edits->count, &edits->capacity, sizeof *edits->items);
+    edits->items = with_room(edits->items, edits->count, &edits->capacity, sizeof *edits->items);
     edits->edit_of_slot[slot] = edits->count;
     edit *fresh = &edits->items[edits->count++];
     memset((void *)fresh, 0, sizeof *fresh);
@@ -318,7 +318,7 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
         /* adding the type again gives it a new value or enables it, which is a change */
         if (flow_types[command->type].word_count > 0 || (world->can_disable >> command->type & 1) != 0)
             it->changed |= 1u << command->type;
-        naive_take(&it->set, it->words, command->type);
+        naive_remove_type(&it->set, it->words, command->type);
         it->disabled &= it->set;
     } else if (command->kind == NAIVE_ENABLE) {
         it->changed |= it->set & 1u << command->type;
@@ -328,7 +328,7 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
         resolve_links(edits, command);
         if (command->has_value && flow_types[command->type].word_count > 0)
             it->changed |= 1u << command->type;
-        naive_put(&it->set, it->words, command->type, command->has_value ? command->value : NULL);
+        naive_add_type(&it->set, it->words, command->type, command->has_value ? command->value : NULL);
     }
 }
 
@@ -341,7 +341,8 @@ static const edit *edit_in_row(const edit_list *edits, const naive_archetype *ar
 
 /* Step 1 of applying edits, row by row: appends entities with a new set to their new archetypes. Rows of
  * entities that leave become gaps. */
-static void leave_rows(naive_world *world, const edit_list *edits, uint32_t index, uint32_t row_count)
+static void move_or_remove_rows(naive_world *world, const edit_list *edits, uint32_t index,
+                                uint32_t row_count)
 {
     for (uint32_t row = 0; row < row_count; row++) {
         uint32_t slot = world->archetypes[index].slots[row];
@@ -368,7 +369,7 @@ static void place_created(naive_world *world, const edit *it)
         put_row(world, it->slot, index, row);
     else
         put_last(world, it->slot, index);
-    give_words(&world->entities[it->slot], it->words);
+    set_words(&world->entities[it->slot], it->words);
     world->entities[it->slot].disabled = it->disabled;
 }
 
@@ -400,7 +401,7 @@ static void free_slots(naive_world *world, const edit_list *edits, const uint32_
         const edit *it = &edits->items[edits->edit_of_slot[slot]];
         if (!it->is_destroyed) continue;
         stats->destroyed_count++;
-        give_slot(world, slot);
+        release_slot(world, slot);
     }
 }
 
@@ -417,7 +418,7 @@ static void finish_edits(naive_world *world, const edit_list *edits, uint32_t cr
                 leaving[leaving_count++] = world->archetypes[i].slots[row];
     }
     for (uint32_t i = 0; i < archetype_count; i++)
-        leave_rows(world, edits, i, row_counts[i]);
+        move_or_remove_rows(world, edits, i, row_counts[i]);
     for (uint32_t i = 0; i < create_count; i++) {
         const edit *it = &edits->items[edits->edit_of_slot[quern_entity_index(edits->created[i])]];
         if (!it->is_destroyed) place_created(world, it);
@@ -433,16 +434,16 @@ static void finish_edits(naive_world *world, const edit_list *edits, uint32_t cr
     free(leaving);
 }
 
-static void combine(uint32_t type, uint64_t *words, const uint64_t *others, flow_way way)
+static void combine_words(uint32_t type, uint64_t *words, const uint64_t *others, flow_combine combine)
 {
-    if (way == FLOW_MIX) {
+    if (combine == FLOW_MIX) {
         flow_mix_in(&flow_types[type], words, others);
         return;
     }
     for (uint32_t i = 0; i < flow_types[type].word_count; i++) {
-        if (way == FLOW_SUM) words[i] += others[i];
-        if (way == FLOW_MIN && others[i] < words[i]) words[i] = others[i];
-        if (way == FLOW_MAX && others[i] > words[i]) words[i] = others[i];
+        if (combine == FLOW_SUM) words[i] += others[i];
+        if (combine == FLOW_MIN && others[i] < words[i]) words[i] = others[i];
+        if (combine == FLOW_MAX && others[i] > words[i]) words[i] = others[i];
     }
 }
 
@@ -454,11 +455,12 @@ static void accumulate(const naive_world *world, const edit_list *edits, naive_c
     if (entity == NULL)
         note_drop(stats, command, command->was_alive ? stats->destroyed_drops : stats->dead_drops);
     else if ((entity->set >> command->type & 1) == 0)
-        note_drop(stats, command, stats->nowhere_drops);
+        note_drop(stats, command, stats->no_component_drops);
     else {
         resolve_links(edits, command);
         naive_note_changed(world, entity, 1u << command->type);
-        combine(command->type, naive_value(entity->words, command->type), command->value, command->way);
+        combine_words(command->type, naive_value(entity->words, command->type), command->value,
+                      command->combine);
     }
 }
 

@@ -43,9 +43,9 @@ typedef struct naive_command {
     uint32_t source;     /* index of the system that recorded it */
     quern_entity entity; /* if provisional, its index is the number of the create */
     uint32_t type;
-    flow_way way;   /* NAIVE_ACCUMULATE: how the value is combined */
-    bool was_alive; /* NAIVE_ACCUMULATE: whether the entity was alive when the sync point began */
-    bool has_value; /* NAIVE_ENABLE: true to enable, false to disable */
+    flow_combine combine; /* NAIVE_ACCUMULATE: how the value is combined */
+    bool was_alive;       /* NAIVE_ACCUMULATE: whether the entity was alive when the sync point began */
+    bool has_value;       /* NAIVE_ENABLE: true to enable, false to disable */
     uint64_t value[FLOW_MAX_TYPE_WORDS];
 } naive_command;
 
@@ -67,7 +67,7 @@ typedef struct naive_stats {
     uint64_t command_count, dropped_count, created_count, destroyed_count;
     naive_drop destroyed_drops[FLOW_MAX_SYSTEMS], dead_drops[FLOW_MAX_SYSTEMS];
     /* accumulated values for entities that lack the component */
-    naive_drop nowhere_drops[FLOW_MAX_SYSTEMS];
+    naive_drop no_component_drops[FLOW_MAX_SYSTEMS];
 } naive_stats;
 
 typedef struct naive_world {
@@ -106,15 +106,15 @@ static inline uint64_t *naive_value(uint64_t *words, uint32_t type)
 }
 
 /* Adds a type to a set or gives it a value. With value NULL the words of an added type become zero. */
-void naive_put(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value);
-void naive_take(uint32_t *set, uint64_t *words, uint32_t type);
+void naive_add_type(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value);
+void naive_remove_type(uint32_t *set, uint64_t *words, uint32_t type);
 
 /* Appends a command unless its entity is dead, which the library refuses when it is recorded. `value`
  * may be NULL. */
 void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind kind, quern_entity entity,
                   uint32_t type, const uint64_t *value);
 void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t type, const uint64_t *value,
-                        flow_way way);
+                        flow_combine combine);
 quern_entity naive_record_create(naive_recorder *recorder);
 void naive_recorder_close(naive_recorder *recorder);
 

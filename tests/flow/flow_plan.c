@@ -75,7 +75,7 @@ static bool is_serial(const flow_system *system)
     return serial;
 }
 
-static void choose_limit(flow_lookup *lookup, uint32_t type, random_source *random)
+static void choose_restriction(flow_lookup *lookup, uint32_t type, random_source *random)
 {
     lookup->with = lookup->without = FLOW_TYPE_COUNT;
     if (random_chance(random, 30)) lookup->with = random_below(random, FLOW_TYPE_COUNT);
@@ -85,7 +85,7 @@ static void choose_limit(flow_lookup *lookup, uint32_t type, random_source *rand
 
 /* Restricts the lookup to entities that cannot be in views of the system. Returns false if there is no
  * such entity. */
-static bool limit_to_others(const flow_system *system, flow_lookup *lookup)
+static bool restrict_to_other_entities(const flow_system *system, flow_lookup *lookup)
 {
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];
@@ -105,10 +105,10 @@ static void choose_lookups(flow_system *system, random_source *random)
         flow_lookup lookup = {.used = true};
         bool writes = system->terms[type].used && system->terms[type].access == QUERN_ACCESS_WRITE;
         lookup.writes = flow_types[type].word_count > 0 && random_chance(random, 15);
-        choose_limit(&lookup, type, random);
-        const bool is_apart = !writes || lookup.writes || is_serial(system) ||
-                              (limit_to_others(system, &lookup) && lookup.without != type);
-        if (is_apart && !system->lookups[type].used) system->lookups[type] = lookup;
+        choose_restriction(&lookup, type, random);
+        const bool is_allowed = !writes || lookup.writes || is_serial(system) ||
+                                (restrict_to_other_entities(system, &lookup) && lookup.without != type);
+        if (is_allowed && !system->lookups[type].used) system->lookups[type] = lookup;
     }
 }
 
@@ -209,10 +209,10 @@ static void choose_disabled(flow_plan *plan)
 {
     plan->has_disabled = plan->seed % 3 == 1;
     for (uint32_t i = 0; i < plan->system_count; i++)
-        plan->systems[i].leaves_out_disabled =
+        plan->systems[i].excludes_disabled =
             plan->has_disabled && !plan->systems[i].terms[FLOW_DISABLED_TYPE].used;
     for (uint32_t i = 0; i < plan->call_count; i++)
-        plan->calls[i].system.leaves_out_disabled =
+        plan->calls[i].system.excludes_disabled =
             plan->has_disabled && !plan->calls[i].system.terms[FLOW_DISABLED_TYPE].used;
 }
 
@@ -296,17 +296,17 @@ void flow_plan_add_row_filters(flow_plan *plan)
     add_all_filters(plan, &random, true);
 }
 
-void flow_plan_turn_over(flow_plan *plan)
+void flow_plan_destroy_and_create(flow_plan *plan)
 {
     bool has_destroyer[FLOW_PHASE_COUNT] = {false};
     for (uint32_t i = 0; i < plan->system_count; i++) {
         flow_system *system = &plan->systems[i];
-        system->turns_over = true;
+        system->destroys_and_creates = true;
         system->only_creates = has_destroyer[system->phase] && system->salt % 16 != 0;
         has_destroyer[system->phase] = true;
     }
     for (uint32_t i = 0; i < plan->call_count; i++)
-        plan->calls[i].system.turns_over = true;
+        plan->calls[i].system.destroys_and_creates = true;
 }
 
 uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame)
@@ -347,7 +347,7 @@ uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
 
 bool flow_system_matches(const flow_system *system, uint32_t set)
 {
-    if (system->leaves_out_disabled && (set >> FLOW_DISABLED_TYPE & 1) != 0) return false;
+    if (system->excludes_disabled && (set >> FLOW_DISABLED_TYPE & 1) != 0) return false;
     bool wants_any = false, has_any = false;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];
@@ -361,13 +361,13 @@ bool flow_system_matches(const flow_system *system, uint32_t set)
     return has_any || !wants_any;
 }
 
-bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set)
+bool flow_lookup_matches(const flow_lookup *lookup, uint32_t set)
 {
     return (lookup->with == FLOW_TYPE_COUNT || (set >> lookup->with & 1) != 0) &&
            (lookup->without == FLOW_TYPE_COUNT || (set >> lookup->without & 1) == 0);
 }
 
-bool flow_system_lets_stay(const flow_system *system, uint32_t disabled)
+bool flow_system_matches_disabled(const flow_system *system, uint32_t disabled)
 {
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];

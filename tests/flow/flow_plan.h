@@ -41,7 +41,7 @@ extern const flow_type flow_types[FLOW_TYPE_COUNT];
 
 /* How an accumulated value is combined: word by word as numbers, or by flow_mix_in. Types with links are
  * only combined by flow_mix_in. */
-typedef enum flow_way { FLOW_SUM, FLOW_MIN, FLOW_MAX, FLOW_MIX, FLOW_WAY_COUNT } flow_way;
+typedef enum flow_combine { FLOW_SUM, FLOW_MIN, FLOW_MAX, FLOW_MIX, FLOW_COMBINE_COUNT } flow_combine;
 
 typedef struct flow_term {
     bool used;
@@ -66,8 +66,9 @@ typedef struct flow_system {
     quern_access resources[FLOW_RESOURCE_COUNT];
     uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* indices of systems */
     uint32_t before_count, after_count;
-    bool turns_over;   /* it records mostly creates and destroys (see flow_plan_turn_over) */
-    bool only_creates; /* it records only creates; only with turns_over */
+    bool
+        destroys_and_creates; /* it records mostly creates and destroys (see flow_plan_destroy_and_create) */
+    bool only_creates;        /* it records only creates; only with destroys_and_creates */
     bool has_begin, has_end, has_partial;
     /* percentage of evaluations in which its condition is true; 0: no condition */
     uint32_t condition_percent;
@@ -77,7 +78,7 @@ typedef struct flow_system {
     uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
     /* its views exclude disabled entities because no term names the disabled tag */
-    bool leaves_out_disabled;
+    bool excludes_disabled;
     bool whole_chunks;    /* QUERN_SYSTEM_WHOLE_CHUNKS, or whole_chunks of the query */
     bool marks_rows;      /* it writes only some rows of its views and marks these as changed */
     uint32_t can_disable; /* copy of the plan's can_disable */
@@ -131,7 +132,7 @@ void flow_plan_add_row_filters(flow_plan *plan);
 
 /* Restricts all systems and calls to creates and destroys, apart from a few other commands. In most
  * cases only one system of a phase destroys, so that entities are destroyed in row order. */
-void flow_plan_turn_over(flow_plan *plan);
+void flow_plan_destroy_and_create(flow_plan *plan);
 
 bool flow_system_has_terms(const flow_system *system);
 
@@ -147,13 +148,13 @@ static inline double flow_seconds(uint64_t ticks)
 }
 
 /* flow_system_matches: whether the terms match an entity with this set of types (one bit each),
- * regardless of disabled components. flow_system_lets_stay: whether the system's views include rows in
+ * regardless of disabled components. flow_system_matches_disabled: whether the system's views include rows in
  * which these types are disabled. */
 bool flow_system_matches(const flow_system *system, uint32_t set);
-bool flow_system_lets_stay(const flow_system *system, uint32_t disabled);
+bool flow_system_matches_disabled(const flow_system *system, uint32_t disabled);
 
 /* Whether the lookup's restrictions admit an entity with this set of types. */
-bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set);
+bool flow_lookup_matches(const flow_lookup *lookup, uint32_t set);
 
 /* Whether a `before` or `after` rule of one of the two systems orders the first before the second. */
 bool flow_plan_must_precede(const flow_plan *plan, uint32_t first, uint32_t second);

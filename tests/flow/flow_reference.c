@@ -35,22 +35,22 @@ static void find_order(flow_reference *reference)
     cr_assert_eq(count, plan->system_count, "a plan with a cycle");
 }
 
-/* ------------------------------------------------------------------------------------------- hands */
+/* ------------------------------------------------------------------------------------------- operations */
 
-/* The state behind a flow_hands table. */
-typedef struct grip {
+/* The state behind a flow_operations table. */
+typedef struct operation_state {
     flow_reference *reference;
     naive_recorder *recorder;
-} grip;
+} operation_state;
 
 static naive_world *world_of(void *self)
 {
-    return &((grip *)self)->reference->world;
+    return &((operation_state *)self)->reference->world;
 }
 
 static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
 {
-    grip *it = self;
+    operation_state *it = self;
     quern_entity entity = naive_record_create(it->recorder);
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
         if (set >> type & 1)
@@ -61,23 +61,23 @@ static quern_entity record_create(void *self, uint32_t set, const uint64_t *word
 
 static void record_destroy(void *self, quern_entity entity)
 {
-    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_DESTROY, entity, 0, NULL);
+    naive_record(((operation_state *)self)->recorder, world_of(self), NAIVE_DESTROY, entity, 0, NULL);
 }
 
-static void record_put(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+static void record_set(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
-    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_ADD, entity, type, value);
+    naive_record(((operation_state *)self)->recorder, world_of(self), NAIVE_ADD, entity, type, value);
 }
 
 static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
-                         flow_way way)
+                         flow_combine combine)
 {
-    naive_record_value(((grip *)self)->recorder, entity, type, value, way);
+    naive_record_value(((operation_state *)self)->recorder, entity, type, value, combine);
 }
 
 static void record_remove(void *self, quern_entity entity, uint32_t type)
 {
-    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_REMOVE, entity, type, NULL);
+    naive_record(((operation_state *)self)->recorder, world_of(self), NAIVE_REMOVE, entity, type, NULL);
 }
 
 static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
@@ -90,12 +90,12 @@ static void destroy_now(void *self, quern_entity entity)
     naive_destroy(world_of(self), entity);
 }
 
-static void put_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+static void set_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     const naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL) return;
     naive_entity changed = *found;
-    naive_put(&changed.set, changed.words, type, value);
+    naive_add_type(&changed.set, changed.words, type, value);
     naive_change(world_of(self), entity, changed.set, changed.words);
     if (flow_types[type].word_count > 0)
         naive_note_changed(world_of(self), naive_find(world_of(self), entity), 1u << type);
@@ -105,7 +105,7 @@ static void put_now(void *self, quern_entity entity, uint32_t type, const uint64
 static void add_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     const naive_entity *found = naive_find(world_of(self), entity);
-    if (found != NULL && (found->set >> type & 1) == 0) put_now(self, entity, type, value);
+    if (found != NULL && (found->set >> type & 1) == 0) set_now(self, entity, type, value);
 }
 
 static void remove_now(void *self, quern_entity entity, uint32_t type)
@@ -113,20 +113,21 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
     const naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL) return;
     naive_entity changed = *found;
-    naive_take(&changed.set, changed.words, type);
+    naive_remove_type(&changed.set, changed.words, type);
     naive_change(world_of(self), entity, changed.set, changed.words);
 }
 
-static naive_entity *find_within(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+static naive_entity *find_for_lookup(void *self, quern_entity entity, const flow_system *system,
+                                     uint32_t type)
 {
     naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL || (found->set >> type & 1) == 0 || flow_types[type].word_count == 0) return NULL;
-    return flow_lookup_reaches(&system->lookups[type], found->set) ? found : NULL;
+    return flow_lookup_matches(&system->lookups[type], found->set) ? found : NULL;
 }
 
 static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
-    naive_entity *found = find_within(self, entity, system, type);
+    naive_entity *found = find_for_lookup(self, entity, system, type);
     if (found == NULL) return NULL;
     naive_note_changed(world_of(self), found, 1u << type);
     return naive_value(found->words, type);
@@ -135,7 +136,7 @@ static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_sy
 static void record_enable(void *self, quern_entity entity, uint32_t type, bool enabled)
 {
     static const uint64_t yes;
-    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_ENABLE, entity, type,
+    naive_record(((operation_state *)self)->recorder, world_of(self), NAIVE_ENABLE, entity, type,
                  enabled ? &yes : NULL);
 }
 
@@ -151,13 +152,13 @@ static void enable_now(void *self, quern_entity entity, uint32_t type, bool enab
 static bool is_enabled(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     const naive_entity *found = naive_find(world_of(self), entity);
-    return found != NULL && flow_lookup_reaches(&system->lookups[type], found->set) &&
+    return found != NULL && flow_lookup_matches(&system->lookups[type], found->set) &&
            ((found->set & ~found->disabled) >> type & 1) != 0;
 }
 
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
-    naive_entity *found = find_within(self, entity, system, type);
+    naive_entity *found = find_for_lookup(self, entity, system, type);
     return found != NULL ? naive_value(found->words, type) : NULL;
 }
 
@@ -169,7 +170,7 @@ static bool is_alive(void *self, quern_entity entity)
 static uint64_t *use_resource(void *self, uint32_t index, bool writes)
 {
     (void)writes;
-    return (uint64_t *)(void *)&((grip *)self)->reference->resources[index];
+    return (uint64_t *)(void *)&((operation_state *)self)->reference->resources[index];
 }
 
 static uint64_t first_bits(const flow_reference *reference)
@@ -185,44 +186,44 @@ static void flush(flow_reference *reference, naive_recorder *recorder)
 
 static void flush_world(void *self)
 {
-    flow_reference *reference = ((grip *)self)->reference;
+    flow_reference *reference = ((operation_state *)self)->reference;
     flush(reference, &reference->world_recorder);
 }
 
-static flow_hands recording_hands(grip *it)
+static flow_operations recording_operations(operation_state *it)
 {
-    return (flow_hands){.self = it,
-                        .create = record_create,
-                        .destroy = record_destroy,
-                        .add = record_put,
-                        .set = record_put,
-                        .remove = record_remove,
-                        .enable = record_enable,
-                        .is_enabled = is_enabled,
-                        .accumulate = record_value,
-                        .lookup = look_up,
-                        .lookup_write = look_up_to_write,
-                        .is_alive = is_alive,
-                        .resource = use_resource,
-                        .flush = flush_world,
-                        .first_bits = first_bits(it->reference)};
+    return (flow_operations){.self = it,
+                             .create = record_create,
+                             .destroy = record_destroy,
+                             .add = record_set,
+                             .set = record_set,
+                             .remove = record_remove,
+                             .enable = record_enable,
+                             .is_enabled = is_enabled,
+                             .accumulate = record_value,
+                             .lookup = look_up,
+                             .lookup_write = look_up_to_write,
+                             .is_alive = is_alive,
+                             .resource = use_resource,
+                             .flush = flush_world,
+                             .first_bits = first_bits(it->reference)};
 }
 
-static flow_hands immediate_hands(grip *it)
+static flow_operations immediate_operations(operation_state *it)
 {
-    return (flow_hands){.self = it,
-                        .create = create_now,
-                        .destroy = destroy_now,
-                        .add = add_now,
-                        .set = put_now,
-                        .remove = remove_now,
-                        .enable = enable_now,
-                        .is_enabled = is_enabled,
-                        .lookup = look_up,
-                        .lookup_write = look_up_to_write,
-                        .is_alive = is_alive,
-                        .resource = use_resource,
-                        .first_bits = first_bits(it->reference)};
+    return (flow_operations){.self = it,
+                             .create = create_now,
+                             .destroy = destroy_now,
+                             .add = add_now,
+                             .set = set_now,
+                             .remove = remove_now,
+                             .enable = enable_now,
+                             .is_enabled = is_enabled,
+                             .lookup = look_up,
+                             .lookup_write = look_up_to_write,
+                             .is_alive = is_alive,
+                             .resource = use_resource,
+                             .first_bits = first_bits(it->reference)};
 }
 
 /* ------------------------------------------------------------------------------------------ systems */
@@ -242,21 +243,21 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
 }
 
 /* Whether the entity passes one of the system's filters on changes, or the system has none. */
-static bool is_new(const flow_system *system, const naive_entity *entity, uint64_t last_look)
+static bool is_new(const flow_system *system, const naive_entity *entity, uint64_t last_time)
 {
     bool is_filtered = false, is_new = false;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         if (!system->terms[type].changed) continue;
         is_filtered = true;
-        is_new |= (entity->set >> type & 1) != 0 && entity->changed[type] > last_look;
+        is_new |= (entity->set >> type & 1) != 0 && entity->changed[type] > last_time;
     }
     return is_new || !is_filtered;
 }
 
 /* Applies to the entity what acting on its row changed besides its words: times of changes and disabled
  * types. */
-static void take_over(const naive_world *world, const flow_system *system, const flow_row *row,
-                      naive_entity *entity)
+static void apply_row_changes(const naive_world *world, const flow_system *system, const flow_row *row,
+                              naive_entity *entity)
 {
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];
@@ -270,10 +271,10 @@ static void take_over(const naive_world *world, const flow_system *system, const
     }
 }
 
-/* Acts on all rows that the system sees and returns the digest over them. *look is the time at which
+/* Acts on all rows that the system sees and returns the digest over them. *last_time is the time at which
  * this system or call last did so. */
 static flow_digest run_rows(flow_reference *reference, const flow_system *system, uint64_t moment,
-                            const flow_hands *hands, uint64_t *look, uint64_t *entity_count)
+                            const flow_operations *operations, uint64_t *last_time, uint64_t *entity_count)
 {
     naive_world *world = &reference->world;
     flow_digest sum = {0};
@@ -282,33 +283,34 @@ static flow_digest run_rows(flow_reference *reference, const flow_system *system
         if (!flow_system_matches(system, archetype->set)) continue;
         for (uint32_t k = 0; k < archetype->count; k++) {
             naive_entity *entity = &world->entities[archetype->slots[k]];
-            if (!flow_system_lets_stay(system, entity->disabled) || !is_new(system, entity, *look))
+            if (!flow_system_matches_disabled(system, entity->disabled) ||
+                !is_new(system, entity, *last_time))
                 continue;
             flow_row row = row_of(reference, system, archetype->slots[k]);
-            flow_digest_add(&sum, flow_act_row(system, moment, hands, &row));
-            take_over(world, system, &row, entity);
+            flow_digest_add(&sum, flow_act_row(system, moment, operations, &row));
+            apply_row_changes(world, system, &row, entity);
         }
         *entity_count += archetype->count;
     }
-    *look = world->now;
+    *last_time = world->now;
     return sum;
 }
 
 static flow_digest run_middle(flow_reference *reference, uint32_t index, uint64_t moment,
-                              const flow_hands *hands)
+                              const flow_operations *operations)
 {
     const flow_system *system = &reference->plan->systems[index];
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) {
-        grip it = {reference, &reference->world_recorder};
-        flow_hands now = immediate_hands(&it), later = recording_hands(&it);
-        flow_act_exclusive(system, moment, hands, &now, &later);
+        operation_state it = {reference, &reference->world_recorder};
+        flow_operations now = immediate_operations(&it), later = recording_operations(&it);
+        flow_act_exclusive(system, moment, operations, &now, &later);
         return (flow_digest){0};
     }
     if (flow_system_has_terms(system))
-        return run_rows(reference, system, moment, hands, &reference->system_looks[index],
+        return run_rows(reference, system, moment, operations, &reference->system_times[index],
                         &reference->entity_counts[index]);
     flow_row none = {0};
-    return flow_act_row(system, moment, hands, &none);
+    return flow_act_row(system, moment, operations, &none);
 }
 
 /* Whether the system is enabled and its interval has elapsed. For a system with an interval, replaces
@@ -324,15 +326,16 @@ static bool is_due(flow_reference *reference, uint32_t index, uint64_t *ticks)
     return reference->due_ticks[index] >= system->interval_ticks;
 }
 
-static bool is_wanted(flow_reference *reference, uint32_t index, uint64_t moment, const flow_hands *hands)
+static bool is_wanted(flow_reference *reference, uint32_t index, uint64_t moment,
+                      const flow_operations *operations)
 {
     const flow_system *system = &reference->plan->systems[index];
     if (system->condition_percent == 0) return true;
     reference->condition_counts[index]++;
-    return flow_act_condition(system, moment, hands);
+    return flow_act_condition(system, moment, operations);
 }
 
-static void pay_interval(flow_reference *reference, uint32_t index)
+static void consume_interval(flow_reference *reference, uint32_t index)
 {
     uint64_t interval_ticks = reference->plan->systems[index].interval_ticks;
     reference->due_ticks[index] %= interval_ticks;
@@ -343,21 +346,21 @@ static void run_system(flow_reference *reference, uint32_t index, uint64_t ticks
 {
     const flow_system *system = &reference->plan->systems[index];
     naive_recorder *recorder = &reference->frame_recorder;
-    grip it = {reference, recorder};
-    flow_hands hands = recording_hands(&it);
+    operation_state it = {reference, recorder};
+    flow_operations operations = recording_operations(&it);
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0)
         naive_apply(&reference->world, recorder, &reference->stats);
     reference->world.now++;
     if (!is_due(reference, index, &ticks)) return;
     uint64_t moment = flow_moment(reference->frame_index, flow_seconds(ticks));
-    if (!is_wanted(reference, index, moment, &hands)) return;
-    if (system->interval_ticks > 0) pay_interval(reference, index);
+    if (!is_wanted(reference, index, moment, &operations)) return;
+    if (system->interval_ticks > 0) consume_interval(reference, index);
     uint32_t command_count = recorder->command_count;
     recorder->source = index;
-    if (system->has_begin) flow_act_begin(system, moment, &hands);
-    flow_digest sum = run_middle(reference, index, moment, &hands);
+    if (system->has_begin) flow_act_begin(system, moment, &operations);
+    flow_digest sum = run_middle(reference, index, moment, &operations);
     if (!system->has_partial) sum = (flow_digest){0};
-    if (system->has_end) flow_act_end(system, moment, &hands, sum);
+    if (system->has_end) flow_act_end(system, moment, &operations, sum);
     reference->command_counts[index] += recorder->command_count - command_count;
 }
 
@@ -393,18 +396,18 @@ static uint64_t call_once(flow_reference *reference, uint32_t index, quern_entit
     reference->world.now++;
     const bool is_parallel = call->kind == FLOW_CALL_PARALLEL;
     uint64_t moment = flow_moment_between(reference->frame_index, reference->seen), entity_count = 0;
-    grip it = {reference, is_parallel ? &reference->frame_recorder : &reference->world_recorder};
-    flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
+    operation_state it = {reference, is_parallel ? &reference->frame_recorder : &reference->world_recorder};
+    flow_operations operations = recording_operations(&it), now = immediate_operations(&it);
     if (call->kind == FLOW_CALL_IMMEDIATE) {
-        flow_act_exclusive(&call->system, moment, &hands, &now, &hands);
+        flow_act_exclusive(&call->system, moment, &operations, &now, &operations);
         /* the actions may have flushed, which makes the provisional handle invalid */
         *recent = quern_entity_null();
         return 0;
     }
-    if (!is_parallel) *recent = flow_act_on_recent(&call->system, moment, &hands, *recent);
-    uint64_t seen =
-        run_rows(reference, &call->system, moment, &hands, &reference->call_looks[index], &entity_count)
-            .hash;
+    if (!is_parallel) *recent = flow_act_on_recent(&call->system, moment, &operations, *recent);
+    uint64_t seen = run_rows(reference, &call->system, moment, &operations, &reference->call_times[index],
+                             &entity_count)
+                        .hash;
     if (is_parallel) flush(reference, it.recorder);
     return seen;
 }
@@ -513,7 +516,7 @@ static void compare_drops(const flow_reference *reference, const flow_subject *s
         uint32_t index = actual.system.bits - 1;
         const naive_drop *expected = actual.reason == QUERN_DROP_DEAD ? &reference->stats.dead_drops[index]
                                      : actual.reason == QUERN_DROP_NO_COMPONENT
-                                         ? &reference->stats.nowhere_drops[index]
+                                         ? &reference->stats.no_component_drops[index]
                                          : &reference->stats.destroyed_drops[index];
         cr_assert_str_eq(actual.system_name, reference->plan->systems[index].name);
         cr_assert_eq(actual.count, expected->count, "%s", actual.system_name);

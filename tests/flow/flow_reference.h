@@ -27,7 +27,7 @@ typedef struct flow_reference {
     /* results of all calls, as flow_subject.seen */
     uint64_t seen;
     /* time (naive_world.now) at which each system or call last ran */
-    uint64_t system_looks[FLOW_MAX_SYSTEMS], call_looks[FLOW_MAX_CALLS];
+    uint64_t system_times[FLOW_MAX_SYSTEMS], call_times[FLOW_MAX_CALLS];
     naive_stats flush_stats; /* statistics of the last sync point outside of frames */
     /* The following members describe the last frame. */
     naive_stats stats;

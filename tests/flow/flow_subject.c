@@ -11,16 +11,16 @@
 
 #include <stdlib.h>
 
-/* ----------------------------------------------------------------------------------------- hands */
+/* ----------------------------------------------------------------------------------------- operations */
 
-/* The state behind a flow_hands table. */
-typedef struct grip {
+/* The state behind a flow_operations table. */
+typedef struct operation_state {
     const flow_subject *subject;
     quern_context *context;   /* NULL between frames */
     quern_commands *commands; /* recorder; NULL: each command asks the world for its own */
-} grip;
+} operation_state;
 
-static quern_commands *commands_of(const grip *it)
+static quern_commands *commands_of(const operation_state *it)
 {
     return it->commands != NULL ? it->commands : quern_world_commands(it->subject->world);
 }
@@ -44,7 +44,7 @@ static value_list list_values(const flow_subject *subject, uint32_t set, const u
 
 static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
 {
-    grip *it = self;
+    operation_state *it = self;
     if (set == 0) return quern_commands_create(commands_of(it));
     value_list list = list_values(it->subject, set, words);
     return quern_commands_create_with(commands_of(it), list.components, list.values, list.count);
@@ -57,48 +57,49 @@ static void record_destroy(void *self, quern_entity entity)
 
 static void record_add(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
-    grip *it = self;
+    operation_state *it = self;
     quern_commands_add(commands_of(it), entity, it->subject->components[type], value);
 }
 
 static void record_set(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
-    grip *it = self;
+    operation_state *it = self;
     quern_commands_set(commands_of(it), entity, it->subject->components[type], value);
 }
 
 static void record_remove(void *self, quern_entity entity, uint32_t type)
 {
-    grip *it = self;
+    operation_state *it = self;
     quern_commands_remove(commands_of(it), entity, it->subject->components[type]);
 }
 
 static void record_enable(void *self, quern_entity entity, uint32_t type, bool enabled)
 {
-    grip *it = self;
+    operation_state *it = self;
     quern_commands_set_component_enabled(commands_of(it), entity, it->subject->components[type], enabled);
 }
 
 static bool is_enabled(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     (void)system;
-    grip *it = self;
+    operation_state *it = self;
     return quern_context_is_component_enabled(it->context, entity, it->subject->components[type]);
 }
 
 static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
-                         flow_way way)
+                         flow_combine combine)
 {
-    grip *it = self;
-    const quern_combine ways[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX, it->subject->mixes[type]};
-    quern_commands_accumulate(commands_of(it), entity, it->subject->components[type], value, ways[way]);
+    operation_state *it = self;
+    const quern_combine combines[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX, it->subject->mixes[type]};
+    quern_commands_accumulate(commands_of(it), entity, it->subject->components[type], value,
+                              combines[combine]);
 }
 
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     static const uint64_t nothing;
     (void)system;
-    grip *it = self;
+    operation_state *it = self;
     quern_component component = it->subject->components[type];
     const bool has = quern_context_has(it->context, entity, component);
     if (flow_types[type].word_count == 0) return has ? &nothing : NULL;
@@ -113,47 +114,47 @@ static const uint64_t *look_up(void *self, quern_entity entity, const flow_syste
 
 static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
-    grip *it = self;
+    operation_state *it = self;
     (void)system;
     return quern_context_lookup_write(it->context, entity, it->subject->components[type]);
 }
 
 static bool is_alive(void *self, quern_entity entity)
 {
-    return quern_context_is_alive(((grip *)self)->context, entity);
+    return quern_context_is_alive(((operation_state *)self)->context, entity);
 }
 
 static uint64_t *use_resource(void *self, uint32_t index, bool writes)
 {
-    grip *it = self;
+    operation_state *it = self;
     quern_resource resource = it->subject->resources[index];
     if (writes) return quern_context_resource_write(it->context, resource);
     return (uint64_t *)(uintptr_t)quern_context_resource(it->context, resource);
 }
 
-static flow_hands recording_hands(grip *it)
+static flow_operations recording_operations(operation_state *it)
 {
-    return (flow_hands){.self = it,
-                        .create = record_create,
-                        .destroy = record_destroy,
-                        .add = record_add,
-                        .set = record_set,
-                        .remove = record_remove,
-                        .enable = record_enable,
-                        .is_enabled = is_enabled,
-                        .accumulate = record_value,
-                        .lookup = look_up,
-                        .lookup_write = look_up_to_write,
-                        .is_alive = is_alive,
-                        .resource = use_resource,
-                        .first_bits = it->subject->first.bits};
+    return (flow_operations){.self = it,
+                             .create = record_create,
+                             .destroy = record_destroy,
+                             .add = record_add,
+                             .set = record_set,
+                             .remove = record_remove,
+                             .enable = record_enable,
+                             .is_enabled = is_enabled,
+                             .accumulate = record_value,
+                             .lookup = look_up,
+                             .lookup_write = look_up_to_write,
+                             .is_alive = is_alive,
+                             .resource = use_resource,
+                             .first_bits = it->subject->first.bits};
 }
 
-/* ------------------------------------------------------------------------------------ immediate hands */
+/* ------------------------------------------------------------------------------------ immediate operations */
 
 static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
 {
-    const flow_subject *subject = ((grip *)self)->subject;
+    const flow_subject *subject = ((operation_state *)self)->subject;
     value_list list = list_values(subject, set, words);
     quern_entity entity = quern_entity_null();
     quern_result result =
@@ -164,7 +165,7 @@ static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
 
 static void destroy_now(void *self, quern_entity entity)
 {
-    quern_entity_destroy(((grip *)self)->subject->world, entity);
+    quern_entity_destroy(((operation_state *)self)->subject->world, entity);
 }
 
 /* Asserts that an immediate call rejects a value with a provisional handle in a link. */
@@ -183,58 +184,58 @@ static void try_provisional(const flow_subject *subject, quern_entity entity, ui
 
 static void add_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
-    const flow_subject *subject = ((grip *)self)->subject;
+    const flow_subject *subject = ((operation_state *)self)->subject;
     try_provisional(subject, entity, type, value);
     quern_entity_add(subject->world, entity, subject->components[type], value);
 }
 
 static void set_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
-    const flow_subject *subject = ((grip *)self)->subject;
+    const flow_subject *subject = ((operation_state *)self)->subject;
     try_provisional(subject, entity, type, value);
     quern_entity_set(subject->world, entity, subject->components[type], value);
 }
 
 static void remove_now(void *self, quern_entity entity, uint32_t type)
 {
-    const flow_subject *subject = ((grip *)self)->subject;
+    const flow_subject *subject = ((operation_state *)self)->subject;
     quern_entity_remove(subject->world, entity, subject->components[type]);
 }
 
 static void enable_now(void *self, quern_entity entity, uint32_t type, bool enabled)
 {
-    const flow_subject *subject = ((grip *)self)->subject;
+    const flow_subject *subject = ((operation_state *)self)->subject;
     quern_entity_set_component_enabled(subject->world, entity, subject->components[type], enabled);
 }
 
-static flow_hands immediate_hands(grip *it)
+static flow_operations immediate_operations(operation_state *it)
 {
-    return (flow_hands){.self = it,
-                        .create = create_now,
-                        .destroy = destroy_now,
-                        .add = add_now,
-                        .set = set_now,
-                        .remove = remove_now,
-                        .enable = enable_now,
-                        .is_enabled = is_enabled,
-                        .lookup = look_up,
-                        .lookup_write = look_up_to_write,
-                        .is_alive = is_alive,
-                        .resource = use_resource,
-                        .first_bits = it->subject->first.bits};
+    return (flow_operations){.self = it,
+                             .create = create_now,
+                             .destroy = destroy_now,
+                             .add = add_now,
+                             .set = set_now,
+                             .remove = remove_now,
+                             .enable = enable_now,
+                             .is_enabled = is_enabled,
+                             .lookup = look_up,
+                             .lookup_write = look_up_to_write,
+                             .is_alive = is_alive,
+                             .resource = use_resource,
+                             .first_bits = it->subject->first.bits};
 }
 
-/* ------------------------------------------------------------------------------- hands between frames */
+/* ------------------------------------------------------------------------------- operations between frames */
 
 static bool is_alive_now(void *self, quern_entity entity)
 {
-    return quern_entity_is_alive(((grip *)self)->subject->world, entity);
+    return quern_entity_is_alive(((operation_state *)self)->subject->world, entity);
 }
 
 static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
 {
     (void)writes;
-    const flow_subject *subject = ((grip *)self)->subject;
+    const flow_subject *subject = ((operation_state *)self)->subject;
     return quern_resource_get(subject->world, subject->resources[index]);
 }
 
@@ -242,19 +243,19 @@ static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
  * model would detect the difference. */
 static void flush_world(void *self)
 {
-    const quern_result result = quern_world_flush(((grip *)self)->subject->world);
+    const quern_result result = quern_world_flush(((operation_state *)self)->subject->world);
     cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
 }
 
 /* Replaces the operations that need a context. There are no lookups between frames. */
-static flow_hands hands_between(flow_hands hands)
+static flow_operations operations_between_frames(flow_operations operations)
 {
-    hands.lookup = NULL;
-    hands.lookup_write = NULL;
-    hands.is_alive = is_alive_now;
-    hands.resource = use_resource_now;
-    hands.flush = flush_world;
-    return hands;
+    operations.lookup = NULL;
+    operations.lookup_write = NULL;
+    operations.is_alive = is_alive_now;
+    operations.resource = use_resource_now;
+    operations.flush = flush_world;
+    return operations;
 }
 
 /* --------------------------------------------------------------------------------------- callbacks */
@@ -264,9 +265,9 @@ static flow_player *player_of(const quern_context *context)
     return quern_context_user_data(context);
 }
 
-static grip grip_of(quern_context *context)
+static operation_state operation_state_of(quern_context *context)
 {
-    return (grip){player_of(context)->subject, context, quern_context_commands(context)};
+    return (operation_state){player_of(context)->subject, context, quern_context_commands(context)};
 }
 
 static uint64_t moment_of(const quern_context *context)
@@ -290,7 +291,7 @@ static void fill_columns(const flow_player *player, const quern_view *view, flow
 }
 
 /* Acts on the i-th row of the view. `columns` holds the columns of the view. */
-static void act_on_row(const flow_player *player, uint64_t moment, const flow_hands *hands,
+static void act_on_row(const flow_player *player, uint64_t moment, const flow_operations *operations,
                        const quern_view *view, uint32_t i, const flow_row *columns, flow_digest *sum)
 {
     flow_row row = *columns;
@@ -301,7 +302,7 @@ static void act_on_row(const flow_player *player, uint64_t moment, const flow_ha
             row.is_disabled[type] = !quern_view_is_enabled(view, player->term_of_type[type], i);
     }
     const flow_row before = row;
-    const flow_digest part = flow_act_row(player->system, moment, hands, &row);
+    const flow_digest part = flow_act_row(player->system, moment, operations, &row);
     if (sum != NULL) flow_digest_add(sum, part);
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &player->system->terms[type];
@@ -313,12 +314,12 @@ static void act_on_row(const flow_player *player, uint64_t moment, const flow_ha
     }
 }
 
-static void act_on_rows(const flow_player *player, uint64_t moment, const flow_hands *hands,
+static void act_on_rows(const flow_player *player, uint64_t moment, const flow_operations *operations,
                         const quern_view *view, flow_digest *sum)
 {
     flow_row row = {.entity = quern_entity_null()};
     if (!player->has_terms) {
-        const flow_digest part = flow_act_row(player->system, moment, hands, &row);
+        const flow_digest part = flow_act_row(player->system, moment, operations, &row);
         if (sum != NULL) flow_digest_add(sum, part);
         return;
     }
@@ -326,57 +327,57 @@ static void act_on_rows(const flow_player *player, uint64_t moment, const flow_h
     quern_row_range run = {0};
     while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)
-            act_on_row(player, moment, hands, view, i, &row, sum);
+            act_on_row(player, moment, operations, view, i, &row, sum);
 }
 
 static void run_rows(quern_context *context, const quern_view *view)
 {
-    grip it = grip_of(context);
-    flow_hands hands = recording_hands(&it);
-    act_on_rows(player_of(context), moment_of(context), &hands, view, quern_context_partial(context));
+    operation_state it = operation_state_of(context);
+    flow_operations operations = recording_operations(&it);
+    act_on_rows(player_of(context), moment_of(context), &operations, view, quern_context_partial(context));
 }
 
 static void run_parallel(quern_context *context, const quern_view *view)
 {
     const flow_player *player = player_of(context);
-    grip it = grip_of(context);
-    flow_hands hands = recording_hands(&it);
-    act_on_rows(player, player->moment, &hands, view, &player->digests[view->ordinal]);
+    operation_state it = operation_state_of(context);
+    flow_operations operations = recording_operations(&it);
+    act_on_rows(player, player->moment, &operations, view, &player->digests[view->ordinal]);
 }
 
 static void run_exclusive(quern_context *context, const quern_view *view)
 {
     (void)view;
-    grip it = grip_of(context);
-    grip between = {.subject = it.subject};
-    flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
-    flow_hands later = hands_between(recording_hands(&between));
-    flow_act_exclusive(player_of(context)->system, moment_of(context), &hands, &now, &later);
+    operation_state it = operation_state_of(context);
+    operation_state between = {.subject = it.subject};
+    flow_operations operations = recording_operations(&it), now = immediate_operations(&it);
+    flow_operations later = operations_between_frames(recording_operations(&between));
+    flow_act_exclusive(player_of(context)->system, moment_of(context), &operations, &now, &later);
 }
 
 static bool condition(quern_context *context)
 {
-    grip it = grip_of(context);
-    flow_hands hands = recording_hands(&it);
+    operation_state it = operation_state_of(context);
+    flow_operations operations = recording_operations(&it);
     player_of(context)->condition_count++;
-    return flow_act_condition(player_of(context)->system, moment_of(context), &hands);
+    return flow_act_condition(player_of(context)->system, moment_of(context), &operations);
 }
 
 static void begin(quern_context *context)
 {
-    grip it = grip_of(context);
-    flow_hands hands = recording_hands(&it);
-    flow_act_begin(player_of(context)->system, moment_of(context), &hands);
+    operation_state it = operation_state_of(context);
+    flow_operations operations = recording_operations(&it);
+    flow_act_begin(player_of(context)->system, moment_of(context), &operations);
 }
 
 static void end(quern_context *context)
 {
-    grip it = grip_of(context);
-    flow_hands hands = recording_hands(&it);
+    operation_state it = operation_state_of(context);
+    flow_operations operations = recording_operations(&it);
     flow_digest sum = {0};
     for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
         flow_digest_add(&sum, *(const flow_digest *)quern_context_partial_at(context, i));
-    flow_act_end(player_of(context)->system, moment_of(context), &hands, sum);
+    flow_act_end(player_of(context)->system, moment_of(context), &operations, sum);
 }
 
 /* -------------------------------------------------------------------------------------------- opening */
@@ -585,13 +586,14 @@ static flow_digest call_parallel(flow_player *player, quern_jobs *jobs)
     return sum;
 }
 
-static flow_digest call_loop(const flow_player *player, const flow_hands *hands, quern_entity *recent)
+static flow_digest call_loop(const flow_player *player, const flow_operations *operations,
+                             quern_entity *recent)
 {
     flow_digest sum = {0};
     quern_query_iterator walk = quern_query_iterate(player->query);
-    *recent = flow_act_on_recent(player->system, player->moment, hands, *recent);
+    *recent = flow_act_on_recent(player->system, player->moment, operations, *recent);
     while (quern_query_next(&walk))
-        act_on_rows(player, player->moment, hands, &walk.view, &sum);
+        act_on_rows(player, player->moment, operations, &walk.view, &sum);
     cr_assert_eq(walk.result, QUERN_OK, "%s", quern_error_message());
     return sum;
 }
@@ -599,10 +601,11 @@ static flow_digest call_loop(const flow_player *player, const flow_hands *hands,
 static uint64_t call_once(flow_player *player, flow_call_kind kind, quern_jobs *jobs, quern_entity *recent)
 {
     if (kind == FLOW_CALL_PARALLEL) return call_parallel(player, jobs).hash;
-    grip it = {.subject = player->subject};
-    flow_hands hands = hands_between(recording_hands(&it)), now = hands_between(immediate_hands(&it));
-    if (kind == FLOW_CALL_LOOP) return call_loop(player, &hands, recent).hash;
-    flow_act_exclusive(player->system, player->moment, &hands, &now, &hands);
+    operation_state it = {.subject = player->subject};
+    flow_operations operations = operations_between_frames(recording_operations(&it)),
+                    now = operations_between_frames(immediate_operations(&it));
+    if (kind == FLOW_CALL_LOOP) return call_loop(player, &operations, recent).hash;
+    flow_act_exclusive(player->system, player->moment, &operations, &now, &operations);
     /* the actions may have flushed, which makes the provisional handle invalid */
     *recent = quern_entity_null();
     return 0;
@@ -618,7 +621,7 @@ void flow_subject_call(flow_subject *subject, quern_jobs *jobs)
         player->moment = flow_moment_between(subject->frame_index, subject->seen);
         subject->seen ^= call_once(player, call->kind, jobs, &recent);
         if (!flow_call_flushes(call, subject->frame_index)) continue;
-        flush_world(&(grip){.subject = subject});
+        flush_world(&(operation_state){.subject = subject});
         recent = quern_entity_null();
     }
 }

@@ -179,7 +179,7 @@ Test(determinism, fast_path_of_create_and_destroy_matches_the_reference, .timeou
     destroy_and_create_count = 0;
     for (uint64_t seed = 601; seed <= 600 + DESTROY_AND_CREATE_SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, entities_for(seed) / 3);
-        flow_plan_turn_over(&plan);
+        flow_plan_destroy_and_create(&plan);
         play_with_reference(style(true, 0), 0);
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
             disable_fast_paths = false;
@@ -339,7 +339,7 @@ static bool looks_up_writes(const flow_system *looker, const flow_system *writer
     for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
         for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
             if (looker->lookups[type].used && writes(writer, type) && (plan.sets[i] >> type & 1) != 0 &&
-                flow_lookup_reaches(&looker->lookups[type], plan.sets[i]) &&
+                flow_lookup_matches(&looker->lookups[type], plan.sets[i]) &&
                 flow_system_matches(writer, plan.sets[i]))
                 return true;
     return false;

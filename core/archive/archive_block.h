@@ -85,7 +85,7 @@ typedef struct quern__archive_section {
     quern__byte_reader payload;
 } quern__archive_section;
 
-/* Returns the next section, or false at the end. */
+/* Stores the next section. Returns false if there is none. */
 bool quern__section_next(quern__section_iterator *walk, quern__archive_section *out_section);
 
 #endif

@@ -120,9 +120,9 @@ typedef struct quern__type_section {
     uint32_t alignment_bytes;
     uint32_t role;
     uint32_t flags;
-    uint32_t relation; /* role LEVEL: type number of the relation */
-    uint32_t level;    /* role LEVEL */
-    uint32_t policy;   /* role RELATION */
+    uint32_t relation; /* type number of the relation; only for role LEVEL */
+    uint32_t level;    /* level of the tag; only for role LEVEL */
+    uint32_t policy;   /* quern_target_policy; only for role RELATION */
     uint32_t field_count;
     /* the schema follows, in the form quern__archive_schema */
 } quern__type_section;

@@ -6,7 +6,7 @@
 
 enum { LANES = 8, STRIPE_BYTES = LANES * sizeof(uint64_t) };
 
-/* 2^64 divided by the golden ratio: odd, with bits set at all positions. */
+/* 2^64 divided by the golden ratio: odd, with set bits spread over the whole word. */
 #define FACTOR 0x9E3779B97F4A7C15ull
 
 static inline uint64_t mix_word(uint64_t lane, uint64_t word)

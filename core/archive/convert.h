@@ -7,7 +7,7 @@
 
 #include "core/storage/type_internal.h"
 
-/* What becomes of values. */
+/* How values are converted. */
 typedef enum quern__conversion_kind {
     QUERN__CONVERT_BYTES, /* values are copied as bytes: the layouts are equal, or one side has no described fields */
     QUERN__CONVERT_FIELDS, /* values are constructed, then converted field by field */

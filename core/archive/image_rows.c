@@ -20,7 +20,7 @@ static quern_result allocate_links(quern__image *image, quern__archived_type *ty
         .levels = quern__allocate(allocator, count, QUERN__ARRAY_ALIGNMENT_BYTES)};
     type->links = links;
     if (links->targets == NULL || links->levels == NULL) return quern__image_fail_memory();
-    memset(links->targets, 0xFF, count * sizeof *links->targets); /* QUERN__SLOT_NONE */
+    memset(links->targets, 0xFF, count * sizeof *links->targets); /* every target is QUERN__SLOT_NONE */
     memset(links->levels, 0, count);
     return QUERN_OK;
 }

@@ -53,7 +53,7 @@ quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern
     if (saving->numbers == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "out of memory for the list of components; nothing was written");
-    memset(saving->numbers, 0xFF, numbers_bytes(saving)); /* QUERN__NO_TYPE */
+    memset(saving->numbers, 0xFF, numbers_bytes(saving)); /* every number is QUERN__NO_TYPE */
     result = quern__archive_writer_open(&saving->writer, sink, allocator, saving->def->compress);
     if (result != QUERN_OK)
         quern__release(allocator, saving->numbers, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);

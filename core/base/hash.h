@@ -18,13 +18,13 @@ static inline uint64_t quern__hash_mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
-/* Adds a word to a hash. */
+/* Returns `hash` continued with a word. */
 static inline uint64_t quern__hash_word(uint64_t hash, uint64_t word)
 {
     return quern__hash_mix((hash ^ word) + 0x9E3779B97F4A7C15ull);
 }
 
-/* Adds bytes to a hash. */
+/* Returns `hash` continued with bytes. */
 uint64_t quern__hash_bytes(uint64_t hash, const void *bytes, size_t count);
 
 uint64_t quern__hash_string(const char *string);

@@ -21,8 +21,8 @@ static size_t bytes_to_alignment(const char *memory, size_t alignment_bytes)
     return (size_t)(-(uintptr_t)memory & (alignment_bytes - 1));
 }
 
-/* Systems place a new mapping next to the previous one. After one aligned mapping, most others of the same size are
- * aligned by themselves, so a mapping without padding is tried first. */
+/* Operating systems place a new mapping next to the previous one. After one aligned mapping, most others of the
+ * same size are aligned by themselves, so a mapping without padding is tried first. */
 void *quern__pages_map(size_t size_bytes, size_t alignment_bytes)
 {
     char *memory = map(size_bytes);

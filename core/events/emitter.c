@@ -267,7 +267,7 @@ void quern__emitter_release(quern__emitter *emitter)
 
 /* ------------------------------------------------------------------------------------------- the calls */
 
-/* Counts a refusal in the callback's scope. result: returned by the quern__fail that described it. Returns false. */
+/* Counts a refusal in the callback's scope. result: error code that quern__fail has returned. Returns false. */
 static QUERN__SLOW_PATH bool refuse(quern__emitter *emitter, quern_result result)
 {
     quern__scope_refuse(emitter->scope, result);
@@ -333,8 +333,8 @@ static bool fits(quern__emitter *emitter, size_t size_bytes, const char *type_na
                                        function, emitter->system_name, type->name));
 }
 
-/* Returns the emitter with room for at least one value of a C type of this size. Returns NULL if public_part is NULL or
- * anything else is wrong. */
+/* Returns the emitter with room for at least one value of a C type of this size. Returns NULL if public_part is
+ * NULL, the emitter is not usable here, the type does not fit, or memory is exhausted. */
 static quern__emitter *find_room(quern_emitter *public_part, size_t size_bytes, const char *type_name,
                                  const char *function)
 {

@@ -27,7 +27,7 @@ enum {
     QUERN__EVENT_BLOCK_BYTES = 64 * 1024,
     QUERN__EVENT_BLOCK_ALIGNMENT_BYTES = 64,
     QUERN__EVENT_VALUES_BYTES = QUERN__EVENT_BLOCK_BYTES - QUERN__EVENT_BLOCK_ALIGNMENT_BYTES,
-    QUERN__EVENT_BATCH_BYTES = QUERN__EVENT_VALUES_BYTES / 4 /* at most; rounded down to whole values */
+    QUERN__EVENT_BATCH_BYTES = QUERN__EVENT_VALUES_BYTES / 4 /* maximum size of a batch */
 };
 
 /* The head of a block. Values follow, aligned to the block's alignment. */
@@ -57,7 +57,7 @@ typedef struct quern__keyed_batch {
 typedef struct quern__event_pool {
     /* The free blocks. Before blocks are returned, it has capacity for all blocks of the world. */
     QUERN__ARRAY(quern__event_block *) free;
-    _Atomic uint32_t taken_count; /* claims since quern__pool_forget_taken, also without a free block */
+    _Atomic uint32_t taken_count; /* claims since quern__pool_forget_taken; may exceed free.count */
     _Atomic uint32_t block_count; /* number of all blocks of the world, free or not */
 } quern__event_pool;
 

@@ -37,7 +37,7 @@ typedef struct quern__page_block {
 typedef struct quern__page_store {
     quern_allocator allocator;
     QUERN__ARRAY(quern__page_entry) pages;
-    /* By page: its references; for a free page the next free page of its size class. */
+    /* By page: number of references; for a free page, the next free page of its size class. */
     QUERN__ARRAY(uint32_t) reference_counts;
     QUERN__ARRAY(quern__page_block) blocks;
     quern__page first_free[QUERN__PAGE_CLASSES];

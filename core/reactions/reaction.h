@@ -73,7 +73,7 @@ typedef struct quern__taken_block {
 typedef struct quern__taken {
     QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype; within one as in removed.h */
     QUERN__ARRAY(quern__taken_rows) rows;     /* ordered by archetype, chunk and kind: ADDED before SET */
-    QUERN__ARRAY(uint64_t) words;             /* bits of the rows */
+    QUERN__ARRAY(uint64_t) words;             /* one bit per row of a chunk, for each item of `rows` */
 } quern__taken;
 
 typedef bool quern__matches_function(const struct quern_query *query, const quern__archetype *archetype);

@@ -98,7 +98,7 @@ static void take_rows(quern__taken *taken, quern__subscription *subscription)
     subscription->is_pending = false;
 }
 
-/* Moves the blocks with copies from the subscription to the list. */
+/* Moves the blocks with copies from the subscription to taken->removed. */
 static void take_blocks(quern__taken *taken, quern__subscription *subscription)
 {
     quern__removed *removed = &subscription->removed;

@@ -233,7 +233,7 @@ static void move_sequences(const quern__removed *removed, char *const *blocks,
     }
 }
 
-/* Allocates as many blocks as have copies. Returns false, with nothing allocated, if out of memory. */
+/* Allocates one new block for each block with copies. Returns false, with nothing allocated, if out of memory. */
 static bool allocate_blocks(const quern__removed *removed, const quern_allocator *allocator, char **blocks)
 {
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {

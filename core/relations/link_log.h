@@ -23,8 +23,8 @@ void quern__link_log_release(quern__link_log *log, const quern_allocator *alloca
 /* Fails with OUT_OF_MEMORY, and sets the message. */
 quern_result quern__link_log_fail(const quern__storage *storage);
 
-/* Fills an entry from the current links of a slot. Member by member, because copying a whole structure would stall
- * until the stores to its members have reached the cache. */
+/* Fills an entry from the current links of a slot. Assigns single members, because copying a whole structure would
+ * stall until earlier stores to its members have reached the cache. */
 static inline void quern__link_change_fill(quern__link_change *entry, quern__relation *relation,
                                            uint32_t slot, const quern__link_node *node,
                                            quern__link_change_kind kind)

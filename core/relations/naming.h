@@ -57,8 +57,9 @@ static inline void quern__naming_update_parent(quern__storage *storage, const qu
     quern__names_move(storage->names, source, target);
 }
 
-/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source like a new one, and moves its name
- * to the new parent if the relation is the hierarchy. The source's level does not change. */
+/* Replaces the target of the source (QUERN__SLOT_NONE: no target), inserts the source where
+ * quern__links_insert_position says, and moves its name to the new parent if the relation is the hierarchy. The
+ * source's level does not change. */
 QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation *relation, uint32_t source,
                                         uint32_t target)
 {

@@ -3,10 +3,14 @@
 
 set(QUERN_BENCH_COMMIT_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/QuernCommit.cmake)
 
-# quern_bench_describe(target): so that results of a benchmark say what was measured. Gives the target
-# "quern_bench_build.h", which defines QUERN_BENCH_COMMIT, the commit of the folder that the call stands in, looked up
-# at each build; and defines QUERN_BENCH_FLAGS, the flags that its C files are compiled with. Both are texts, to be set
-# in the suite as commit and flags. Called when the target has its compile options.
+# quern_bench_describe(TARGET): lets the results of a benchmark program say what was measured. The program sets two
+# strings as `commit` and `flags` of its suite:
+#
+#   QUERN_BENCH_COMMIT  the commit of the folder that calls this function, read at each build; defined in the
+#                       generated header "quern_bench_build.h"
+#   QUERN_BENCH_FLAGS   the flags with which the C files of the target are compiled; defined for the target
+#
+# Call it after the last target_compile_options of the target.
 function(quern_bench_describe target)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}_build)
   add_custom_target(
@@ -22,7 +26,7 @@ function(quern_bench_describe target)
   if(NOT options)
     set(options "")
   endif()
-  list(FILTER options EXCLUDE REGEX "^-W|\\$<") # warnings change nothing
+  list(FILTER options EXCLUDE REGEX "^-W|\\$<") # warning flags do not change the generated code
   string(JOIN " " flags ${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}} ${options})
   target_compile_definitions(${target} PRIVATE "QUERN_BENCH_FLAGS=\"${flags}\"")
 endfunction()

@@ -3,8 +3,8 @@
 
 # cmake -DSOURCE=folder -DOUTPUT=header -P QuernCommit.cmake
 #
-# Writes a header with the commit that the source folder is at, and a plus sign when files differ from it;
-# "unknown" without git. A header that would not change is left alone, so nothing is compiled anew for it.
+# Writes a header with the commit of the source folder, followed by a plus sign if files differ from the commit. Without
+# git the commit is "unknown". A header with the same text is not written again, so nothing is recompiled.
 
 set(commit unknown)
 find_program(git git)

@@ -25,7 +25,7 @@ write_basic_package_version_file(quernConfigVersion.cmake COMPATIBILITY SameMino
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quernConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/quernConfigVersion.cmake
         DESTINATION ${quern_package_dir})
 
-# The prefix is found from the file's own place, so that an installed tree can be moved.
+# quern.pc computes the prefix from its own location, so an installed tree can be moved.
 file(RELATIVE_PATH quern_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" quern_pc_prefix "${quern_pc_prefix}")
 configure_file(${CMAKE_CURRENT_LIST_DIR}/quern.pc.in quern.pc @ONLY)

@@ -3,14 +3,14 @@
 
 # cmake -DPAGE=page.html -DSTYLE=... -DCODE=... -DCHARTS=... -DOUTPUT=page_data.c -P QuernPage.cmake
 #
-# Puts the parts of the report's page together and writes them as two arrays of C: what stands before the
-# results, and what stands behind.
+# Assembles the HTML page of the benchmark's report and writes it as two C arrays: the text before the results, and the
+# text after them.
 
 foreach(part STYLE CODE CHARTS PAGE)
   file(READ "${${part}}" ${part}_text)
 endforeach()
 
-# Where the comment points to is not here; without it browsers do not ask for it.
+# The source map that the comment names is not part of the page. Without the comment, browsers do not request it.
 string(REGEX REPLACE "\n//# sourceMappingURL=[^\n]*" "" CHARTS_text "${CHARTS_text}")
 foreach(pair "style STYLE" "charts CHARTS" "page CODE")
   separate_arguments(pair)
@@ -18,7 +18,7 @@ foreach(pair "style STYLE" "charts CHARTS" "page CODE")
   list(GET pair 1 part)
   string(FIND "${PAGE_text}" "@${mark}@" position)
   if(position EQUAL -1)
-    message(FATAL_ERROR "${PAGE} has no place @${mark}@")
+    message(FATAL_ERROR "${PAGE} has no mark @${mark}@ for the ${part} text; add it")
   endif()
   string(SUBSTRING "${PAGE_text}" 0 ${position} before)
   string(LENGTH "@${mark}@" length)
@@ -29,13 +29,13 @@ endforeach()
 
 string(FIND "${PAGE_text}" "@data@" position)
 if(position EQUAL -1)
-  message(FATAL_ERROR "${PAGE} has no place @data@")
+  message(FATAL_ERROR "${PAGE} has no mark @data@ for the results; add it")
 endif()
 string(SUBSTRING "${PAGE_text}" 0 ${position} head)
 math(EXPR position "${position} + 6")
 string(SUBSTRING "${PAGE_text}" ${position} -1 tail)
 
-# By way of a file: CMake turns bytes into digits only while reading one.
+# The text is written to a file and read back, because CMake converts bytes to digits only when it reads a file.
 set(source "#include \"bench/harness/page.h\"\n")
 foreach(part head tail)
   file(WRITE "${OUTPUT}.${part}" "${${part}}")

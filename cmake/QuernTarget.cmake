@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# How this project compiles its own targets. Nothing of it reaches a user's targets.
+# Compile and link options of this project's own targets. Targets of a user's project do not inherit them.
 
 if(NOT QUERN_SANITIZE MATCHES "^(address|thread)?$")
-  message(FATAL_ERROR "QUERN_SANITIZE is '${QUERN_SANITIZE}'; it may be empty, 'address' or 'thread'")
+  message(FATAL_ERROR "QUERN_SANITIZE is '${QUERN_SANITIZE}'; it must be empty, 'address' or 'thread'")
 endif()
 
 set(quern_sanitize_flags_address -fsanitize=address,undefined -fno-sanitize-recover=all
                                  -fno-omit-frame-pointer)
 set(quern_sanitize_flags_thread -fsanitize=thread -fno-omit-frame-pointer)
 
-# Strict C11; _GNU_SOURCE adds the POSIX and Linux calls back that strict mode hides.
+# Sets strict C11 and the options for developers. Strict mode hides POSIX and Linux calls; _GNU_SOURCE declares them.
 function(quern_configure_target target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE $<$<BOOL:${QUERN_CHECKS}>:QUERN_CHECKS=1>)
@@ -27,19 +27,20 @@ function(quern_configure_target target)
   quern_link_sanitizers(${target})
 endfunction()
 
-# Whoever links a sanitized static library needs the runtime as well; hence PUBLIC.
+# PUBLIC, because a program that links a sanitized static library also needs the runtime of the sanitizer.
 function(quern_link_sanitizers target)
   if(QUERN_SANITIZE)
     target_link_options(${target} PUBLIC ${quern_sanitize_flags_${QUERN_SANITIZE}})
   endif()
 endfunction()
 
-# Programs that compare or promise float results: the same bits from every compiler and optimisation.
+# Makes floating-point results the same bits with every compiler and optimisation level. For programs that compare
+# such results or document them.
 function(quern_fix_floats target)
   target_compile_options(${target} PRIVATE -ffp-contract=off -fno-math-errno)
 endfunction()
 
-# A program of this repository that uses the library as anybody would.
+# quern_add_program(TARGET SOURCE ...): adds an example or benchmark, which uses the library as a user's program does.
 function(quern_add_program target)
   add_executable(${target} ${ARGN})
   quern_configure_target(${target})

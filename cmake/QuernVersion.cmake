@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# The version stands in one place, the public header.
+# quern_read_version(RESULT HEADER): sets RESULT to the version, which only the public header defines.
 function(quern_read_version out_version header)
   foreach(part MAJOR MINOR PATCH)
     file(STRINGS "${header}" line REGEX "^#define QUERN_VERSION_${part} ")

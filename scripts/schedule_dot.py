@@ -20,12 +20,12 @@ EDGE_STYLES = {
     "implied": "style=dotted, constraint=false",
 }
 
-# A node of the graph is written into what it is drawn for: a segment["node"] is a sync point, or what the
-# next segment begins after; a system["node"] is a box.
+# The names of nodes are stored in the parsed JSON: system["node"] is the box of a system, segment["node"] the node
+# after which the next segment begins, such as a sync point.
 
 
 def escaped(text):
-    """Text for a label in quotation marks: nothing in it has a meaning for Graphviz."""
+    """Returns the text for use in a quoted label, with all characters escaped that Graphviz would interpret."""
     special = {'"': '\\"', "\\": "\\\\", "&": "&amp;"}
     return "".join(
         f"\\\\x{ord(c):02X}" if c < " " or c == "\x7f" else special.get(c, c) for c in text
@@ -118,7 +118,7 @@ def draw_gray(before, after):
 
 
 def draw_run(segment, before, after):
-    """The edges of a segment, which begins after the node `before` and ends before the node `after`."""
+    """Draws the edges of a segment that begins after the node `before` and ends before the node `after`."""
     systems = {system["name"]: system for system in systems_of([segment])}
     for edge in segment["edges"]:
         draw_edge(edge, systems)
@@ -135,7 +135,7 @@ def draw_run(segment, before, after):
 
 def draw(schedule):
     if schedule["version"] != 1:
-        raise ValueError(f"version {schedule['version']} of the format is not known here")
+        raise ValueError(f"version of the format is {schedule['version']}, but this script reads version 1")
     segments = [segment for phase in schedule["phases"] for segment in phase["segments"]]
     name_nodes(segments)
     print('digraph schedule {\n  node [shape=box];\n  frame [label="frame", shape=ellipse];')
@@ -143,7 +143,7 @@ def draw(schedule):
         draw_phase(index, phase)
     last = "frame"
     for index, segment in enumerate(segments):
-        if segment["kind"] == "run":  # a sync point follows, and the edges to it are drawn here
+        if segment["kind"] == "run":  # the next segment is a sync point; this draws the edges to it as well
             draw_run(segment, last, segments[index + 1]["node"])
         else:
             if index == 0 or segments[index - 1]["kind"] != "run":

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# A test program says its labels in a line of its own below the licence, such as "/* Test labels: threaded, stress */":
+# The labels of a test program are listed in a separate line below the licence, such as
+# "/* Test labels: threaded, stress */":
 #
-#     threaded    The test starts threads, so it is built for the thread sanitizer too.
-#     optimised   ./run test, which runs every test in one of two builds, runs the test in release-test; tests without
-#                 the label run in debug. The label is for the programs that users start (examples, benchmarks), for
-#                 what builds or installs the library as users get it, and for comparisons with models that take twice
-#                 as long in debug.
-#     stress      The test goes on for QUERN_STRESS_SECONDS: shorter in ./run test than in ./run test all.
+#     threaded    The test starts threads, so it is also built for the thread sanitizer.
+#     optimised   ./run test runs the test in release-test; it runs tests without the label in debug. The label marks
+#                 programs that users start (examples, benchmarks), tests that build or install the library, and
+#                 comparisons with models that need twice as long in debug.
+#     stress      The test runs for QUERN_STRESS_SECONDS, which ./run test makes shorter than ./run test all.
 #
-# Every build has all its tests, whatever their labels; ./run test all and ./run test PRESET run all of them.
+# In every build, ./run test all and ./run test PRESET run all tests with any labels.
 set(quern_known_labels threaded optimised stress)
 
-# These begin first, so that none is left alone at the end.
+# The longest tests start first, so that at the end no processor waits for one of them.
 set(quern_long_tests bench test_bulk_random test_frame_failure test_determinism test_event_flow test_graph_nested
                      stress_jobs test_levels test_reaction_memory bench_report grid swarm test_sync keep)
 
-# Criterion passes a test whose process finds a leak at its end; so what sanitizers print counts as well.
+# Criterion reports success although a leak is found when the process ends. So tests also fail by the messages of
+# sanitizers.
 function(quern_guard_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${quern_test_environment}" TIMEOUT 600)
   if(name IN_LIST quern_long_tests)
@@ -29,23 +30,24 @@ function(quern_guard_test name)
   endif()
 endfunction()
 
-# What the tests labelled 'optimised' need; ./run test builds no more of release-test.
+# The targets that tests with the label 'optimised' need. ./run test builds only these in release-test.
 add_custom_target(quern_optimised_tests)
 
-# quern_label_optimised(NAME TARGET ...): labels the test, whose command needs the targets.
+# quern_label_optimised(NAME TARGET ...): labels a test 'optimised'. Its command needs the targets.
 function(quern_label_optimised name)
   set_property(TEST ${name} APPEND PROPERTY LABELS optimised)
   add_dependencies(quern_optimised_tests ${ARGN})
 endfunction()
 
-# Of two processors, tests with threads get both; but one under a sanitizer, where most of a test is the model
-# that it compares with, and two tests side by side take three fifths of the time of one after the other.
+# ctest reserves two processors for a test with threads. Under a sanitizer it reserves one: most of the time is then
+# spent in the model with which the test compares, and two such tests at a time need 3/5 of the time of one after the
+# other.
 set(quern_threaded_processors 2)
 if(QUERN_SANITIZE)
   set(quern_threaded_processors 1)
 endif()
 
-# Sets `result` to the labels that the source names, a list.
+# quern_read_labels(SOURCE RESULT): sets RESULT to the list of the labels of a test program.
 function(quern_read_labels source result)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(STRINGS ${source} line LIMIT_COUNT 1 REGEX "^/\\* Test labels: .* \\*/$")
@@ -53,13 +55,13 @@ function(quern_read_labels source result)
   string(REPLACE ", " ";" labels "${labels}")
   foreach(label IN LISTS labels)
     if(NOT label IN_LIST quern_known_labels)
-      message(FATAL_ERROR "${source}: '${label}' is no label of tests; they are ${quern_known_labels}")
+      message(FATAL_ERROR "${source}: unknown test label '${label}'; the labels are ${quern_known_labels}")
     endif()
   endforeach()
   set(${result} "${labels}" PARENT_SCOPE)
 endfunction()
 
-# quern_add_test(NAME SOURCE): a program and an entry of ctest, both called NAME.
+# quern_add_test(NAME SOURCE): adds a test program and a test of ctest, both with that name.
 function(quern_add_test name source)
   quern_read_labels(${source} labels)
   if(QUERN_SANITIZE STREQUAL "thread" AND NOT "threaded" IN_LIST labels)
@@ -82,8 +84,8 @@ function(quern_add_test name source)
   endif()
 endfunction()
 
-# quern_add_program_test(NAME TARGET COMMAND ...): an entry of ctest, where the target exists. The programs are whole
-# frames on several threads; the sanitizers look at them, too.
+# quern_add_program_test(NAME TARGET COMMAND ...): adds a test of ctest that runs the command, if the target exists.
+# The programs run whole frames on several threads, so they are also tested under the thread sanitizer.
 function(quern_add_program_test name target)
   if(TARGET ${target})
     add_test(NAME ${name} COMMAND ${ARGN})
@@ -93,8 +95,8 @@ function(quern_add_program_test name target)
   endif()
 endfunction()
 
-# quern_expect(NAME TEXT ...): the output of the program test, if there is one, must match the texts, regular
-# expressions, in this order.
+# quern_expect(NAME REGEX ...): the output of the program test must match the regular expressions, in this order. Does
+# nothing if the test does not exist.
 function(quern_expect name)
   if(TEST ${name})
     string(JOIN ".*" expected ${ARGN})

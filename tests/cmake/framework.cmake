@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# What test programs link as a framework, target quern_test_framework, and how ctest starts them.
+# The framework of test programs, target quern_test_framework, and the environment in which ctest starts them.
 
-# Criterion cannot start under ThreadSanitizer, and packages of it exist for the host alone, so those builds have
-# a small stand-in for it. The build for ThreadSanitizer has the threaded tests alone, and none of them reads JSON.
+# Criterion cannot start under ThreadSanitizer, and its packages exist only for the host. Builds for ThreadSanitizer and
+# for other platforms therefore use a small stand-in. Builds for ThreadSanitizer have only the threaded tests, none of
+# which reads JSON.
 if(QUERN_TEST_STANDIN OR QUERN_SANITIZE STREQUAL "thread")
   add_library(quern_test_framework STATIC support/standin/standin.c)
   quern_configure_target(quern_test_framework)
@@ -36,8 +37,8 @@ set(quern_test_environment
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1)
 
-# The thread sanitizer of older compilers finds no room for its shadow where the kernel randomises
-# addresses widely; so without randomising, where that is allowed.
+# If the kernel randomises many address bits, the thread sanitizer of older compilers cannot map its shadow memory.
+# So tests start without randomisation, if the system permits it.
 set(quern_test_launcher "")
 if(QUERN_SANITIZE STREQUAL "thread")
   find_program(QUERN_SETARCH setarch)

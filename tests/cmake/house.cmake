@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# Public headers, rules of the sources, what builds of the library are like, and the models of the job system.
+# Tests of the public headers, of rules for the sources, of built libraries, and of the models of the job system.
 
 # ------------------------------------------------------------------------------------------- headers
 
-# Every public header compiles on its own, as C11 and, where there is a compiler for it, as C++17 and C++20.
+# Every public header compiles on its own as C11 and, if there is a C++ compiler, as C++17.
 include(CheckLanguage)
 check_language(CXX)
 if(CMAKE_CXX_COMPILER)
@@ -72,7 +72,8 @@ add_test(NAME loops_are_vectorised
 
 # ------------------------------------------------------------------------------------------- sources
 
-# Which room of the library may know which, where structure changes, what atomic operations say, and unique names.
+# Rules for the sources: the rooms that a room may include, the functions that may change structure, comments at atomic
+# operations, and unique names. Each script that checks a rule has a test of its own.
 foreach(name check_includes test_check_includes check_changes test_check_changes check_atomics test_check_atomics
              check_names test_check_names)
   add_test(NAME layering_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.sh)
@@ -82,8 +83,7 @@ add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layerin
 add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/test_check_symbols.sh
                                                   ${CMAKE_C_COMPILER})
 
-# What pages name exists, their pictures agree with their sources, and the script that makes mutants finds each kind of
-# them.
+# Names in pages exist, pictures agree with their sources, and the mutation script finds each kind of mutant.
 find_program(QUERN_PYTHON python3)
 mark_as_advanced(QUERN_PYTHON)
 if(QUERN_PYTHON)
@@ -95,7 +95,8 @@ endif()
 
 # -------------------------------------------------------------------------------------------- builds
 
-# Large static objects cost every program that links the library. The address sanitizer has no mapped pages.
+# Large static objects would cost memory in every program that links the library. Sanitizers change the sizes of static
+# objects.
 find_program(QUERN_NM nm)
 mark_as_advanced(QUERN_NM)
 if(QUERN_NM AND NOT QUERN_SANITIZE)
@@ -103,8 +104,8 @@ if(QUERN_NM AND NOT QUERN_SANITIZE)
   quern_label_optimised(static_data quern_static)
 endif()
 
-# The library on other platforms, where the compiler can build for them: preset i686 has all tests for 32 bits. They
-# build the whole library in folders of their own, so one build does that: the one without checks.
+# Builds the library and the demo for other platforms, if the compiler supports them. (Preset i686 runs all tests with
+# 32-bit pointers.) Each test builds the whole library in a separate folder, so only the build without checks has them.
 if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT QUERN_CHECKS)
   foreach(kind 32bit portable musl)
     add_test(NAME library_${kind}
@@ -122,7 +123,7 @@ if(TARGET swarm AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT QUERN_SANITIZE AND NOT Q
   quern_label_optimised(load_shared load_shared quern_shared)
 endif()
 
-# A user's program is built without sanitizers, so it cannot link a library that has them.
+# The test builds a user's program without sanitizers, which cannot link a library built with them.
 if(QUERN_INSTALL AND NOT QUERN_SANITIZE)
   add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/test_install.sh ${CMAKE_COMMAND}
                                 ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
@@ -134,13 +135,14 @@ endif()
 
 # -------------------------------------------------------------------------------------------- models
 
-# The models are for a model checker, which is optional; builds without sanitizers compile them, so that they
-# keep up with the sources that they include.
+# The models are checked by a model checker, which is optional. Builds without sanitizers compile the models, so that a
+# change of the sources that they include cannot break them unnoticed.
 if(NOT QUERN_SANITIZE)
   file(GLOB quern_model_sources CONFIGURE_DEPENDS models/*.c)
   add_library(quern_models OBJECT ${quern_model_sources})
   quern_configure_target(quern_models)
-  # Not optimised: only then do compilers guess at calls that no model makes. Unused is what a model does without.
+  # Optimised, the models would cause warnings about calls that no model makes. A model uses only some of the functions
+  # that it includes.
   target_compile_options(quern_models PRIVATE -O0 -Wno-unused-function)
   target_include_directories(quern_models PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   find_program(QUERN_GENMC genmc)

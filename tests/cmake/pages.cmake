@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# Documents show programs that compile and outputs that the programs print.
+# Tests that the programs in documents compile, and that they print the outputs shown there.
 
-# quern_add_page_test(NAME SCRIPT DOCUMENT ARGUMENT ...): docs/SCRIPT.cmake compares the document with the arguments.
+# quern_add_page_test(NAME SCRIPT DOCUMENT ARGUMENT ...): adds a test in which docs/SCRIPT.cmake compares the document
+# with the arguments.
 function(quern_add_page_test name script document)
   add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -DDOCUMENT=${PROJECT_SOURCE_DIR}/${document} ${ARGN} -P
                                 ${CMAKE_CURRENT_SOURCE_DIR}/docs/${script}.cmake)
 endfunction()
 
-# Whole programs.
+# Documents that quote whole programs.
 quern_add_page_test(readme_quotes_hello quote README.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/hello.c)
 foreach(example counter fork graph loop submit_loop host_threads window)
   quern_add_page_test(docs_quote_jobs_${example} quote docs/jobs.md
@@ -31,7 +32,7 @@ quern_add_page_test(passes_page_quotes_program quote docs/passes.md -DSOURCE=${P
 quern_add_page_test(profiling_page_quotes_program quote docs/profiling.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/profiling.c)
 
-# quern_add_quotes(TEST PAGE SOURCE ...): each block of C in docs/PAGE.md is in one of the files or folders.
+# quern_add_quotes(TEST PAGE SOURCE ...): tests that each block of C in docs/PAGE.md is in one of the files or folders.
 function(quern_add_quotes test page)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
   list(JOIN ARGN "\\;" sources)
@@ -51,7 +52,7 @@ quern_add_quotes(quotes_example reflection examples/pages/reflection.c examples/
 quern_add_quotes(quotes_example replays examples/pages/replays.c examples/rollback.c)
 quern_add_quotes(quotes_kit relations examples/pages/relations.c kit)
 
-# quern_add_output(EXAMPLE PAGE): docs/PAGE.md shows the whole output of the example.
+# quern_add_output(EXAMPLE PAGE): tests that docs/PAGE.md shows the whole output of the example.
 function(quern_add_output example page)
   if(TARGET quern_${example})
     quern_add_page_test(docs_quote_${example} output docs/${page}.md -DPROGRAM=$<TARGET_FILE:quern_${example}>)
@@ -71,7 +72,7 @@ quern_add_output(inspect reflection)
 quern_add_output(near kit)
 quern_add_output(rollback replays)
 
-# Each public function is named in a page.
+# Tests that each public function is named in a page.
 add_test(NAME pages_name_functions COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -P
                                            ${CMAKE_CURRENT_SOURCE_DIR}/docs/named.cmake)
 

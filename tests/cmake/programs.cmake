@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# Examples and benchmarks, run as users run them.
+# Tests that run examples and benchmarks as users do.
 
-# quern_add_example(NAME ARGUMENTS EXPECTED ...): runs the program of target quern_NAME with the arguments, a list.
+# quern_add_example(NAME ARGUMENTS REGEX ...): runs the program of target quern_NAME with the list of arguments. Its
+# output must match the regular expressions.
 function(quern_add_example name arguments)
   quern_add_program_test(${name} quern_${name} ${quern_test_launcher} $<TARGET_FILE:quern_${name}> ${arguments})
   quern_expect(${name} ${ARGN})
@@ -49,8 +50,8 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
                          $<TARGET_FILE:keep_headless>)
 endif()
 
-# All workloads at one place of their data; the thread sanitizer has nothing to find on one thread. So many
-# passes are enough for a profile, which is gathered in one frame of 16.
+# One placement of the data in memory is enough here. The thread sanitizer finds nothing on one thread. A profile is
+# gathered in one of 16 frames, so 20 passes are enough for one.
 set(quern_bench_choice --placements 1 --warm-up 1 --threads 1,2)
 if(QUERN_SANITIZE STREQUAL "thread")
   set(quern_bench_choice --placements 1 --warm-up 0 --threads 2)
@@ -84,7 +85,7 @@ if(TEST own_bench_watched)
   set_property(TEST own_bench_watched APPEND PROPERTY FAIL_REGULAR_EXPRESSION "has no events")
 endif()
 
-# The report of the benchmark, in a browser; left out where there is none, and said so.
+# Opens the report of the benchmark in a browser. Without a browser, the test is reported as skipped.
 if(NOT QUERN_SANITIZE STREQUAL "thread")
   quern_add_program_test(bench_report quern_bench ${CMAKE_CURRENT_SOURCE_DIR}/bench/test_report.sh
                          ${CMAKE_CURRENT_SOURCE_DIR}/bench/results.jsonl $<TARGET_FILE:quern_bench>)

@@ -11,7 +11,7 @@
  *
  * An archive contains these sections, in this order. The second column is their number; n is 0 or more.
  *
- *   WORLD      1     numbers of slots, rows and free slots; the first generation
+ *   WORLD      1     numbers of slots and rows; the first generation; archetype removal state
  *   TYPE       n     a component: name, size, fields and role. Types are numbered from 0
  *   RESOURCE   n     name, size and fields of a resource; its VALUE sections follow
  *   VALUE      n     consecutive bytes of the resource's value

@@ -98,7 +98,7 @@ typedef struct quern__snapshot {
     quern__page archetypes;   /* pages of quern__saved_archetype, in the world's order */
     quern__page relations;    /* array of quern__saved_links */
     quern__page resources;    /* array of quern__page: one value each */
-    quern__page names;        /* see saved_names.c */
+    quern__page names;        /* names of all entities: see saved_names.c */
     quern__page world_state;  /* pending reactions, events and numbers: see saved_world_state.c */
     quern__page caller_state; /* written and read by the caller of quern__history_build */
     quern__page commands;     /* waiting commands (saved_commands.h); 0: none */
@@ -146,7 +146,7 @@ typedef struct quern__history {
     uint32_t frame_count, frame_capacity;
     quern__snapshot base; /* has references of its own; no archetypes: no base yet */
     uint64_t base_version;
-    const quern__executor *executor; /* executor of the current call */
+    const quern__executor *executor; /* executor of the current call; NULL: one thread */
 
     QUERN__ARRAY(quern__transfer) transfers;
     QUERN__ARRAY(quern__column_restore) column_restores;

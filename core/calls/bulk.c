@@ -193,7 +193,8 @@ static bool is_source(const matching_change *change, const quern__archetype *arc
            quern__archetype_has(archetype, change->component_index) != change->adds;
 }
 
-/* Finds the plan and reserves rows for one match. The row count fits uint32_t, since there are no more records. */
+/* Finds the plan and reserves rows for one match. The row count fits uint32_t, since each row belongs to an
+ * entity record, of which there are at most QUERN_MAX_ENTITIES. */
 static quern_result reserve_match(const matching_change *change, quern__archetype *source)
 {
     quern__storage *storage = change->query->storage;

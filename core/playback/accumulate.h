@@ -29,7 +29,7 @@ typedef struct quern__accumulating {
 
 quern__accumulating *quern__accumulating_create(quern__storage *storage);
 
-/* Does nothing if it is NULL. */
+/* Frees the state. it may be NULL. */
 void quern__accumulating_destroy(quern__accumulating *it);
 
 /* Prepares the sync point before it changes anything: gathers the streams, of which there must be at least one,

@@ -4,7 +4,7 @@
 #define QUERN_CORE_PLAYBACK_PLAY_H
 
 /* Playing commands: applying their changes of links and names, in order and before merging (relate_stage.h).
- * The column `play` of QUERN__COMMAND_KINDS. */
+ * The column `play` of QUERN__COMMAND_KINDS lists the functions. */
 
 #include "core/playback/relating.h"
 

@@ -89,9 +89,9 @@ static quern_result add_of_entity(quern__relating *relating, const quern__gather
     return quern__follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
 }
 
-/* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only entities of
- * streams that relate have notes with a stream, and these streams leave space for the jump (leave_tail in
- * record.c). */
+/* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only streams that
+ * relate entities get follow-up commands, and these streams leave space for the jump (leave_tail in
+ * record.c). The notes of other streams are of entities that the stream itself destroys. */
 static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
 {
     quern_result result = QUERN_OK;

@@ -9,8 +9,8 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): types */
 
-/* Combines a constant number of numbers in each pair. Accumulated values do not overlap the others, so all
- * numbers are read before any is written. */
+/* Combines a constant number of numbers in each pair. Accumulated values do not overlap the values that they
+ * are combined with, so all numbers may be read before any is written. */
 #define COMBINE_FEW(type, count, combined)                                                 \
     for (const quern__pair *at = pairs; at < pairs + pair_count; at++) {                   \
         type *values = (type *)(void *)(at->value + offset_bytes);                         \

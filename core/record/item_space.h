@@ -100,7 +100,8 @@ static inline quern_result quern__item_space_get(quern_commands *commands,
     return result;
 }
 
-/* Reports that a command could not be recorded for lack of memory. The next sync point fails. */
+/* Reports that a command could not be recorded for lack of memory. The next sync point applies the others and
+ * reports the loss. */
 quern_result quern__commands_fail_memory(quern_commands *commands);
 
 /* Reports that code outside of the running callback uses the recorder. */

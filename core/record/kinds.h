@@ -19,7 +19,8 @@ typedef enum quern__trait {
     QUERN__TRAIT_DESTROY_OR_CREATE = 2,
     QUERN__TRAIT_NO_HANDLES = 4, /* no value contains entity handles */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value needs its destroy hook called if the command is dropped */
-    QUERN__TRAIT_UNRELATED = 16, /* the command itself needs no work by relate_stage.h */
+    /* needs no work by relate_stage.h, unless it destroys an entity with links or a name */
+    QUERN__TRAIT_UNRELATED = 16,
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64,
     /* traits that most kinds have */

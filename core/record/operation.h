@@ -106,7 +106,7 @@ quern__operation *quern__operation_create_accumulation(const quern__components *
                                                        const quern_allocator *allocator,
                                                        uint32_t component_index);
 
-/* Does nothing if operation is NULL. */
+/* Frees an operation. operation may be NULL. */
 void quern__operation_release(quern__operation *operation, const quern_allocator *allocator);
 
 /* Whether the operation creates entities with the listed components, with values exactly where values[i] is not

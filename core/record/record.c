@@ -219,7 +219,7 @@ quern_result quern__commands_check_value(quern_commands *commands, const quern__
 
 /* ------------------------------------------------------------------------------------ public calls */
 
-/* The value of the k-th component for the i-th create. */
+/* Returns the address of the value of the k-th component for the i-th create. */
 static inline const void *given_value(const quern__operation *operation, const void *const *columns,
                                       uint32_t k, uint32_t i)
 {

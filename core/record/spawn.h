@@ -77,8 +77,8 @@ void quern__spawns_release_prefabs(quern_commands *commands);
  * creates of the stream. Errors: OUT_OF_MEMORY. */
 quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function);
 
-/* quern__spawn_record_compact records a compact instance. Precondition: quern__spawn_can_be_compact. Errors:
- * OUT_OF_MEMORY. */
+/* Record an instance in the compact form. quern__spawn_can_be_compact returns whether that is possible, which
+ * quern__spawn_record_compact requires. Errors: OUT_OF_MEMORY. */
 bool quern__spawn_can_be_compact(const quern__spawning *it);
 quern_result quern__spawn_record_compact(const quern__spawning *it, const char *function);
 

@@ -132,7 +132,7 @@ static inline uintptr_t quern__location_make(const quern__chunk *chunk, uint32_t
     return (uintptr_t)chunk | row;
 }
 
-/* Returns the value at a location, in the column that begins at offset_bytes in the chunk. */
+/* Returns the address of the value at a location, in the column that begins at offset_bytes in the chunk. */
 static inline char *quern__location_value(uintptr_t location, uint32_t offset_bytes, uint32_t size_bytes)
 {
     return (char *)quern__chunk_of(location) + offset_bytes +

@@ -99,8 +99,9 @@ quern_result quern__entities_reserve(quern__entities *entities, const quern_allo
 /* Releases the last pages if none of their slots was ever used, such as pages that an unused reservation added. */
 void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator);
 
-/* Releases every page without slots that are alive, retired, or free for their last generation. Visits all slots. The
- * handles of later entities change; they depend on the slots alone, so they are deterministic. */
+/* Releases every page without slots that are alive, retired, or free for their last generation. Visits all
+ * slots. Later entities get other handles than without this call; which ones depends only on the state of the
+ * slots, so they are deterministic. */
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator);
 
 /* Restore the pages of a history's frame in two steps. quern__entities_prepare_pages allocates the first `page_count`

@@ -69,14 +69,14 @@ static inline uint64_t *quern__row_versions_of(const quern__row_versions *versio
     return versions->items + (size_t)slot * versions->slot_words;
 }
 
-/* Returns the versions of a slot's rows in the lane with index `lane`. */
+/* Returns the array of versions of a slot's rows in the lane with index `lane`. */
 static inline uint64_t *quern__row_versions_lane(const quern__row_versions *versions, uint32_t lane,
                                                  uint32_t slot)
 {
     return quern__row_versions_of(versions, slot) + (size_t)lane * versions->row_capacity;
 }
 
-/* Returns the version of a row in the lane at `offset` words in its slot. */
+/* Returns the address of a row's version, in the lane that begins `offset` words into its slot. */
 static inline uint64_t *quern__row_version(const quern__row_versions *versions, uint32_t offset,
                                            uintptr_t location)
 {

@@ -198,7 +198,7 @@ static inline void *quern__position_value(quern__column_position position, uintp
            (size_t)quern__location_row(location) * position.size_bytes;
 }
 
-/* Returns the value of a component in a row, or NULL if the archetype has no such column. */
+/* Returns the address of a component's value in a row, or NULL if the archetype has no such column. */
 static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {

@@ -20,7 +20,7 @@ typedef struct quern__type {
     quern_field *
         fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;
-    size_t fields_bytes; /* size of that allocation */
+    size_t fields_bytes; /* size of the allocation of `fields` */
     bool has_entity_fields;
     uint8_t flags; /* QUERN__FLAG_ bits; resources and events have only IS_HIDDEN */
     char type_name[QUERN_MAX_NAME_BYTES + 1]; /* name of the C type; "": unknown */

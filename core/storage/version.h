@@ -41,7 +41,7 @@ bool quern__versions_grow(quern__versions *versions, const quern_allocator *allo
 
 void quern__versions_release(quern__versions *versions, const quern_allocator *allocator);
 
-/* Returns the versions of one chunk, or NULL if no versions are kept. */
+/* Returns the array of versions of one chunk, or NULL if no versions are kept. */
 static inline uint64_t *quern__versions_of(const quern__versions *versions, uint32_t slot)
 {
     return versions->items != NULL ? versions->items + (size_t)slot * versions->stride : NULL;

@@ -42,6 +42,7 @@
 #include <quern/component.h>
 #include <quern/event.h>
 #include <quern/id.h>
+#include <quern/query.h>
 #include <quern/relation.h>
 #include <quern/sink.h>
 #include <quern/type.h>
@@ -205,6 +206,43 @@ QUERN_API quern_result quern_entity_add_by_name(quern_world *world, quern_entity
  * the entity. Errors: as quern_entity_remove. */
 QUERN_API quern_result quern_entity_remove_by_name(quern_world *world, quern_entity entity,
                                                    const char *name);
+
+/* ------------------------------------------------------------------------------------ queries as text */
+
+/** Reads the terms of a query from text, for tools and consoles. Terms are separated by commas:
+ *
+ * | term | meaning |
+ * |---|---|
+ * | `Position` | the entity has the component; its values are read |
+ * | `mut Position` | the same; its values are read and written |
+ * | `with Position` | the same; its values are not accessed |
+ * | `!Hunter` | the entity lacks the component |
+ * | `?Velocity`, `?mut Velocity` | no condition; the values are read or written where they exist |
+ * | `Hunter \| Prey` | the entity has at least one of them; one such group per query |
+ * | `changed Position` | a change filter, see quern_term_changed |
+ * | `disabled Shield`, `either Shield` | rows in which the component is disabled, or in either state |
+ * | `Position of parent` | the component of the target in the relation, see quern_term_up |
+ * | `Position of nearest parent` | that of the nearest ancestor that has it, see quern_term_up_nearest |
+ * | `parent(/arena)` | the rows whose target in the relation is the entity, see quern_term_target |
+ *
+ * mut, with, changed, disabled and either may be combined. Values of tags are never accessed. A name with spaces, or one of
+ * the characters `, | ( ) ! ? "`, is written in quotes, and so is a name that would be read as one of these words. In
+ * quotes, a backslash precedes a quote or a backslash. An entity is written as in fields of type
+ * QUERN_FIELD_ENTITY.
+ *
+ * Stores the definition, with terms in the order of the text, for quern_query_create; its whole_chunks is false. Errors, with
+ * *out_def unchanged: NULL_ARGUMENT, INVALID_ARGUMENT (the text is no query; the message names the column, in bytes from 1),
+ * UNKNOWN_COMPONENT (the world has no component or relation with the name), LIMIT (QUERN_MAX_TERMS). Allocates nothing.
+ * Threads: any, as long as no thread registers or modifies the world. */
+QUERN_API quern_result quern_query_parse(const quern_world *world, const char *text,
+                                         quern_query_def *out_def);
+
+/** Writes the terms of a query as text that quern_query_parse reads as the same terms; a group of one alternative becomes a
+ * plain term, which means the same. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT (a term has no text: it combines members that no query may combine), UNKNOWN_COMPONENT, IO (the sink
+ * failed). Threads: as quern_query_parse. */
+QUERN_API quern_result quern_query_to_text(const quern_world *world, const quern_query_def *def,
+                                           quern_sink sink);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Queries as text: quern_query_parse and quern_query_to_text. quern/reflect.h has the grammar. */
+
+#include "core/base/printer.h"
+#include "core/reflect/handle_text.h"
+#include "core/world/world_internal.h"
+
+#include <quern/name.h>
+#include <quern/reflect.h>
+
+#include <string.h>
+
+/* ----------------------------------------------------------------------------------------- reading */
+
+typedef struct parser {
+    const quern_world *world;
+    const char *text;
+    const char *next; /* first character that was not read yet; never a space between tokens */
+    quern_query_def def;
+    uint32_t count; /* terms in def */
+    bool has_group; /* whether a group of alternatives was read */
+} parser;
+
+typedef struct word {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    const char *begin; /* its first character in the text, a quote if it is quoted */
+    bool is_quoted;
+} word;
+
+static quern_result fail_at(const parser *p, const char *at, quern_result code, const char *expected)
+{
+    return quern__fail(code, "quern_query_parse: column %zu of '%.200s': %s", (size_t)(at - p->text) + 1,
+                       p->text, expected);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static void skip_spaces(parser *p)
+{
+    while (is_space(*p->next))
+        p->next++;
+}
+
+static bool is_plain(char c)
+{
+    return c != '\0' && !is_space(c) && strchr(",|()!?\"", c) == NULL;
+}
+
+/* Reads the character if it is next. */
+static bool accept(parser *p, char c)
+{
+    if (*p->next != c) return false;
+    p->next++;
+    skip_spaces(p);
+    return true;
+}
+
+static bool has_word(const parser *p)
+{
+    return is_plain(*p->next) || *p->next == '"';
+}
+
+static quern_result read_quoted(parser *p, word *out)
+{
+    size_t length = 0;
+    for (p->next++; *p->next != '"'; p->next++) {
+        if (*p->next == '\\' && (p->next[1] == '"' || p->next[1] == '\\')) p->next++;
+        if (*p->next == '\0')
+            return fail_at(p, out->begin, QUERN_ERROR_INVALID_ARGUMENT,
+                           "the quote is not closed: close it");
+        if (length == QUERN_MAX_NAME_BYTES)
+            return fail_at(p, out->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
+                           "no name is that long: check the name");
+        out->name[length++] = *p->next;
+    }
+    p->next++;
+    out->name[length] = '\0';
+    return QUERN_OK;
+}
+
+static quern_result read_word(parser *p, word *out)
+{
+    out->begin = p->next;
+    out->is_quoted = *p->next == '"';
+    if (out->is_quoted) {
+        const quern_result result = read_quoted(p, out);
+        if (result != QUERN_OK) return result;
+    } else {
+        size_t length = 0;
+        for (; is_plain(*p->next); p->next++) {
+            if (length == QUERN_MAX_NAME_BYTES)
+                return fail_at(p, out->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
+                               "no name is that long: check the name");
+            out->name[length++] = *p->next;
+        }
+        if (length == 0)
+            return fail_at(p, out->begin, QUERN_ERROR_INVALID_ARGUMENT,
+                           "a component is expected here: give its name");
+        out->name[length] = '\0';
+    }
+    skip_spaces(p);
+    return QUERN_OK;
+}
+
+static bool is_keyword(const word *w, const char *keyword)
+{
+    return !w->is_quoted && strcmp(w->name, keyword) == 0;
+}
+
+/* Whether the next word is "of", which is no name there. */
+static bool is_of_next(const parser *p)
+{
+    return p->next[0] == 'o' && p->next[1] == 'f' && !is_plain(p->next[2]);
+}
+
+/* The words before a component. A word counts as one of them only if another word follows it. */
+typedef struct modifiers {
+    bool is_mut, is_with, is_changed, is_disabled, is_either;
+} modifiers;
+
+static bool *find_modifier(modifiers *m, const word *w)
+{
+    if (is_keyword(w, "mut")) return &m->is_mut;
+    if (is_keyword(w, "with")) return &m->is_with;
+    if (is_keyword(w, "changed")) return &m->is_changed;
+    if (is_keyword(w, "disabled")) return &m->is_disabled;
+    if (is_keyword(w, "either")) return &m->is_either;
+    return NULL;
+}
+
+static quern_result read_modifiers(parser *p, modifiers *out, word *name)
+{
+    *out = (modifiers){.is_mut = false};
+    for (;;) {
+        const quern_result result = read_word(p, name);
+        if (result != QUERN_OK) return result;
+        bool *modifier = find_modifier(out, name);
+        if (modifier == NULL || !has_word(p) || is_of_next(p)) return QUERN_OK;
+        if (*modifier)
+            return fail_at(p, name->begin, QUERN_ERROR_INVALID_ARGUMENT,
+                           "the word is there twice: remove one");
+        *modifier = true;
+    }
+}
+
+static quern_result read_relation(parser *p, const word *name, quern_relation *out_relation)
+{
+    *out_relation = quern_relation_find(p->world, name->name);
+    if (!quern_relation_is_null(*out_relation)) return QUERN_OK;
+    return fail_at(p, name->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   "the world has no relation with this name: check the name, or register the relation");
+}
+
+/* Reads the rest of `relation(entity)`, after the parenthesis. */
+static quern_result read_target(parser *p, const word *name, quern_term *out_term)
+{
+    quern_relation relation;
+    quern_entity target;
+    const quern_result result = read_relation(p, name, &relation);
+    if (result != QUERN_OK) return result;
+    const char *begin = p->next, *end = strchr(begin, ')');
+    if (end == NULL)
+        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "the parenthesis is not closed: close it by ')'");
+    p->next = end + 1;
+    skip_spaces(p);
+    while (end > begin && is_space(end[-1]))
+        end--;
+    if (!quern__handle_read(p->world, begin, (size_t)(end - begin), true, &target))
+        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "this is no entity of the world: give a path such as /arena, or index:generation");
+    *out_term = quern_term_target(relation, target);
+    return QUERN_OK;
+}
+
+/* Reads `of relation` or `of nearest relation` if it is next. */
+static quern_result read_path(parser *p, quern_term *term)
+{
+    word name;
+    if (!is_of_next(p)) return QUERN_OK;
+    p->next += 2;
+    skip_spaces(p);
+    quern_result result = read_word(p, &name);
+    term->reach = QUERN_PATH_TARGET;
+    if (result == QUERN_OK && is_keyword(&name, "nearest") && has_word(p)) {
+        term->reach = QUERN_PATH_NEAREST;
+        result = read_word(p, &name);
+    }
+    return result == QUERN_OK ? read_relation(p, &name, &term->relation) : result;
+}
+
+static quern_result read_component(parser *p, const word *name, const modifiers *m, quern_term *out_term)
+{
+    uint32_t size_bytes = 0;
+    const quern_component component = quern_component_find(p->world, name->name);
+    if (quern_component_is_null(component))
+        return fail_at(
+            p, name->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
+            "the world has no component with this name: check the name, or register the component");
+    if (m->is_mut && m->is_with)
+        return fail_at(p, name->begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "mut and with exclude each other: remove one");
+    if (m->is_disabled && m->is_either)
+        return fail_at(p, name->begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "disabled and either exclude each other: remove one");
+    const quern_result result = quern_component_get_size(p->world, component, &size_bytes);
+    if (result != QUERN_OK) return result;
+    const quern_access access = m->is_mut                       ? QUERN_ACCESS_WRITE
+                                : m->is_with || size_bytes == 0 ? QUERN_ACCESS_NONE
+                                                                : QUERN_ACCESS_READ;
+    *out_term = quern_term_make(component, QUERN_MATCH_ALL, access);
+    out_term->changed = m->is_changed;
+    if (m->is_disabled) out_term->enabled = QUERN_TERM_DISABLED;
+    if (m->is_either) out_term->enabled = QUERN_TERM_EITHER;
+    return read_path(p, out_term);
+}
+
+/* Reads one component with its modifiers, without '!', '?' and '|'. */
+static quern_result read_item(parser *p, bool is_alone, quern_term *out_term)
+{
+    static const modifiers none = {.is_mut = false};
+    modifiers m;
+    word name;
+    quern_result result = read_modifiers(p, &m, &name);
+    if (result != QUERN_OK) return result;
+    const char *parenthesis = p->next;
+    if (!accept(p, '(')) return read_component(p, &name, &m, out_term);
+    if (!is_alone || memcmp(&m, &none, sizeof m) != 0)
+        return fail_at(p, parenthesis, QUERN_ERROR_INVALID_ARGUMENT,
+                       "a target combines with nothing else in its term: write it as a term of its own");
+    return read_target(p, &name, out_term);
+}
+
+static quern_result add_term(parser *p, const char *begin, const quern_term *term)
+{
+    if (p->count == QUERN_MAX_TERMS)
+        return fail_at(p, begin, QUERN_ERROR_LIMIT, "a query has at most 32 terms (QUERN_MAX_TERMS)");
+    p->def.terms[p->count++] = *term;
+    return QUERN_OK;
+}
+
+/* Reads the alternatives after the first one, which is the last term so far. */
+static quern_result read_group(parser *p)
+{
+    const char *begin = p->next;
+    if (*begin != '|') return QUERN_OK;
+    if (p->has_group)
+        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "a query has one group of alternatives: remove the others");
+    if (p->def.terms[p->count - 1].match != QUERN_MATCH_ALL || p->def.terms[p->count - 1].by_target)
+        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "an alternative is a component without '!', '?' and target: remove those");
+    p->has_group = true;
+    p->def.terms[p->count - 1].match = QUERN_MATCH_ANY;
+    while (accept(p, '|')) {
+        quern_term term;
+        begin = p->next;
+        quern_result result = read_item(p, false, &term);
+        term.match = QUERN_MATCH_ANY;
+        if (result == QUERN_OK) result = add_term(p, begin, &term);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+static quern_result read_term(parser *p)
+{
+    const char *begin = p->next;
+    const bool is_none = accept(p, '!'), is_optional = !is_none && accept(p, '?');
+    quern_term term;
+    quern_result result = read_item(p, !is_none && !is_optional, &term);
+    if (result != QUERN_OK) return result;
+    if (is_optional) term.match = QUERN_MATCH_OPTIONAL;
+    if (is_none) {
+        term.match = QUERN_MATCH_NONE;
+        if (term.access == QUERN_ACCESS_READ) term.access = QUERN_ACCESS_NONE;
+    }
+    if (is_none && (term.access != QUERN_ACCESS_NONE || term.changed || term.enabled != QUERN_TERM_ENABLED))
+        return fail_at(
+            p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+            "a component that entities lack has no other conditions: remove '!' or the words after it");
+    result = add_term(p, begin, &term);
+    return result == QUERN_OK ? read_group(p) : result;
+}
+
+quern_result quern_query_parse(const quern_world *world, const char *text, quern_query_def *out_def)
+{
+    if (world == NULL) return quern__fail_null("quern_query_parse", "world");
+    if (text == NULL) return quern__fail_null("quern_query_parse", "text");
+    if (out_def == NULL) return quern__fail_null("quern_query_parse", "out_def");
+    parser p = {.world = world, .text = text, .next = text};
+    skip_spaces(&p);
+    do {
+        const quern_result result = read_term(&p);
+        if (result != QUERN_OK) return result;
+    } while (accept(&p, ','));
+    if (*p.next != '\0')
+        return fail_at(
+            &p, p.next, QUERN_ERROR_INVALID_ARGUMENT,
+            "a comma or the end is expected here: separate terms by commas, quote names with spaces");
+    *out_def = p.def;
+    return QUERN_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+/* Whether a name is read back as a name without quotes, wherever it is in a term. */
+static bool is_bare(const char *name)
+{
+    static const char *const keywords[] = {"mut", "with", "changed", "disabled", "either", "of", "nearest"};
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
+        if (strcmp(name, keywords[i]) == 0) return false;
+    while (is_plain(*name))
+        name++;
+    return *name == '\0';
+}
+
+static void print_name(quern__printer *printer, const char *name)
+{
+    if (is_bare(name)) {
+        quern__print_bytes(printer, name, strlen(name));
+        return;
+    }
+    quern__print_bytes(printer, "\"", 1);
+    for (; *name != '\0'; name++) {
+        if (*name == '"' || *name == '\\') quern__print_bytes(printer, "\\", 1);
+        quern__print_bytes(printer, name, 1);
+    }
+    quern__print_bytes(printer, "\"", 1);
+}
+
+static quern_match match_of(const quern_term *term)
+{
+    return term->match == 0 ? QUERN_MATCH_ALL : term->match;
+}
+
+/* Whether quern_query_parse can return the term. */
+static bool has_text(const quern_term *term)
+{
+    const bool is_filter = term->changed || term->enabled != QUERN_TERM_ENABLED;
+    if (term->by_target)
+        return match_of(term) == QUERN_MATCH_ALL && term->access == QUERN_ACCESS_NONE && !is_filter &&
+               term->reach == QUERN_PATH_ROW;
+    if (match_of(term) == QUERN_MATCH_NONE) return term->access == QUERN_ACCESS_NONE && !is_filter;
+    return (unsigned)match_of(term) <= QUERN_MATCH_ANY && (unsigned)term->access <= QUERN_ACCESS_WRITE &&
+           (unsigned)term->enabled <= QUERN_TERM_EITHER && (unsigned)term->reach <= QUERN_PATH_NEAREST;
+}
+
+static void print_modifiers(quern__printer *printer, const quern_term *term, uint32_t size_bytes)
+{
+    if (match_of(term) == QUERN_MATCH_NONE) quern__print(printer, "!");
+    if (match_of(term) == QUERN_MATCH_OPTIONAL) quern__print(printer, "?");
+    if (term->changed) quern__print(printer, "changed ");
+    if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, "disabled ");
+    if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, "either ");
+    if (term->access == QUERN_ACCESS_WRITE) quern__print(printer, "mut ");
+    if (term->access == QUERN_ACCESS_NONE && size_bytes > 0 && match_of(term) != QUERN_MATCH_NONE)
+        quern__print(printer, "with ");
+}
+
+/* Prints the path of names only if it can be read back: a parenthesis ends the entity. */
+static void print_entity(const quern_world *world, quern__printer *printer, quern_entity entity)
+{
+    char text[512];
+    quern_text_buffer path = {text, sizeof text, 0};
+    const bool has_path = quern_entity_is_alive(world, entity) &&
+                          quern_entity_name(world, entity) != NULL &&
+                          quern_entity_get_path(world, entity, quern_sink_text(&path)) == QUERN_OK;
+    quern__handle_print(world, entity,
+                        has_path && path.length_bytes < sizeof text && strchr(text, ')') == NULL, printer);
+}
+
+static quern_result print_term(const quern_world *world, quern__printer *printer, const quern_term *term)
+{
+    uint32_t size_bytes = 0;
+    quern_result result = quern_component_get_size(world, term->component, &size_bytes);
+    if (result != QUERN_OK) return result;
+    if (!has_text(term))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the term of '%s' combines members that no query may combine: make terms by quern_term_read "
+            "and the like",
+            quern_component_name(world, term->component));
+    if (!term->by_target) print_modifiers(printer, term, size_bytes);
+    print_name(printer, quern_component_name(world, term->component));
+    if (term->by_target) {
+        quern__print(printer, "(");
+        print_entity(world, printer, term->target);
+        quern__print(printer, ")");
+    } else if (term->reach != QUERN_PATH_ROW) {
+        const char *relation = quern_component_name(world, quern_relation_component(term->relation));
+        if (relation == NULL) return QUERN_ERROR_UNKNOWN_COMPONENT;
+        quern__print(printer, term->reach == QUERN_PATH_NEAREST ? " of nearest " : " of ");
+        print_name(printer, relation);
+    }
+    return QUERN_OK;
+}
+
+quern_result quern_query_to_text(const quern_world *world, const quern_query_def *def, quern_sink sink)
+{
+    static const char function[] = "quern_query_to_text";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    bool has_group = false;
+    for (uint32_t i = 0; i < QUERN_MAX_TERMS && !quern_component_is_null(def->terms[i].component); i++) {
+        const bool is_any = match_of(&def->terms[i]) == QUERN_MATCH_ANY;
+        if (is_any && has_group && match_of(&def->terms[i - 1]) != QUERN_MATCH_ANY)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: the alternatives of the query are not consecutive terms: reorder the terms", function);
+        if (i > 0) quern__print(&printer, is_any && has_group ? " | " : ", ");
+        has_group = has_group || is_any;
+        const quern_result result = print_term(world, &printer, &def->terms[i]);
+        if (result != QUERN_OK) return quern__message_add_call(result, function, NULL);
+    }
+    return quern__printer_close(&printer, function);
+}

@@ -49,6 +49,12 @@ static void close_world(void)
 
 TestSuite(query_text, .init = open_world, .fini = close_world);
 
+static void append(char *source, size_t capacity_bytes, const char *piece)
+{
+    const size_t used_bytes = strlen(source);
+    snprintf(source + used_bytes, capacity_bytes - used_bytes, "%s", piece);
+}
+
 static const char *text_of(const quern_query_def *def)
 {
     quern_text_buffer buffer = {text, sizeof text, 0};
@@ -219,7 +225,7 @@ Test(query_text, too_many_terms_and_too_long_names_are_refused)
 {
     char source[2048] = "Position";
     for (int i = 0; i < QUERN_MAX_TERMS; i++)
-        strcat(source, ",Position");
+        append(source, sizeof source, ",Position");
     assert_fails(source, QUERN_ERROR_LIMIT, 9 * QUERN_MAX_TERMS + 1, "QUERN_MAX_TERMS");
     memset(source, 'a', 500);
     source[500] = '\0';
@@ -280,8 +286,7 @@ Test(query_text, written_terms_are_read_as_the_same_terms)
     for (int round = 0; round < 3000; round++) {
         quern_query_def def = {.whole_chunks = false}, read;
         const uint32_t count = 1 + random_below(&rolls, 6);
-        const uint32_t first_any = random_below(&rolls, 8),
-                       any_count = 2 + random_below(&rolls, 2);
+        const uint32_t first_any = random_below(&rolls, 8), any_count = 2 + random_below(&rolls, 2);
         for (uint32_t i = 0; i < count; i++)
             def.terms[i] = random_term(&rolls, i >= first_any && i < first_any + any_count);
         if (first_any + 1 == count) def.terms[first_any] = random_term(&rolls, false); /* no group of one */
@@ -305,7 +310,7 @@ Test(query_text, random_characters_are_read_or_refused)
         char source[256] = "";
         quern_query_def def, again;
         for (uint32_t i = random_below(&rolls, 8); i < 8; i++)
-            strcat(source, pieces[random_below(&rolls, sizeof pieces / sizeof pieces[0])]);
+            append(source, sizeof source, pieces[random_below(&rolls, sizeof pieces / sizeof pieces[0])]);
         if (quern_query_parse(world, source, &def) != QUERN_OK) continue;
         read_count++;
         must(quern_query_parse(world, text_of(&def), &again));

@@ -55,7 +55,7 @@ static inline void rows_of_local3(const quern_local3 *local, four rows[3])
     const float xy = x * y2, xz = x * z2, yz = y * z2;
     const float wx = w * x2, wy = w * y2, wz = w * z2;
     /* An all-zero scale counts as 1, so that a zeroed local is an identity. */
-    const float unscaled = local->scale[0] == 0 && local->scale[1] == 0 && local->scale[2] == 0;
+    const float unscaled = local->scale[0] == 0 && local->scale[1] == 0 && local->scale[2] == 0 ? 1 : 0;
     const float sx = local->scale[0] + unscaled, sy = local->scale[1] + unscaled,
                 sz = local->scale[2] + unscaled;
     const float *t = local->translation;
@@ -347,7 +347,7 @@ static inline void multiply2(const float outer[2][3], const float inner[2][3], f
 ALONE void quern_world2_place(const quern_world2 *parent, const quern_local2 *local, quern_world2 *out)
 {
     const float sine = sinf(local->angle), cosine = cosf(local->angle);
-    const float unscaled = local->scale[0] == 0 && local->scale[1] == 0; /* as in rows_of_local3 */
+    const float unscaled = local->scale[0] == 0 && local->scale[1] == 0 ? 1 : 0; /* as in rows_of_local3 */
     const float sx = local->scale[0] + unscaled, sy = local->scale[1] + unscaled;
     const quern_world2 own = {
         {{cosine * sx, -sine * sy, local->position[0]}, {sine * sx, cosine * sy, local->position[1]}}};

@@ -18,7 +18,8 @@ typedef struct quern__path {
     bool is_array;    /* whether the path names a whole array; texts of its value are in brackets */
 } quern__path;
 
-/* Finds the field that a path names. Errors: INVALID_ARGUMENT, with a message that lists the type's fields. */
+/* Finds the field that a path names. Errors: INVALID_ARGUMENT, with a message that names the valid fields or
+ * elements. */
 quern_result quern__path_find(const quern_type_info *type, const char *text, quern__path *out_path);
 
 #endif

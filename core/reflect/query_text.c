@@ -185,9 +185,9 @@ static quern_result read_path(parser *p, quern_term *term)
     p->next += 2;
     skip_spaces(p);
     quern_result result = read_word(p, &name);
-    term->reach = QUERN_PATH_TARGET;
+    term->path = QUERN_PATH_TARGET;
     if (result == QUERN_OK && is_keyword(&name, "nearest") && has_word(p)) {
-        term->reach = QUERN_PATH_NEAREST;
+        term->path = QUERN_PATH_NEAREST;
         result = read_word(p, &name);
     }
     return result == QUERN_OK ? read_relation(p, &name, &term->relation) : result;
@@ -344,10 +344,10 @@ static bool has_text(const quern_term *term)
     const bool is_filter = term->changed || term->enabled != QUERN_TERM_ENABLED;
     if (term->by_target)
         return match_of(term) == QUERN_MATCH_ALL && term->access == QUERN_ACCESS_NONE && !is_filter &&
-               term->reach == QUERN_PATH_ROW;
+               term->path == QUERN_PATH_ROW;
     if (match_of(term) == QUERN_MATCH_NONE) return term->access == QUERN_ACCESS_NONE && !is_filter;
     return (unsigned)match_of(term) <= QUERN_MATCH_ANY && (unsigned)term->access <= QUERN_ACCESS_WRITE &&
-           (unsigned)term->enabled <= QUERN_TERM_EITHER && (unsigned)term->reach <= QUERN_PATH_NEAREST;
+           (unsigned)term->enabled <= QUERN_TERM_EITHER && (unsigned)term->path <= QUERN_PATH_NEAREST;
 }
 
 static void print_modifiers(quern__printer *printer, const quern_term *term, uint32_t size_bytes)
@@ -391,10 +391,10 @@ static quern_result print_term(const quern_world *world, quern__printer *printer
         quern__print(printer, "(");
         print_entity(world, printer, term->target);
         quern__print(printer, ")");
-    } else if (term->reach != QUERN_PATH_ROW) {
+    } else if (term->path != QUERN_PATH_ROW) {
         const char *relation = quern_component_name(world, quern_relation_component(term->relation));
         if (relation == NULL) return QUERN_ERROR_UNKNOWN_COMPONENT;
-        quern__print(printer, term->reach == QUERN_PATH_NEAREST ? " of nearest " : " of ");
+        quern__print(printer, term->path == QUERN_PATH_NEAREST ? " of nearest " : " of ");
         print_name(printer, relation);
     }
     return QUERN_OK;

@@ -66,7 +66,7 @@ static const char *text_of(const quern_query_def *def)
 static bool are_same(const quern_term *a, const quern_term *b)
 {
     return a->component.bits == b->component.bits && a->match == b->match && a->access == b->access &&
-           a->changed == b->changed && a->enabled == b->enabled && a->reach == b->reach &&
+           a->changed == b->changed && a->enabled == b->enabled && a->path == b->path &&
            a->relation.bits == b->relation.bits && a->by_target == b->by_target &&
            a->target.bits == b->target.bits;
 }
@@ -275,8 +275,8 @@ static quern_term random_term(random_source *rolls, bool is_any)
         term.match = QUERN_MATCH_OPTIONAL;
     term.changed = random_below(rolls, 4) == 0;
     term.enabled = (quern_term_enabled)random_below(rolls, 3);
-    term.reach = (quern_term_path)random_below(rolls, 3);
-    if (term.reach != QUERN_PATH_ROW) term.relation = random_below(rolls, 2) ? likes : parent;
+    term.path = (quern_term_path)random_below(rolls, 3);
+    if (term.path != QUERN_PATH_ROW) term.relation = random_below(rolls, 2) ? likes : parent;
     return term;
 }
 

@@ -18,7 +18,7 @@ typedef struct new_rows {
     const quern__archetype *archetype;
     uintptr_t first;
     uint32_t count;
-    uint32_t number; /* index of the first row in the call */
+    uint32_t number; /* index of the first row among all rows that the call creates */
 } new_rows;
 
 /* The values of the new rows. */

@@ -116,8 +116,7 @@ static inline bool can_get(const quern__getter *getter)
     return QUERN__LIKELY(getter != NULL && !getter->world->locked);
 }
 
-/* Returns the address of the component's value of an entity, or NULL. Builds without checks perform no other
- * lookup. */
+/* Returns the address of the component's value of an entity, or NULL. */
 static inline void *find(const quern__getter *getter, quern_entity entity, const quern__record **out_record)
 {
     const quern__record *record = quern__entities_find(&getter->world->storage.entities, entity);

@@ -4,7 +4,7 @@
 #define QUERN_CORE_CALLS_GETTER_INTERNAL_H
 
 /* Getters. A getter finds the position of its component's column in a table, by the archetype number in the entity's
- * record. A lookup therefore reads only the record, the table and the value. */
+ * record. A lookup therefore reads only the record and the table. */
 
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"

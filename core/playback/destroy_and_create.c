@@ -11,7 +11,7 @@
 enum {
     SPAN_CREATES = 256,  /* maximum, so that threads can share long streams */
     SPANS_PER_CALL = 32, /* With fewer spans of a few creates each, fetching work would dominate. */
-    BATCH_CREATES = 32,  /* filled together; the next batch is prefetched meanwhile */
+    BATCH_CREATES = 32,  /* maximum number filled together; the next batch is prefetched meanwhile */
 };
 
 void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator)

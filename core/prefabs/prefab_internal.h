@@ -6,8 +6,9 @@
 /* Prefabs: trees of entities in a compiled form, outside of chunks, and the registry that finds them by handle.
  * Capturing creates them (core/calls/prefab_capture.c), spawning reads them (prefab_instances.h).
  *
- * Members with one archetype form a *group*. Each instance gets `width` rows of the group, in the order of
- * members. A group stores its values by column, as a chunk does:
+ * Members with the same archetype and depth form a *group*; a member with a level in a relation other than
+ * the hierarchy is a group of its own. Each instance gets `width` rows of the group, in the order of members.
+ * A group stores its values by column, as a chunk does:
  *
  *   group:  components | column: width values | column: width values | ... | fields
  *

@@ -271,7 +271,9 @@ bool quern__query_matches(const quern__query *query, const quern__archetype *arc
     return !wants_any || has_any;
 }
 
-/* Returns the position of a term's column in an archetype. up_index: number of up-terms before the term. */
+/* Returns what a view needs to know about a term in an archetype: position and size of its values, access,
+ * presence and version index. up_index: number of up-terms before the term; stored as the version index of an
+ * up-term. */
 static quern_view_column view_column(const quern__query *query, const quern__archetype *archetype,
                                      const quern_term *term, uint32_t up_index)
 {

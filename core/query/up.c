@@ -162,7 +162,8 @@ static bool is_superseded(const quern__ups *ups, const quern__up_buffer *buffer)
     return false;
 }
 
-/* Returns a buffer that no iteration uses; otherwise the least recently used one, if possible a superseded one. */
+/* Returns a buffer that no iteration uses; otherwise the least recently used of the superseded ones, or of
+ * all if none is superseded. */
 static quern__up_buffer *choose_buffer(quern__ups *ups, uint64_t structure_version)
 {
     quern__up_buffer *chosen = NULL;

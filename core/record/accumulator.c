@@ -212,7 +212,8 @@ static __attribute__((noinline)) quern_result accumulate_known(quern_commands *c
     return QUERN_OK;
 }
 
-/* Fast path: a small value that joins the open batch. It contains no calls, so the compiler saves no registers. */
+/* Fast path: a small value that joins the open batch. It calls other functions only as its last action, so
+ * the compiler saves no registers. */
 quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
                                        quern_component component, const void *value, quern_combine combine)
 {

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_RECORD_ITEM_SPACE_H
 #define QUERN_CORE_RECORD_ITEM_SPACE_H
 
-/* Space for items in a recorder's blocks. Every command finds space and appends an item; both are inline and
- * cannot fail. Reserving space may allocate memory. */
+/* Space for items in a recorder's blocks. Every command finds space and appends an item, inline. If the block
+ * has no space left, space is reserved first; only that may allocate memory and fail. */
 
 #include "core/record/record.h"
 

@@ -106,7 +106,7 @@ typedef enum quern__operation_kind {
 #define QUERN__SINGLE_NUMBER(name, ...) QUERN__SINGLE_##name,
 enum { QUERN__SINGLE_KINDS(QUERN__SINGLE_NUMBER) QUERN__SINGLE_KIND_COUNT };
 
-/* The traits of each kind as constants, for operations that are constants. */
+/* The traits of each kind as constants, for the operations that are defined as constants in record.c. */
 #define QUERN__KIND_TRAITS(name, kind_traits, ...) QUERN__TRAITS_OF_##name = (kind_traits),
 enum { QUERN__COMMAND_KINDS(QUERN__KIND_TRAITS) QUERN__TRAITS_OF_NONE = 0 };
 

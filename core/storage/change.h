@@ -32,17 +32,17 @@
  * invariants of storage.h. After the change there are no raw rows, and quern_world_validate succeeds.
  *
  * Values. The caller writes the values that rows receive by an arrival or a move; these writes are part of that
- * change. quern__rows_written reports only values that replace values carried by a move. For a move by a single
- * call, the caller writes the values before the move: the user may have passed a pointer into the storage, which is
- * valid only until something moves. For an arrival, the caller writes the values afterwards, because the code that
- * fills them may need the handles.
+ * change. After a move, quern__rows_written therefore reports only values that replaced carried ones. For a
+ * move by a single call, the caller writes the values before the move: the user may have passed a pointer
+ * into the storage, which is valid only until something moves. For an arrival, the caller writes the values
+ * afterwards, because the code that fills them may need the handles.
  *
  * Threads. arrive, leave, move, written, enable and relocate access only the given rows, the records of the
- * entities in them, and the versions of their chunks. Several threads may call these verbs concurrently for
- * different rows, as long as no type of these rows has hooks. All other functions, and the verbs for one row,
- * require exclusive access to the storage by one thread. A change that is distributed over threads therefore
- * begins on one thread, with append, and ends on one thread, with cut, quern__slots_free and
- * quern__structure_changed.
+ * entities in them, and the versions and row bits of their chunks. Several threads may call these verbs
+ * concurrently for different rows, as long as no type of these rows has hooks. All other functions, and the
+ * verbs for one row, require exclusive access to the storage by one thread. A change that is distributed over
+ * threads therefore begins on one thread, with append, and ends on one thread, with cut, quern__slots_free
+ * and quern__structure_changed.
  *
  * Listeners. All notifications pass through the four quern__on_... functions, quern__note_relocation and
  * quern__note_component. Every path of a verb calls its function exactly once per row range. An archetype
@@ -226,7 +226,7 @@ static inline quern_result quern__row_leaving_reserve(quern__storage *storage,
     return quern__leaving_reserve(storage, source, target, 1);
 }
 
-/* Cancels all row reservations of an archetype, for a change that will not be made. */
+/* Cancels the reservations of an archetype that no append has used, and releases unneeded chunks. */
 void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype);
 
 /* ------------------------------------------------------------- row ranges: verbs that change entities */

@@ -3,8 +3,8 @@
 #ifndef TESTS_STRESS_FEATURES_H
 #define TESTS_STRESS_FEATURES_H
 
-/* What the parts of the stress of all features share: the pool with those who use it, and ranges of items
- * that count how often each of them ran. */
+/* Shared parts of the stress tests of all features: the pool under test, and ranges of items that count
+ * how often each item ran. */
 
 #include "tests/support/random.h"
 
@@ -23,10 +23,13 @@ typedef struct mix {
     uint64_t seed;
     double deadline;
     uint32_t worker_count;
-    bool may_be_busy;                           /* there are fewer places than threads */
-    _Atomic uint64_t owners[QUERN_MAX_THREADS]; /* the thread that is this worker now */
+    /* the pool has fewer external slots than there are external threads */
+    bool may_be_busy;
+    /* per worker index: the thread that runs as this worker at present; 0: none */
+    _Atomic uint64_t owners[QUERN_MAX_THREADS];
     uint32_t thread_count;
-    _Atomic uint32_t registered[OUTSIDE_COUNT]; /* 0: this one is not; otherwise its worker, and one more */
+    /* per external thread: its worker index + 1 while it is registered, otherwise 0 */
+    _Atomic uint32_t registered[OUTSIDE_COUNT];
     _Atomic uint32_t acting_count;
 } mix;
 
@@ -39,7 +42,8 @@ static inline uint64_t this_thread(void)
     return (uint64_t)(uintptr_t)&own_address;
 }
 
-/* No two threads have an index at the same time; returns what `leave` gets. */
+/* Asserts that no two threads run as the same worker at the same time. Returns the value that `leave`
+ * needs. */
 static inline uint64_t enter(mix *of, uint32_t worker_index)
 {
     cr_expect(worker_index < of->worker_count, "seed %llu: worker %u", (unsigned long long)of->seed,
@@ -68,7 +72,8 @@ static inline void expect_ok(const mix *of, quern_result result, const char *wha
               quern_error_message());
 }
 
-/* False: the pool had no place, which only a thread from outside may be told. */
+/* Checks the result of a call. Returns false if the pool had no free external slot, which is only
+ * allowed for calls by external threads. */
 static inline bool is_done(const mix *of, quern_result result, bool is_outside, const char *what)
 {
     if (result == QUERN_ERROR_POOL_BUSY && is_outside && of->may_be_busy) return false;
@@ -83,7 +88,7 @@ typedef struct range {
     uint64_t seed;
     uint32_t depth;
     _Atomic uint8_t hits[MAX_ITEMS];
-    struct range *before[3]; /* which are done when this begins */
+    struct range *before[3]; /* ranges that must be complete before this one begins */
     uint32_t before_count;
     uint32_t count;
     _Atomic uint32_t done_count;
@@ -107,7 +112,7 @@ static inline void run_range(void *argument, uint32_t begin, uint32_t end, uint3
     leave(of, worker_index, before);
 }
 
-/* Each item once, or, where it was cancelled, not at all. */
+/* Asserts that each item ran once. If the range was cancelled, items may not have run at all. */
 static inline void check_items(range *self, bool is_cancelled)
 {
     for (uint32_t i = 0; i < self->count; i++) {
@@ -117,7 +122,7 @@ static inline void check_items(range *self, bool is_cancelled)
     }
 }
 
-/* All items as often, as with a run that was refused. */
+/* Asserts that each item ran hit_count times; 0 after a call that failed. */
 static inline void check_range(range *self, uint32_t hit_count)
 {
     for (uint32_t i = 0; i < self->count; i++) {

@@ -10,13 +10,13 @@
 
 #include <stdio.h>
 
-/* A small world in which entities come and go for a very long time holds no more memory in the end than
- * soon after its start. Up to a hundred million lives, or as many as a few seconds allow; more with
- * QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
+/* A small world in which entities are created and destroyed for a very long time must not hold more
+ * memory in the end than soon after its start. The tests create up to a hundred million entities, or as
+ * many as a few seconds allow. QUERN_STRESS_SECONDS sets the duration, QUERN_STRESS_SEED the first seed. */
 
 enum {
     DEFAULT_SECONDS = 4,
-    ROOM_COUNT = 1000, /* entities at a time */
+    ROOM_COUNT = 1000, /* number of entities alive at a time */
     TAG_COUNT = 14,
     LIVES_PER_CHECK = 200000,
     SETS_PER_CHECK = 2000,
@@ -25,7 +25,7 @@ enum {
 
 #define MAX_LIVES 100000000u
 
-/* Half of the time that the program may take, for each of its two tests. */
+/* Each of the two tests may take half of the program's time. */
 static double deadline(void)
 {
     return stress_deadline(DEFAULT_SECONDS, 2);
@@ -36,17 +36,17 @@ typedef struct soak {
     quern_world *world;
     quern_component number;
     quern_component tags[TAG_COUNT];
-    quern_entity rooms[ROOM_COUNT]; /* who lives there */
-    uint64_t numbers[ROOM_COUNT];   /* the value each must have */
+    quern_entity rooms[ROOM_COUNT]; /* the living entities */
+    uint64_t numbers[ROOM_COUNT];   /* the expected value of each entity */
     random_source random;
     uint64_t life_count;
     uint32_t check_count;
-    uint64_t steady_bytes; /* the most memory held at a check of the warm-up */
+    uint64_t steady_bytes; /* maximum memory held at the checks during warm-up */
 } soak;
 
 static soak state;
 
-/* A number, and the tags of the bits in set. */
+/* Creates an entity with a number and the tags whose bits are set. */
 static void move_in(soak *s, uint32_t room, uint32_t set)
 {
     quern_component components[1 + TAG_COUNT] = {s->number};
@@ -129,8 +129,9 @@ Test(soak_world, lives_that_come_and_go_leave_no_memory_behind, .timeout = 86400
     close_soak(s);
 }
 
-/* Nobody stays: the sets of the next round are others. The rounds of the warm-up have more of them, so that
- * no later one makes a list grow by chance. */
+/* Creates entities in many random archetypes, then leaves all archetypes but one empty; the next round
+ * uses other archetypes. Warm-up rounds use twice as many, so that no later round makes a list grow by
+ * chance. */
 static void pass_through_sets(soak *s)
 {
     uint32_t count = s->check_count < WARM_UP_CHECKS ? 2 * SETS_PER_CHECK : SETS_PER_CHECK;

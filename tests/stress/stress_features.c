@@ -13,28 +13,27 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* All that a pool can do, at random and at once: eight threads from outside, of which some find a place in
- * the pool and others do not, and jobs within jobs, submit webs of jobs, run loops and graphs, fork, hold,
- * release, cancel and wait. Everything that is submitted is counted, and must have run once, or have been
- * cancelled.
- *
- * QUERN_STRESS_SECONDS: for how long each test goes on; default 2. QUERN_STRESS_SEED: the first seed. */
+/* All features of a pool at random and at the same time. Eight external threads, of which some find an
+ * external slot and others do not, and jobs within jobs submit webs of jobs, run loops and graphs, fork,
+ * hold, release, cancel and wait. All submitted work is counted; each item must have run once or been
+ * cancelled. QUERN_STRESS_SECONDS: duration of each test, default 2. QUERN_STRESS_SEED: the first seed. */
 
 enum { MAX_DEPTH = 2, MAX_LEVELS = 5, MAX_THINGS = 24, MAX_NODES = 12, MAX_TRIES = 4, MAX_RANGES = 3 };
 
 /* --------------------------------------------------------------------------------------- webs of jobs */
 
-/* A job of a web. It comes after some earlier levels, and its own level's counter counts it. */
+/* A job of a web. It runs after some of the earlier levels and is counted by the counter of its own
+ * level. */
 typedef struct thing {
     mix *of;
     uint64_t seed;
     uint32_t depth;
     _Atomic uint32_t run_count;
     uint32_t after_count;
-    uint32_t only_worker; /* of the pool's own: 0, or its index */
+    uint32_t only_worker; /* index of the pool thread that alone may run it; 0: any worker */
     quern_counter *after[MAX_LEVELS];
-    quern_cancel *cancels;   /* what it requests; NULL: nothing */
-    quern_counter *releases; /* NULL: nothing */
+    quern_cancel *cancels;   /* request that the job makes; NULL: none */
+    quern_counter *releases; /* counter that the job releases; NULL: none */
     bool may_be_cancelled;
 } thing;
 
@@ -59,7 +58,8 @@ static void run_thing(void *argument, uint32_t worker_index)
     leave(of, worker_index, before);
 }
 
-/* For a thread of the pool, or one that is registered; that may have left since, and is then refused. */
+/* Assigns the job to a pool thread or to a registered thread. Returns false if the job was not
+ * submitted, for instance because the registered thread has left. */
 static bool is_given_away(thing *self, random_source *random, quern_job_def *def)
 {
     mix *of = self->of;
@@ -100,8 +100,8 @@ static void submit_thing(thing *self, random_source *random, quern_counter *coun
     expect_ok(self->of, quern_jobs_submit(self->of->jobs, &def), "submit");
 }
 
-/* Waits with limits, but not for ever: where all workers only look again and again, none of them is left to
- * take what nobody waits for. */
+/* Waits with time limits, and without limit after a few attempts. If all workers waited with limits
+ * only, none would be left to run jobs that no wait is for. */
 static void wait_patiently(const mix *of, random_source *random, quern_counter *counter)
 {
     bool is_over = false;
@@ -112,7 +112,7 @@ static void wait_patiently(const mix *of, random_source *random, quern_counter *
     cr_expect(quern_counter_is_done(counter));
 }
 
-/* One after another as they are done. */
+/* Waits for the counters in the order in which they finish. */
 static void wait_for_each(const mix *of, random_source *random, quern_counter *counters, uint32_t count)
 {
     quern_counter *left[MAX_LEVELS];
@@ -169,12 +169,13 @@ static void submit_range(range *items, random_source *random, quern_counter *lev
     expect_ok(items->of, quern_jobs_submit_loop(items->of->jobs, &def), "submit loop");
 }
 
-/* Levels of jobs and a few loops. All counters are held until everything is submitted; some holds go with a job. */
+/* Submits several levels of jobs and a few loops. The counters are held until all of them are submitted;
+ * some holds are released by jobs. */
 static void act_web(mix *of, random_source *random, uint32_t depth)
 {
     thing things[MAX_THINGS] = {0};
     range ranges[MAX_RANGES] = {0};
-    quern_counter levels[MAX_LEVELS + 1] = {0}; /* and one for jobs that release */
+    quern_counter levels[MAX_LEVELS + 1] = {0}; /* one more for the jobs that release holds */
     quern_cancel cancel = {0};
     const uint32_t level_count = 1 + random_below(random, MAX_LEVELS);
     const uint32_t count = 1 + random_below(random, MAX_THINGS - MAX_LEVELS);
@@ -230,9 +231,9 @@ static void act_loop(mix *of, random_source *random, uint32_t depth, bool is_out
     check_range(&items, is_done(of, result, is_outside, "loop"));
 }
 
-/* A loop that stops itself, sometimes. */
+/* A loop that may cancel itself. */
 typedef struct stopping {
-    range items; /* first: it is what run_range gets */
+    range items; /* the first member, because run_range receives a pointer to it */
     quern_cancel cancel;
     uint32_t stops_at;
 } stopping;
@@ -263,7 +264,7 @@ static void act_stopping_loop(mix *of, random_source *random, bool is_outside)
     }
 }
 
-/* A graph with what its nodes do; one of them may be a graph. */
+/* A graph with the ranges of its nodes. One node may be a graph itself. */
 typedef struct plan {
     quern_graph *graph;
     range nodes[MAX_NODES];
@@ -321,7 +322,8 @@ static void check_plan(plan *made, bool has_run, bool is_cancelled)
     if (made->inner != NULL) check_plan(made->inner, has_run, is_cancelled);
 }
 
-/* After a counter that is held meanwhile, and asked to stop, sometimes. */
+/* Submits a graph, in some cases after a held counter. In some cases the run is cancelled before or
+ * after the counter is released. */
 static void submit_plan(mix *of, random_source *random, plan *made)
 {
     quern_counter before = {0}, finished = {0}, *const after[] = {&before};
@@ -371,10 +373,10 @@ static uint32_t choose(void *argument, uint32_t worker_index)
     rounds *self = argument;
     (void)worker_index;
     atomic_store_explicit(&self->body.done_count, 0, memory_order_relaxed);
-    return self->left-- > 1 ? 0 : 1; /* back, or on */
+    return self->left-- > 1 ? 0 : 1; /* choose node 0 (repeat) or 1 (continue) */
 }
 
-/* A node again and again, until another has had enough. */
+/* Runs a graph in which a node repeats until a choice node leaves the cycle. */
 static void act_rounds(mix *of, random_source *random, bool is_outside)
 {
     rounds here = {.body = {.of = of, .seed = random_next(random), .count = 1 + random_below(random, 20)}};
@@ -483,7 +485,7 @@ typedef struct outsider {
     pthread_t thread;
 } outsider;
 
-/* Now and then a thread keeps its place for itself, or gives it up. */
+/* Registers the thread with the pool, or unregisters it. */
 static void change_place(const outsider *self)
 {
     mix *of = self->of;
@@ -514,7 +516,7 @@ static void *be_outside(void *argument)
         disturb(random_next(&random));
     }
     atomic_fetch_sub(&of->acting_count, 1);
-    while (atomic_load(&of->acting_count) > 0) { /* there may be jobs that this one alone can run */
+    while (atomic_load(&of->acting_count) > 0) { /* there may be jobs that only this thread can run */
         run_caller_jobs(of);
         sched_yield();
     }
@@ -551,7 +553,7 @@ TestSuite(stress_features, .init = watchdog_start, .fini = watchdog_stop);
 
 enum { POOL_COUNT = 4 };
 
-/* Several pools one after another, each with another number of places for guests. */
+/* Stresses several pools one after another, with different numbers of external slots. */
 static void stress_pools(uint64_t default_seed, uint32_t min_threads, uint32_t max_threads)
 {
     const double end = stress_deadline(2.0, 1), begin = stress_seconds_now();

@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As flow/test_determinism.c, with bigger worlds, more frames, and another pool in every frame. A few
- * seconds; longer with QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
+/* Like flow/test_determinism.c, with larger worlds, more frames, and another pool in every frame.
+ * QUERN_STRESS_SECONDS sets the duration, QUERN_STRESS_SEED the first seed. */
 
 enum { DEFAULT_SECONDS = 2, FRAME_COUNT = 10, MAX_THREADS = 12, MAX_ENTITIES = 12000 };
 
 static flow_plan plan;
-/* Without a pool; and with a new one in every frame, and what is open in a schedule left to chance. */
+/* steady runs without a pool; shifting runs with a new pool in every frame and a shuffled schedule. */
 static flow_subject steady, shifting;
 static flow_reference reference;
 static random_source chance;
@@ -26,7 +26,7 @@ static quern_jobs *random_pool(void)
     return setup_jobs(random_below(&chance, MAX_THREADS + 1));
 }
 
-/* Between frames, entities go and come at once, too. */
+/* Creates and destroys entities immediately, between frames. */
 static void meddle(flow_subject *subject)
 {
     quern_entity entity = setup_entity_with(subject->world, subject->components, 3);

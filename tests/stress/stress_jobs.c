@@ -16,12 +16,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Random loops, nested loops, graphs, forks, trees and floods of jobs with random pauses of the caller,
- * which send workers to sleep at every stage, and random yields inside jobs, on pools of every size up to
- * many times the processors, of which some change it as they go, with four threads from outside. Each
- * result is checked, and a watchdog turns a hang into a failure that shows what every worker was doing.
- *
- * QUERN_STRESS_SECONDS: for how long each test goes on; default 1.5. */
+/* Random loops, nested loops, graphs, forks, trees and floods of jobs. Random pauses of the caller let
+ * workers fall asleep in every state, and jobs yield at random. Pools of every size up to many times the
+ * number of processors are tested; some are resized meanwhile, and four external threads submit as well.
+ * All results are checked. A watchdog turns a hang into a failure that shows the state of every worker.
+ * QUERN_STRESS_SECONDS: duration of each test, default 1.5. */
 
 enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 64, INNER_ITEMS = 24 };
 enum { MAX_TREE_DEPTH = 7, FOREIGN_COUNT = 4 };
@@ -30,25 +29,25 @@ enum { MEETING_ROUNDS = 60, FLOOD_JOBS = 1500 };
 typedef struct stress {
     quern_jobs *jobs;
     uint32_t thread_count;
-    uint32_t max_thread_count; /* 0: the number stays */
+    uint32_t max_thread_count; /* 0: the pool is not resized */
     random_source random;
     uint64_t seed;
     uint64_t step_count;
     _Atomic uint8_t hits[MAX_ITEMS];
-    uint32_t pause_every; /* an item in so many takes a while; 0: none */
+    uint32_t pause_every; /* one of so many items takes longer; 0: none */
     _Atomic uint32_t inner_count;
     _Atomic uint32_t job_count;
     _Atomic uint32_t yield_state;
-    _Atomic uint32_t in_node[MAX_POOL_THREADS]; /* nodes of graphs under way, by worker */
+    _Atomic uint32_t in_node[MAX_POOL_THREADS]; /* per worker: graph nodes that it runs at present */
 } stress;
 
 typedef struct stress_node {
     stress *of;
     struct stress_node *nodes;
     uint32_t count;
-    uint32_t nanoseconds; /* of each item */
+    uint32_t nanoseconds; /* duration of each item */
     bool has_inner_loop;
-    bool waits; /* for jobs of its own */
+    bool waits; /* submits jobs of its own and waits for them */
     uint32_t predecessors[3];
     uint32_t predecessor_count;
     _Atomic uint32_t done_count;
@@ -133,7 +132,7 @@ static void stress_nested_loop(stress *of)
 
 static void wait_for_tree(stress *of);
 
-/* A node that waits must not find that its worker has run another meanwhile. */
+/* While a node waits, its worker must not run another node. */
 static void run_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stress_node *node = argument;
@@ -204,7 +203,7 @@ static void stress_graph(stress *of)
 
 /* --------------------------------------------------------------------------------------- single jobs */
 
-/* Not the test's own source: jobs run at the same time. */
+/* The test's own random source cannot be used by jobs that run at the same time. */
 static uint32_t draw(stress *of)
 {
     uint32_t number = atomic_fetch_add_explicit(&of->yield_state, 1, memory_order_relaxed) * 2654435761u;
@@ -221,9 +220,9 @@ static void disturb(stress *of)
 
 typedef struct branch {
     stress *of;
-    quern_counter *counter; /* of the whole tree */
+    quern_counter *counter; /* counts all jobs of the tree */
     uint32_t depth;
-    uint32_t kind; /* how children are made and waited for */
+    uint32_t kind; /* how children are submitted and waited for */
 } branch;
 
 static void grow(void *argument, uint32_t worker_index);
@@ -242,7 +241,7 @@ static void submit_branch(const branch *child, quern_counter *counter)
     cr_expect(quern_jobs_submit(child->of->jobs, &def) == QUERN_OK);
 }
 
-/* Two children and a third that starts when both are done. */
+/* Submits two children, and a third that starts when the first two have finished. */
 static void continue_with(const branch *child)
 {
     quern_counter both = {0}, third = {0};
@@ -268,7 +267,8 @@ static void fork_three(branch *child, uint32_t worker_index)
         cr_expect(quern_jobs_join(child->of->jobs, &forks[in_order ? i : 1 - i]) == QUERN_OK);
 }
 
-/* Three children in every case, so a tree has (3^(depth + 1) - 1) / 2 jobs. */
+/* Runs a job of the tree. Each job has three children in every case, so a tree has (3^(depth + 1) - 1) /
+ * 2 jobs. */
 static void grow(void *argument, uint32_t worker_index)
 {
     branch mine = *(branch *)argument;
@@ -312,8 +312,8 @@ static void stress_tree(stress *of)
                  (unsigned long long)of->seed, (unsigned long long)of->step_count);
 }
 
-/* Inside a node: jobs that it makes and waits for. Their number is not checked, as trees of several nodes
- * grow at the same time. */
+/* Submits jobs from within a node and waits for them. Their number is not checked, because trees of
+ * several nodes grow at the same time. */
 static void wait_for_tree(stress *of)
 {
     quern_counter counter = {0};
@@ -322,7 +322,7 @@ static void wait_for_tree(stress *of)
     cr_expect(quern_jobs_wait(of->jobs, &counter) == QUERN_OK);
 }
 
-/* More jobs than a deque holds, half of which submit another each. */
+/* A job of a flood: more jobs than a deque holds. Half of them submit another job each. */
 typedef struct drop {
     stress *of;
     quern_counter *counter;
@@ -358,12 +358,12 @@ static void stress_flood(stress *of)
     cr_assert_eq(atomic_load(&of->job_count), FLOOD_JOBS + FLOOD_JOBS / 2);
 }
 
-/* One thread takes the last hold off a counter while others add continuations to it and wait for it. */
+/* One thread releases the last hold of a counter while others add continuations to it and wait for it. */
 typedef struct meeting {
     quern_jobs *jobs;
     quern_counter shared;
-    _Atomic uint32_t round;      /* in which shared is held */
-    _Atomic uint32_t done_count; /* of guests, over all rounds */
+    _Atomic uint32_t round;      /* number of the round in which `shared` is held */
+    _Atomic uint32_t done_count; /* threads that have finished, over all rounds */
     _Atomic uint32_t run_count;
 } meeting;
 
@@ -420,7 +420,7 @@ static void stress_meeting(stress *of)
         pthread_join(guests[i], NULL);
 }
 
-/* Threads of their own that submit trees and wait for them while the test goes on. */
+/* An external thread that submits trees and waits for them. */
 static void *plant_trees(void *argument)
 {
     stress own = *(stress *)argument;
@@ -512,7 +512,7 @@ static double chosen_seconds(double otherwise)
     return seconds > 0 ? seconds : otherwise;
 }
 
-/* The seed is fixed for runs of the usual length, and varies with the length. */
+/* Stresses one pool. The seed depends on the duration, so it is fixed for runs of the usual length. */
 static void stress_pool(uint32_t thread_count, double seconds, bool may_resize)
 {
     quern_jobs_def def = {.thread_count = thread_count};
@@ -574,7 +574,8 @@ static void *release_one(void *argument)
     return NULL;
 }
 
-/* The pool goes as soon as the counter is done, while the call that released it is still in there. */
+/* The pool is destroyed as soon as the counter is done, while the call that released the counter may
+ * still be running in it. */
 Test(stress_jobs, pools_go_when_somebody_outside_says_so)
 {
     random_source random = {9};
@@ -599,7 +600,7 @@ Test(stress_jobs, pools_go_when_somebody_outside_says_so)
 
 enum { LEFT_JOBS = 40, MAX_LEFT_DEPTH = 3, RESIZERS = 3 };
 
-/* What jobs do that still run while their pool ends, or its workers are replaced. */
+/* State of jobs that still run while their pool is destroyed or its workers are replaced. */
 typedef struct ending {
     quern_jobs *jobs;
     uint32_t thread_count;
@@ -611,8 +612,8 @@ typedef struct ending {
 
 typedef struct left_job {
     ending *of;
-    quern_counter *bell; /* released by the job at its end; or NULL */
-    uint32_t depth;      /* of jobs that it may submit */
+    quern_counter *bell; /* released by the job at its end; may be NULL */
+    uint32_t depth;      /* depth of the jobs that it may submit */
 } left_job;
 
 static uint32_t draw_end(ending *of)
@@ -623,7 +624,7 @@ static uint32_t draw_end(ending *of)
 
 static void run_left(void *argument, uint32_t worker_index);
 
-/* Any worker, a given one, or the caller alone. */
+/* Submits a job for any worker, for a given worker, or for the caller only. */
 static void submit_left(ending *of, const left_job *child, bool for_any)
 {
     uint32_t number = draw_end(of);
@@ -637,7 +638,7 @@ static void submit_left(ending *of, const left_job *child, bool for_any)
     cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK, "%s", quern_error_message());
 }
 
-/* Waits for what only that job brings about, and not for the job. */
+/* Submits a job and waits for a counter that the job itself releases, not for the job's completion. */
 static void submit_left_and_wait(ending *of, uint32_t depth)
 {
     quern_counter bell = {0};
@@ -676,7 +677,7 @@ static void end_with_jobs_left(random_source *random, uint32_t most_threads)
         for (uint32_t i = random_below(random, LEFT_JOBS); i != 0; i--)
             submit_left(&of, &(left_job){&of, NULL, MAX_LEFT_DEPTH}, false);
         if (random_chance(random, 30)) sleep_ns(random_below(random, 400000));
-        /* Jobs read it when they submit: it changes when none runs. */
+        /* Jobs read thread_count when they submit. It changes only while no job runs. */
         const uint32_t thread_count = of.thread_count > 1 ? 2 + random_below(random, most_threads) : 1;
         cr_assert_eq(quern_jobs_resize(of.jobs, thread_count), QUERN_OK);
         check_all_ran(&of);
@@ -698,8 +699,8 @@ Test(stress_jobs, pools_end_while_their_jobs_submit_and_wait)
         end_with_jobs_left(&random, random_chance(&random, 10) ? MAX_POOL_THREADS : 6);
 }
 
-/* A resize ends when the pool has nothing to do for a moment. So now and then, and when many jobs are left, these
- * threads stop submitting until all have run. */
+/* A resize needs a moment in which the pool has no work. So these threads stop submitting from time to
+ * time, and when many jobs are pending, until all have run. */
 static void let_pool_catch_up(ending *of, uint32_t number)
 {
     uint32_t left_count = atomic_load(&of->submitted_count) - atomic_load(&of->run_count);
@@ -728,7 +729,7 @@ static void *submit_from_outside(void *argument)
     return NULL;
 }
 
-/* Threads outside that wait are guests meanwhile: then a resize may be refused, with nothing changed. */
+/* External threads that wait occupy external slots. A resize may then fail and must change nothing. */
 static void resize_beside_others(random_source *random)
 {
     ending of = {.thread_count = 2, .drawn = random_below(random, 1u << 20)};
@@ -764,7 +765,7 @@ enum { DROP_COUNTERS = 6, DROP_JOBS = 60 };
 
 typedef struct dropping {
     quern_jobs *other;
-    quern_counter counters[DROP_COUNTERS]; /* each held once */
+    quern_counter counters[DROP_COUNTERS]; /* each one is held once */
     uint32_t pause_ns;
     _Atomic uint32_t run_count;
 } dropping;
@@ -785,8 +786,8 @@ static void *release_through_other(void *argument)
     return NULL;
 }
 
-/* Jobs of a pool wait for counters that are released through another pool, before, while and after theirs is
- * destroyed: each runs at most once, and the counters do not know those that were dropped. */
+/* Jobs wait for counters that are released through another pool before, while and after their own pool
+ * is destroyed. Each job must run at most once, and the counters must keep no link to dropped jobs. */
 static void drop_and_release(random_source *random, quern_jobs *other)
 {
     dropping state = {.other = other, .pause_ns = random_below(random, 20000)}, *of = &state;
@@ -831,7 +832,7 @@ Test(stress_jobs, counters_are_released_through_another_pool_while_theirs_ends)
     quern_jobs_destroy(other);
 }
 
-/* Pools that live for a few steps only, so that workers are stopped in every state. */
+/* Pools that exist for a few steps only, so that workers are stopped in every state. */
 Test(stress_jobs, pools_come_and_go)
 {
     random_source random = {5};

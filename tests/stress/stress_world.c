@@ -9,12 +9,12 @@
 
 #include <stdio.h>
 
-/* Long random churn on a world. A few seconds; longer with QUERN_STRESS_SECONDS, and from another start
- * with QUERN_STRESS_SEED. */
+/* Long random changes of a world. QUERN_STRESS_SECONDS sets the duration, QUERN_STRESS_SEED the first
+ * seed. */
 
 enum { DEFAULT_SECONDS = 2 };
 
-/* Half of the time that the program may take, for each of its two tests. */
+/* Each of the two tests may take half of the program's time. */
 static double deadline(void)
 {
     return stress_deadline(DEFAULT_SECONDS, 2);
@@ -48,7 +48,7 @@ typedef struct crowd {
     quern_world *world;
     quern_component types[TYPE_COUNT];
     quern_entity entities[MAX_CROWD];
-    uint64_t numbers[MAX_CROWD]; /* the value that every component of the entity holds */
+    uint64_t numbers[MAX_CROWD]; /* the value that every component of the entity has */
     uint32_t count;
     random_source random;
 } crowd;
@@ -119,7 +119,8 @@ static void crowd_round(crowd *all)
     }
 }
 
-/* Memory that a world holds for entities that are gone: what a crowd of nobody may keep. */
+/* Asserts that the world holds little more memory than its entity records after all entities were
+ * destroyed. */
 static void assert_gives_memory_back(const crowd *all)
 {
     quern_world_stats stats = stats_of_world(all->world);

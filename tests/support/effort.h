@@ -3,10 +3,10 @@
 #ifndef QUERN_TESTS_EFFORT_H
 #define QUERN_TESTS_EFFORT_H
 
-/* How much of a test each build plays: seeds, frames, entities. The sanitizers make programs three to twenty
- * times slower; and what a build with fewer seeds could still find in the results, the plain builds find. So
- * each gets what its own faults need: the address sanitizer every path of memory, the thread sanitizer what
- * runs on several threads. Written as effort(plain, address, thread), which is a constant. */
+/* Scales tests per build: seeds, frames, entities. Sanitizers make programs three to twenty times
+ * slower, and the plain builds find faults in results with all seeds. So each sanitizer build runs what
+ * its own kind of fault needs: the address sanitizer every path of memory use, the thread sanitizer the
+ * parts that use several threads. effort(plain, address, thread) is a constant expression. */
 
 #if defined(__SANITIZE_THREAD__)
 enum { LOOKS_FOR_RACES_ALONE = 1 };
@@ -19,8 +19,8 @@ enum { LOOKS_FOR_RACES_ALONE = 0 };
 #define effort(plain, address, thread) (plain)
 #endif
 
-/* At the start of a long test that runs on one thread, in a program that the thread sanitizer looks at for
- * others. */
+/* Begins a long test that runs on one thread, in a program of which the thread sanitizer needs the other
+ * tests. Skips the test in that build. */
 #define runs_on_one_thread()                                                                          \
     do {                                                                                              \
         if (LOOKS_FOR_RACES_ALONE) cr_skip_test("on one thread, the thread sanitizer finds nothing"); \

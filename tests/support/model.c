@@ -209,7 +209,8 @@ quern_query *model_query(const model_world *model, const model_term *terms, uint
     return setup_query(model->world, real, count);
 }
 
-/* The model's entities by slot, so that a handle from a view finds its entity at once. */
+/* Returns an array that maps slots to entities of the model, so that the entity of a handle in a view is
+ * found in O(1). */
 static uint32_t *entities_by_slot(const model_world *model)
 {
     uint32_t *entity_of = calloc(model->entity_count + 1, sizeof *entity_of);

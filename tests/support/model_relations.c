@@ -96,7 +96,7 @@ void model_place(model_relations *relations, uint32_t relation, uint32_t source,
     for (uint32_t i = 0; i < relations->model->entity_count; i++)
         if (ties[i].target == ties[source].target && ties[i].order >= order) ties[i].order += 2;
     ties[source].order = order + 1;
-    relations->last += 2; /* nobody comes behind it by the shift */
+    relations->last += 2; /* the shift raised orders by 2 at most, so `last` remains the highest one */
 }
 
 /* --------------------------------------------------------------------------------------- destroying */
@@ -150,8 +150,8 @@ void model_destroy_marked(model_relations *relations)
 
 /* ----------------------------------------------------------------------------------------- checking */
 
-/* The sibling with the lowest order above that of `after`, or of all where that is NULL; 0: none, otherwise
- * its number + 1. */
+/* Returns the number + 1 of the source of `target` with the lowest order above *after, or with the
+ * lowest order if `after` is NULL. Returns 0 if there is none. */
 static uint32_t find_next(const model_relations *relations, uint32_t relation, uint32_t target,
                           const int64_t *after)
 {

@@ -31,10 +31,10 @@ void program_release(program *run)
 
 /* ----------------------------------------------------------------------------------------- arguments */
 
-/* An entity to call something with, and the code that every call must give for it. */
+/* An entity for a call, and the result that the call must have because of the entity. */
 typedef struct target {
     quern_entity handle;
-    uint32_t number; /* in the model, when expected is QUERN_OK */
+    uint32_t number; /* its number in the model; valid if expected is QUERN_OK */
     quern_result expected;
 } target;
 
@@ -56,7 +56,7 @@ static target pick_bad_entity(program *run)
     }
 }
 
-/* Any that ever lived, mostly one that still does. */
+/* Picks an entity that exists or has existed; mostly a living one. */
 static target pick_entity(program *run)
 {
     const model_world *model = &run->model;
@@ -91,7 +91,8 @@ static uint32_t pick_seed(program *run)
 
 /* --------------------------------------------------------------------------------------------- calls */
 
-/* What one call did, against what it had to do. When memory ran out, the world must be as it was. */
+/* Returns whether a call ran out of memory and must be repeated. Asserts that such a call left the world
+ * unchanged. */
 static bool must_retry(program *run, quern_result actual, uint64_t hash_before)
 {
     if (run->allocator == NULL || actual != QUERN_ERROR_OUT_OF_MEMORY) return false;
@@ -107,7 +108,7 @@ static uint64_t hash_if_failing(const program *run)
     return run->allocator != NULL ? quern_world_hash(run->model.world) : 0;
 }
 
-/* Evaluates the call until it does not lack memory any more. */
+/* Evaluates the call until it does not run out of memory. */
 #define RETRIED(run, result, call)                         \
     do {                                                   \
         uint64_t retried_hash = hash_if_failing(run);      \
@@ -131,7 +132,7 @@ static void step_create(program *run)
     model_create(&run->model, handle);
 }
 
-/* The list of components for one create_with; at most one thing is wrong with it. */
+/* The components for a create_with call; at most one of them is invalid. */
 typedef struct creation {
     quern_component components[MODEL_TYPE_COUNT + 1];
     const void *pointers[MODEL_TYPE_COUNT + 1];
@@ -205,7 +206,7 @@ static bool model_has(const program *run, const target *entity, const chosen_typ
     return run->model.entities[entity->number].has[chosen->type];
 }
 
-/* The code of a call on an entity and a component, when it depends on whether the entity has it. */
+/* Returns the expected result of a call that depends on whether the entity has the component. */
 static quern_result expect(const program *run, const target *entity, const chosen_type *chosen,
                            quern_result when_present, quern_result when_absent)
 {
@@ -214,7 +215,7 @@ static quern_result expect(const program *run, const target *entity, const chose
     return model_has(run, entity, chosen) ? when_present : when_absent;
 }
 
-/* Where the entity is wrong, the component is right, so that there is one code to expect. */
+/* Picks a component. It is valid if the entity is invalid, so that only one error can be expected. */
 static chosen_type pick_type_for(program *run, const target *entity)
 {
     chosen_type chosen = pick_type(run);
@@ -350,7 +351,7 @@ static void check_random_query(program *run)
     model_check_query(&run->model, terms, count);
 }
 
-/* Checking needs memory of its own, for queries. */
+/* Allocations do not fail while the check itself creates queries. */
 void program_check(program *run)
 {
     if (run->allocator != NULL) failing_allocator_pause(run->allocator, true);

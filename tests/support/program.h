@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_PROGRAM_H
 #define QUERN_TESTS_PROGRAM_H
 
-/* Random programs of world calls, right and wrong ones, each of which is compared with what the model says:
- * result code, value, and, at intervals, everything. */
+/* Random programs of valid and invalid calls on a world. Each call is compared with a model: its result
+ * and value, and at intervals the whole world. */
 
 #include "tests/support/failing_allocator.h"
 #include "tests/support/model.h"
@@ -13,25 +13,25 @@
 typedef struct program {
     model_world model;
     random_source random;
-    uint32_t target_count;        /* entities alive that the program steers towards */
-    failing_allocator *allocator; /* NULL: memory never runs out */
-    uint64_t out_of_memory_count; /* calls that failed for it, each tried again until it passed */
+    uint32_t target_count;        /* number of living entities that the program tends towards */
+    failing_allocator *allocator; /* NULL: allocations never fail */
+    uint64_t out_of_memory_count; /* calls that ran out of memory; each was repeated until it succeeded */
 } program;
 
-/* allocator may be NULL; percent is how often it refuses memory. */
+/* allocator may be NULL. percent is the probability of an allocation to fail. */
 void program_init(program *run, uint64_t seed, failing_allocator *allocator, uint32_t percent);
 
-/* Checks everything once more. */
+/* Checks the whole world once more and destroys it. */
 void program_release(program *run);
 
-/* One random call. */
+/* Makes one random call. */
 void program_step(program *run);
 
-/* One that creates; and one that neither creates nor destroys. */
+/* program_grow makes a call that creates; program_change makes one that neither creates nor destroys. */
 void program_grow(program *run);
 void program_change(program *run);
 
-/* Everything the model knows, and a few random queries. */
+/* Compares the whole world with the model, and a few random queries. */
 void program_check(program *run);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_RANDOM_H
 #define QUERN_TESTS_RANDOM_H
 
-/* Random numbers that are the same on every machine: a failing test names its seed, and the seed is
- * enough to see it fail again. */
+/* Random numbers that are the same on every machine, so that the seed that a failing test prints is
+ * enough to reproduce the failure. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,8 @@ typedef struct random_source {
     uint64_t state;
 } random_source;
 
-/* Weyl sequence, then a mixer (SplitMix64), so that seeds 1, 2, 3 … are as good as any. */
+/* Returns the next number: SplitMix64, a Weyl sequence with a mixer. Consecutive seeds give independent
+ * sequences. */
 static inline uint64_t random_next(random_source *random)
 {
     uint64_t x = random->state += 0x9E3779B97F4A7C15u;
@@ -22,7 +23,7 @@ static inline uint64_t random_next(random_source *random)
     return x ^ (x >> 31);
 }
 
-/* 0 to bound - 1. */
+/* Returns a number from 0 to bound - 1. */
 static inline uint32_t random_below(random_source *random, uint32_t bound)
 {
     return (uint32_t)(((random_next(random) >> 32) * bound) >> 32);

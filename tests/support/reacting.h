@@ -3,39 +3,40 @@
 #ifndef QUERN_TESTS_REACTING_H
 #define QUERN_TESTS_REACTING_H
 
-/* Reactions as the storage knows them, without a schedule that runs them: what each is told, row by row. */
+/* Reactions at the level of the storage, without a schedule that runs them: the rows that are reported
+ * to each. */
 
 #include "core/world/world_internal.h"
 
 #include <quern/query.h>
 
-/* One row that a reaction is told of. */
+/* A row that is reported to a reaction. */
 typedef struct reacting_row {
     quern_entity entity;
-    const quern__archetype *archetype; /* where it is, or where it was */
+    const quern__archetype *archetype; /* the entity's archetype; for removed entities the one it was in */
     quern_reaction_kind kind;
-    const void *values[QUERN_MAX_TERMS]; /* of the terms with access, where there are some */
+    const void *values[QUERN_MAX_TERMS]; /* values of the terms with access; NULL if absent */
 } reacting_row;
 
 typedef struct reacting {
     quern_query *query;
     quern__reaction *reaction;
-    reacting_row *rows; /* of the last look */
+    reacting_row *rows; /* rows of the last reacting_look */
     uint32_t count;
 } reacting;
 
-/* Fails the test when it fails. */
+/* Creates a reaction. Fails the test if that fails. */
 reacting reacting_begin(quern_world *world, uint32_t kinds, const quern_term *terms, uint32_t term_count);
 void reacting_end(reacting *it);
 
-/* Takes what is pending into rows: what went first, then the others in order. Fails the test when that
- * fails, or when something about what was taken is not as it must be. */
+/* Moves pending reports into `rows`: removed rows first, then the others in order. Fails the test if
+ * that fails or the reports are inconsistent. */
 void reacting_look(reacting *it);
 
-/* The rows of the last look are done with. */
+/* Releases the rows of the last reacting_look. */
 void reacting_done(reacting *it);
 
-/* The row of the entity among those of a kind in the last look, or NULL. */
+/* Returns the reported row of an entity with this kind, or NULL. */
 const reacting_row *reacting_find(const reacting *it, quern_reaction_kind kind, quern_entity entity);
 
 #endif

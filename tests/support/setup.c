@@ -118,7 +118,7 @@ quern_component component_of_other_world(quern_component component)
 
 /* ---------------------------------------------------------------------------------------- refusals */
 
-/* Also of a world that a test has locked. */
+/* Also hashes a world that a test has locked. */
 static uint64_t hash_unlocked(const quern_world *world)
 {
     quern_world *open = (quern_world *)(uintptr_t)world;
@@ -142,7 +142,7 @@ static quern_result validate_unlocked(const quern_world *world)
 refusal refusal_begin(const quern_world *world)
 {
     refusal before = {.world = world, .hash = world != NULL ? hash_unlocked(world) : 0};
-    /* A failure that no call under test repeats, so that a message of the call itself shows. */
+    /* Sets a message that no call under test produces, so that a message of the call is recognised. */
     (void)quern_world_create(NULL, NULL);
     snprintf(before.message, sizeof before.message, "%s", quern_error_message());
     return before;

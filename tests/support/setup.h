@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_SETUP_H
 #define QUERN_TESTS_SETUP_H
 
-/* Worlds and component types in one line, and what every refused call must leave behind. */
+/* Setup of worlds and component types in one call each, and checks of calls that must fail. */
 
 #include <quern/component.h>
 #include <quern/id.h>
@@ -16,7 +16,7 @@ typedef struct vec3 {
     float x, y, z;
 } vec3;
 
-/* These fail the test when they fail. */
+/* The test fails if one of these calls fails. */
 quern_world *setup_world(void);
 quern_component setup_component(quern_world *world, const char *name, uint32_t size_bytes,
                                 uint32_t alignment_bytes);
@@ -25,7 +25,7 @@ quern_entity setup_entity(quern_world *world);
 quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count);
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count);
 
-/* Likewise; what the getters tell, for use within an expression. */
+/* Return the results of getters, for use in expressions. The test fails if the getter fails. */
 quern_world_stats stats_of_world(const quern_world *world);
 quern_frame_stats stats_of_frame(const quern_schedule *schedule);
 quern_frame_profile profile_of_frame(const quern_schedule *schedule);
@@ -33,29 +33,29 @@ quern_trace_stats stats_of_trace(const quern_trace *trace);
 
 void assert_valid(const quern_world *world);
 
-/* A call that must succeed; if it does not, the test fails here, and says what the call says. */
+/* Asserts that a call succeeds; otherwise the test fails with the call's error message. */
 #define must(...)                                                                           \
     do {                                                                                    \
         const quern_result must_result = (__VA_ARGS__);                                     \
         cr_assert_eq(must_result, QUERN_OK, "%s: %s", #__VA_ARGS__, quern_error_message()); \
     } while (0)
 
-/* Handles that are wrong in one way each. */
+/* Return handles that are invalid for one reason each. */
 quern_entity entity_of_other_world(quern_entity entity);
 quern_entity entity_provisional(uint32_t index);
 quern_component component_unregistered(quern_component registered);
 quern_component component_of_other_world(quern_component component);
 
-/* A refused call gives its code and a message of its own, and leaves the world as it was:
+/* Asserts that a call fails with this result, sets a message of its own and leaves the world unchanged:
  *     assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, entity));
- * The world may be NULL, or one the call has nothing to do with. */
+ * `world` may be NULL, or a world that the call does not concern. */
 #define assert_refused(world, expected, call)                                   \
     do {                                                                        \
         refusal refusal_before = refusal_begin(world);                          \
         refusal_end_code(&refusal_before, (call), (expected), __LINE__, #call); \
     } while (0)
 
-/* The same for calls that return a pointer, a bool or a count. */
+/* Like assert_refused, for calls that return a pointer, a bool or a count. */
 #define assert_refused_value(world, call)                             \
     do {                                                              \
         refusal refusal_before = refusal_begin(world);                \
@@ -73,14 +73,15 @@ void refusal_end_code(const refusal *before, quern_result actual, quern_result e
                       const char *call);
 void refusal_end_value(const refusal *before, bool refused, int line, const char *call);
 
-/* Whether a call since refusal_begin has set a message. */
+/* Returns whether a call since refusal_begin has set a message. */
 bool refusal_has_message(const refusal *before);
 
-/* Whether a refused access has given scratch memory: so many zero bytes, which this writes. */
+/* Returns whether a pointer is to scratch memory, which failing accesses return: size_bytes zero bytes,
+ * which this call overwrites. */
 bool is_scratch(const void *memory, size_t size_bytes);
 
-/* Counts the messages that go to the log, and to the assert handler in builds with checks, instead of
- * printing them and stopping. */
+/* Counts the messages to the log, and to the assert handler in builds with checks. While it is active
+ * they neither print nor stop the program. */
 typedef struct captured_reports {
     uint32_t log_count;
     uint32_t assert_count;

@@ -3,15 +3,15 @@
 #ifndef QUERN_TESTS_SUPPORT_STRESS_H
 #define QUERN_TESTS_SUPPORT_STRESS_H
 
-/* How long stress tests run and where they start. QUERN_STRESS_SECONDS and QUERN_STRESS_SEED in the
- * environment take the place of what a test has by default. */
+/* Duration and seed of stress tests. QUERN_STRESS_SECONDS and QUERN_STRESS_SEED in the environment
+ * override a test's defaults. */
 
 #include <stdint.h>
 
-/* Of a clock that only matters as a difference. */
+/* Returns the time of a monotonic clock; only differences are meaningful. */
 double stress_seconds_now(void);
 
-/* When a test that is a 1 / share of its program should end. */
+/* Returns the time at which a test should end that may use 1 / share of its program's time. */
 double stress_deadline(double default_seconds, double share);
 
 uint64_t stress_seed(uint64_t default_seed);

@@ -3,12 +3,12 @@
 #ifndef QUERN_TESTS_TRACKED_H
 #define QUERN_TESTS_TRACKED_H
 
-/* Component types that notice when their hooks are not called as they must be.
+/* Component types that detect wrong calls of their hooks.
  *
- * A `tracked` value knows its own address, so one that was copied as bytes instead of with its move or
- * copy hook, destroyed twice, or used as raw memory shows up in broken_count. Those that live are counted:
- *     live = constructed + copied - destroyed        (move leaves the number as it is)
- * An `owned` value has destroy and no copy: the world takes over what a given value owns. */
+ * A `tracked` value contains its own address. So a value that was copied as bytes instead of by its move or copy
+ * hook, destroyed twice, or used before construction increments broken_count. Living values are counted:
+ *     live = constructed + copied - destroyed        (a move does not change the number)
+ * An `owned` value has a destroy hook and no copy hook: the world takes ownership of what a given value owns. */
 
 #include <quern/component.h>
 #include <quern/event.h>
@@ -20,17 +20,17 @@ typedef struct tracked_counts {
     atomic_ullong copied_count;
     atomic_ullong moved_count;
     atomic_ullong destroyed_count;
-    atomic_ullong broken_count; /* values that were not live where they had to be */
+    atomic_ullong broken_count; /* uses of values that were not alive */
 } tracked_counts;
 
 typedef struct tracked {
-    struct tracked *self;         /* its address while it lives */
+    struct tracked *self;         /* its own address while the value is alive */
     _Alignas(8) uint64_t payload; /* the only described field; registered with alignment 8 */
 } tracked;
 
-enum { TRACKED_DEFAULT = 77 }; /* payload of a constructed value */
+enum { TRACKED_DEFAULT = 77 }; /* payload of a value made by the construct hook */
 
-/* Null, as any failing registration, when there is no memory. */
+/* Registers the type. Returns a null component if memory runs out. */
 quern_component tracked_register(quern_world *world, const char *name, tracked_counts *counts);
 
 quern_event tracked_event_register(quern_world *world, const char *name, tracked_counts *counts);
@@ -41,7 +41,7 @@ bool tracked_is_live(const tracked *value);
 uint64_t tracked_live_count(tracked_counts *counts);
 
 typedef struct owned {
-    uint64_t *box; /* from the heap, NULL in a value made of zero bytes; holds the payload again */
+    uint64_t *box; /* allocated block that repeats the payload; NULL in a value of zero bytes */
     _Alignas(8) uint64_t payload; /* registered with alignment 8 */
 } owned;
 

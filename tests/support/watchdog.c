@@ -27,7 +27,8 @@ static void report_hang(uint64_t step)
     abort();
 }
 
-/* Sleeps are counted, not seconds: where the whole process was stopped for a while, nothing hangs. */
+/* Counts sleeps instead of seconds, so that a process that was stopped for a while does not look like a
+ * hang. */
 static void *watch(void *argument)
 {
     (void)argument;

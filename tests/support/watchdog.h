@@ -3,19 +3,19 @@
 #ifndef QUERN_TESTS_SUPPORT_WATCHDOG_H
 #define QUERN_TESTS_SUPPORT_WATCHDOG_H
 
-/* A thread that turns a hang into a failure: it ends the process when the test has not made a step for a
- * while, and shows what every worker of the pool was doing. */
+/* A thread that turns a hang into a failure: if the test makes no step for a while, it prints the state
+ * of every worker of the pool and ends the process. */
 
 #include <quern/jobs.h>
 
-/* For the fixtures of a suite. */
+/* Start and end the watchdog, in the fixtures of a suite. */
 void watchdog_start(void);
 void watchdog_stop(void);
 
-/* From now on of this pool, with a seed that the report names; NULL: of none. */
+/* Sets the pool whose workers are printed, and the seed that the report names. NULL: no pool. */
 void watchdog_watch(quern_jobs *jobs, uint64_t seed);
 
-/* A step was made. Threads: any. */
+/* Reports a step of the test. Thread-safe. */
 void watchdog_beat(void);
 
 #endif

@@ -11,7 +11,8 @@ static struct standin_test *tests;
 static struct standin_test **tests_end = &tests;
 static struct standin_suite *suites;
 
-/* Of the test that runs in this process. Atomic because cr_expect may fail on any thread. */
+/* The test that runs in this process, and whether it has failed. Atomic because cr_expect may fail on
+ * any thread. */
 static const struct standin_test *current;
 static atomic_bool current_failed;
 
@@ -75,7 +76,8 @@ static void call(void (*function)(void))
     if (function != NULL) function();
 }
 
-/* As in Criterion, the suite's fixture surrounds the test's, and a failed test is not finished up. */
+/* As in Criterion, the suite's fixture encloses that of the test, and an aborted test skips the end of
+ * its fixtures. */
 static void run_here(const struct standin_test *test)
 {
     const struct standin_options *suite = suite_options(test->suite);
@@ -88,7 +90,8 @@ static void run_here(const struct standin_test *test)
     exit(current_failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* A process without threads may fork under the thread sanitizer, and the child may start some. */
+/* Runs a test in a child process and returns whether it passed. Under the thread sanitizer only a
+ * process without threads may fork; the child may start threads. */
 static bool passes(const struct standin_test *test)
 {
     fflush(NULL);

@@ -4,8 +4,9 @@
 #define QUERN_STANDIN_CRITERION_H
 
 /* The part of Criterion that this project's tests use, for builds in which Criterion cannot run (the
- * thread sanitizer). Tests register before main and run one after another, each in a child process, so that
- * none sees what another left behind. `.timeout` is ignored: ctest limits the program. */
+ * thread sanitizer). Tests are registered before main and run one after another, each in a child
+ * process, so that no test sees side effects of another. `.timeout` is ignored: ctest limits the
+ * program's time. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ struct standin_options {
     bool disabled;
     int signal;
     int exit_code;
-    int sentinel; /* lets the macros end a list of options that may be empty */
+    int sentinel; /* makes a list of options valid that may be empty */
 };
 
 struct standin_test {
@@ -41,8 +42,8 @@ struct standin_suite {
 void standin_register_test(struct standin_test *test);
 void standin_register_suite(struct standin_suite *suite);
 
-/* note lets a test go on that will have failed. abort and skip end the test's process, from whichever
- * thread. */
+/* standin_note marks the test as failed and lets it continue. standin_abort and standin_skip end the
+ * test's process from any thread. */
 void standin_note(const char *file, int line, const char *text, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void standin_abort(const char *file, int line, const char *text, const char *format, ...)
@@ -71,7 +72,7 @@ void standin_skip(const char *file, int line, const char *text, const char *form
     }                                                                                     \
     struct standin_suite
 
-/* The message is optional: the space in front of it makes a format of nothing, too. */
+/* The message is optional: with the space before it, an empty message is a valid format. */
 #define STANDIN_REPORT(Outcome, Text, ...) standin_##Outcome(__FILE__, __LINE__, Text, " " __VA_ARGS__)
 #define STANDIN_CHECK(Outcome, Passed, Text, ...)                  \
     do {                                                           \

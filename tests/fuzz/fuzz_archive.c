@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are loaded as an archive: as they are, and with checksums put right, so that what lies behind these
- * is reached; into a world without entities, and into one with some. Whatever comes of it, worlds are
- * valid, and a refusal has changed nothing. What was loaded is saved and loaded again, and comes out the
- * same. */
+/* Loads the bytes as an archive: unchanged, and with corrected checksums, so that the code behind the
+ * checksums is reached; into an empty world and into one with entities. Worlds must stay valid, and a
+ * failed load must change nothing. A loaded world is saved and loaded again and must be the same. */
 
 #include "tests/core/archive/reseal.h"
 #include "tests/fuzz/fuzz.h"
@@ -35,7 +34,7 @@ typedef struct types {
     quern_resource clock;
 } types;
 
-/* old: as worlds were before, so that loading converts. */
+/* old: with the types of an older version, so that loading converts values. */
 static quern_world *open_world(types *it, bool old)
 {
     quern_world *world;
@@ -81,7 +80,7 @@ static void check(quern_world *world, quern_source source, const quern_load_def 
     must(quern_world_validate(world));
 }
 
-/* The hash, since values that no field describes may be anything. */
+/* Compares worlds by their hashes, because values without described fields may differ. */
 static void check_again(quern_world *world)
 {
     types ignored;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are read as the JSON of a world, into one with an entity. Whatever comes of it, the world is valid;
- * a refusal leaves the entities that there were, and what was read is written and read again. */
+/* Reads the bytes as the JSON of a world, into a world with an entity. The world must stay valid. A
+ * failure must leave the existing entities unchanged. A world that was read is written and read again. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A main for fuzz targets where there is no libFuzzer: TARGET FILE... plays each file as it is, cut off
- * after each of its bytes (small files alone), and with some bytes changed. */
+/* A main function for fuzz targets without libFuzzer. TARGET FILE... tests each file unchanged,
+ * truncated at each byte (small files only), and with some bytes changed. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -18,7 +18,7 @@ static void play_changed(uint8_t *bytes, size_t size)
         const uint8_t old = bytes[at];
         bytes[at] ^= (uint8_t)(1u << (state & 7));
         LLVMFuzzerTestOneInput(bytes, size);
-        if (state >> 63 != 0) bytes[at] = old; /* some changes stay, and meet others */
+        if (state >> 63 != 0) bytes[at] = old; /* some changes are kept and combined with later ones */
     }
 }
 

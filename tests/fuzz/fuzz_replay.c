@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are replayed as a recording: as they are, and with checksums put right, so that what lies behind
- * these is reached. Whatever comes of it, the world is valid, and a report names what the world has. */
+/* Replays the bytes as a recording: unchanged, and with corrected checksums, so that the code behind the
+ * checksums is reached. The world must stay valid, and reports must name existing objects of the world. */
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/sched/replay/reseal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Bytes are a path and, behind a line feed, a text. What can be set reads back as a text that gives the
- * same bytes; what is refused changes nothing. */
+/* The bytes are a path, a line feed and a text. A text that can be set must read back as a text that
+ * gives the same bytes. A text that is rejected must change nothing. */
 
 #include "tests/fuzz/fuzz.h"
 

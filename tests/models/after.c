@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Jobs after several counters (sched/jobs/after.c). Checked: the job is submitted once, after all of them,
- * whichever comes to zero last; what was written before each of them is visible to it; it may free them, so
- * nobody touches a counter after it has let the job go. */
+/* Jobs after several counters (sched/jobs/after.c). Checked: the job is submitted once, after all of its
+ * counters, whichever reaches zero last; writes before the releases are visible to it; no thread
+ * accesses a counter once it has released the job, because the job may free the counters. */
 
 enum { MAX_THREADS = 3 };
 
@@ -61,7 +61,7 @@ static void *release(void *argument)
     return NULL;
 }
 
-/* Runs the job as soon as it is there. */
+/* Waits until the job is in the queue and runs it. */
 static void *run(void *argument)
 {
     quern__job job;
@@ -81,7 +81,7 @@ static void end(void)
     assert(quern__queues_look_empty(&pool.queues));
 }
 
-/* Links are added while the counters come to zero. */
+/* Links are added while the counters reach zero. */
 void after_two(void)
 {
     make_counters(2);
@@ -91,7 +91,7 @@ void after_two(void)
     end();
 }
 
-/* Who runs the job frees the counters while those who released them are not through. */
+/* The job frees the counters while the releasing threads may still be in their calls. */
 void after_two_freed(void)
 {
     make_counters(2);

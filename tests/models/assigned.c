@@ -61,7 +61,7 @@ void assigned_idle(void)
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
 }
 
-/* Worker 1 is busy forever with the first job that it finds; worker 2 is asleep. */
+/* Worker 1: it is busy forever with the first job that it finds. Worker 2 is asleep. */
 static void *work_once(void *argument)
 {
     quern__worker *worker = argument;
@@ -164,7 +164,7 @@ void assigned_host_two_jobs(void)
 
 /* --------------------------------------------------------------------------------------------- the end */
 
-/* A resting thread gets a job. */
+/* A worker that rests gets a job. */
 static void *work_from_rest(void *argument)
 {
     quern__worker *worker = argument;
@@ -174,7 +174,7 @@ static void *work_from_rest(void *argument)
     return NULL;
 }
 
-/* The caller does not rest yet. */
+/* The caller has not rested yet. */
 void assigned_end(void)
 {
     set_up(2);

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/job_counter.c, fork.c).
- * Checked: when a counter comes to zero every continuation is submitted once and every sleeper has its
- * permit; what was written before is visible; who has seen the end may free the counter. */
+/* Counters with their continuations and waiting threads; forks and joins (sched/jobs/job_counter.c,
+ * fork.c). Checked: when a counter reaches zero, each continuation is submitted once and each sleeper
+ * has its permit; earlier writes are visible; a thread that has seen the counter done may free it. */
 
 enum { MAX_THREADS = 3 };
 
@@ -13,7 +13,7 @@ static int thread_count;
 static quern_counter *counter;
 static quern__node nodes[MAX_THREADS];
 static job_counter_wait waits[MAX_THREADS];
-static int expected_count;       /* of those who write before they release */
+static int expected_count;       /* number of threads that write before they release */
 static int written[MAX_THREADS]; /* plain: a race is a missing release or acquire */
 
 static void start(void *(*entry)(void *argument), uintptr_t number)
@@ -43,7 +43,7 @@ static void run_nothing(quern__job *job, quern__worker *worker)
     (void)job, (void)worker;
 }
 
-/* What quern_jobs_submit_after does with a job that has no counter. */
+/* Does what quern_jobs_submit_after does with a job that has no counter. */
 static void *add_continuation(void *argument)
 {
     quern__node *node = &nodes[(uintptr_t)argument];
@@ -69,7 +69,7 @@ static job_counter_wait *make_own_wait(uintptr_t number)
     return waiting;
 }
 
-/* What a worker does that waits: looks, announces that it sleeps, looks again. */
+/* Begins a wait like a worker: checks the counter, announces that the worker sleeps, and checks again. */
 static bool is_over_at_once(const quern__wait *wait, quern__worker *worker)
 {
     if (is_done(wait)) return true;
@@ -106,7 +106,8 @@ static void *look_and_free(void *argument)
     return argument;
 }
 
-/* A worker that fires a continuation puts it into its deque, and other threads theirs into the queue. */
+/* Checks that each continuation was submitted once. A worker puts continuations into its deque, other
+ * threads put them into the queue. */
 static void check(int continuation_count)
 {
     const quern__queue *queue = &pool.queues.queues[QUERN__QUEUE_NORMAL];
@@ -139,7 +140,7 @@ void counter_two_continuations(void)
     check(2);
 }
 
-/* There is a continuation already when a worker comes to wait. */
+/* The counter has a continuation before the worker begins to wait. */
 void counter_continuation_and_sleeper(void)
 {
     make_counter(1);
@@ -178,7 +179,7 @@ void counter_freed_after_look(void)
     join_all();
 }
 
-/* Who releases it fires the continuation afterwards. */
+/* The releasing thread submits the continuation after another thread may have freed the counter. */
 void counter_freed_with_continuation(void)
 {
     make_counter(1);
@@ -188,7 +189,7 @@ void counter_freed_with_continuation(void)
     join_all();
 }
 
-/* By a thread that is none of the pool's, while another one is worker 0. */
+/* Waits in a thread that has no slot, while another thread is worker 0. */
 static void *wait_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
@@ -226,7 +227,7 @@ static void *steal_and_run(void *argument)
     return NULL;
 }
 
-/* Joined by whoever made it while another may steal it; then it is gone. */
+/* The owner joins a fork that another worker may steal, and frees it then. */
 void counter_fork(void)
 {
     set_up(2);

@@ -4,8 +4,8 @@
 
 #include "sched/jobs/deque.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* The deque: an owner that pushes and pops, and thieves. Checked: each job is taken once, completely, by
- * one thread; the taker sees what the pusher wrote; no job is lost. */
+/* The deque: an owner that pushes and pops, and thieves. Checked: each job is removed once and
+ * completely, by one thread; that thread sees what the pusher wrote; no job is lost. */
 
 enum { JOB_COUNT = 4, MAX_THIEVES = 2 };
 
@@ -58,7 +58,7 @@ static void *steal_twice(void *argument)
     return steal_once(argument);
 }
 
-/* The thief may not take a job with another closed scope. */
+/* The thief must not steal a job of another closed scope. */
 static void *steal_for_scope(void *argument)
 {
     for (int i = 0; i < 2; i++) {

@@ -216,7 +216,7 @@ static void *queue_caller_only_job(void *argument)
     return argument;
 }
 
-/* A caller-only job is submitted while an external thread enters and waits. */
+/* Enters and waits while a caller-only job is submitted. */
 static void *come_and_wait(void *argument)
 {
     quern__current_worker = NULL;

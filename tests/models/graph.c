@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Graphs (sched/jobs/graph_run.c, graph_task.c). Checked: each node runs as often as it shall, after its
- * predecessors and never twice at a time; what it has written is visible to those that come after it, and to
- * who finds that the run is over; who finds that may free the graph, so nobody touches it then; the run
- * ends, also where nodes are for one thread alone. */
+/* Graphs (sched/jobs/graph_run.c, graph_task.c). Checked: each node runs as often as specified, after
+ * its predecessors and never twice at the same time; its writes are visible to its successors and to the
+ * thread that finds the run done. That thread may free the graph, so no thread accesses the graph
+ * afterwards. The run ends, also if some nodes are for one thread only. */
 
-/* What several of the sources have by one name. */
+/* Several sources have static functions with these names. */
 #define run_task run_task_alone
 #include "sched/jobs/graph_serial.c" /* NOLINT(bugprone-suspicious-include) */
 #undef run_task
@@ -27,7 +27,8 @@
 enum { MAX_NODES = 4, MAX_EDGES = 4 };
 
 static quern_graph *graph;
-static int run_counts[MAX_NODES]; /* plain: a node that runs twice at a time, or too early, is a race */
+/* plain: a node that runs twice at the same time, or too early, is a race */
+static int run_counts[MAX_NODES];
 static pthread_t thread;
 
 void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
@@ -37,9 +38,9 @@ void quern__release(const quern_allocator *allocator, void *pointer, size_t size
     if (pointer != NULL) free(pointer);
 }
 
-/* An empty one, as quern_graph_create leaves it, with room for what is added and for runs. Of these it is
- * known how long they take: so they are shared, and wake nobody, for who helps is awake. Member by member,
- * since GenMC does not know copies of structures in memory that was allocated. */
+/* Creates an empty graph like quern_graph_create, with reserved nodes, edges and tasks. Its measured
+ * times make runs shared, without waking workers: the helping thread is awake. Members are set one by
+ * one, because GenMC does not support copies of structures in allocated memory. */
 static void make_graph(void)
 {
     graph = malloc(sizeof *graph);
@@ -78,7 +79,7 @@ static void free_graph(void)
     free(graph);
 }
 
-/* As quern_graph_add_node and quern_graph_add_edge do. */
+/* Like quern_graph_add_node and quern_graph_add_edge. */
 static quern__graph_node *add_node(quern_range_function *function)
 {
     const uint32_t index = graph->node_count++;
@@ -131,7 +132,7 @@ static void run_node_once(void *user_data, uint32_t begin, uint32_t end, uint32_
     ++*(int *)user_data;
 }
 
-/* All that come before have run. */
+/* The last node: all nodes before it must have run. */
 static void run_last(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)begin, (void)end, (void)worker_index;
@@ -147,7 +148,7 @@ static void check(uint32_t node_count)
         assert(run_counts[index] == 1);
 }
 
-/* Takes what lies in a deque, once, and goes. */
+/* Steals one job from the deque of worker 0, if there is one, and runs it. */
 static void *take_one(void *argument)
 {
     quern__worker *worker = argument;
@@ -198,7 +199,7 @@ void graph_join(void)
     end_thief();
 }
 
-/* One that two come after, and one after both. */
+/* Two nodes after the first, and one node after both. */
 void graph_diamond(void)
 {
     make_graph();
@@ -215,7 +216,8 @@ void graph_diamond(void)
     end_thief();
 }
 
-/* The second is of high priority: when one worker runs both, it comes first. */
+/* Which worker (index + 1) ran each node. The second node has high priority, so a worker that runs both
+ * runs it first. */
 static int first_runner, second_runner;
 
 static void run_second(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -243,7 +245,7 @@ void graph_ranked(void)
     end_thief();
 }
 
-/* A node for the caller alone comes after one that a thief may run. */
+/* A node for the caller only, after a node that the thief may run. */
 static void run_for_caller(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     assert(worker_index == 0);
@@ -278,7 +280,7 @@ static uint32_t choose_first_once(void *user_data, uint32_t worker_index)
     return choose_first(user_data, worker_index) + (uint32_t)(*(int *)user_data == 2);
 }
 
-/* Two that choose the same node, which runs for each of them. */
+/* Two choice nodes choose the same node, which runs once for each of them. */
 void graph_chosen_twice(void)
 {
     make_graph();
@@ -293,7 +295,7 @@ void graph_chosen_twice(void)
     end_thief();
 }
 
-/* Node 1 and the choice behind it run twice, while a thief may run any of it, or the other node. */
+/* Node 1 and the following choice run twice. The thief may run any of these runs, or the other node. */
 void graph_choice_loops(void)
 {
     make_graph();
@@ -315,7 +317,7 @@ void graph_choice_loops(void)
 static quern_counter *counter;
 static pthread_t runner;
 
-/* Takes the run out of the queue, and goes when nothing of it is left here. */
+/* Takes the run from the queue, and ends when the worker's deque has no more of its jobs. */
 static void *run_submitted_graph(void *argument)
 {
     quern__worker *worker = argument;
@@ -329,7 +331,7 @@ static void *run_submitted_graph(void *argument)
     return NULL;
 }
 
-/* As quern_graph_submit does. */
+/* Like quern_graph_submit. */
 static void submit_graph(void)
 {
     set_up(2);
@@ -365,7 +367,7 @@ static void free_all(void)
     free(counter);
 }
 
-/* Who looks at the counter frees all as soon as it is at zero. */
+/* Polls the counter and frees everything as soon as the counter is zero. */
 static void run_and_free(uint32_t node_count)
 {
     pthread_create(&runner, NULL, run_submitted_graph, &workers[0]);
@@ -394,8 +396,8 @@ void graph_freed_with_thief(void)
     pthread_join(thread, NULL);
 }
 
-/* An external thread waits for a run, and alone may run some of its nodes: a worker that makes such a node
- * ready wakes the thread. */
+/* An external thread waits for a run and is the only thread that may run some of its nodes. A worker
+ * that makes such a node ready wakes the external thread. */
 static void run_with_external(uint32_t node_count)
 {
     submit_graph();

@@ -2,15 +2,15 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Loops that several workers share (sched/jobs/loop.c): slots, claims and thefts of items, offers, and the
- * wait of the caller. Checked: when the caller returns every item has run once, and what it wrote is
- * visible; nobody touches the loop afterwards, which lies on the caller's stack; the wait ends. */
+/* Loops that several workers share (sched/jobs/loop.c): slots, claims and thefts of items, offers, and
+ * the wait of the caller. Checked: when the caller returns, every item has run once and its writes are
+ * visible; no thread accesses the loop afterwards, because it is on the caller's stack; the wait ends. */
 
 enum { MAX_ITEMS = 4, MAX_THREADS = 2 };
 
 static pthread_t threads[MAX_THREADS];
 static int thread_count;
-static int run_counts[MAX_ITEMS]; /* plain: an item that runs twice at a time is a race */
+static int run_counts[MAX_ITEMS]; /* plain: an item that runs twice at the same time is a race */
 
 static void start(void *(*entry)(void *argument), void *argument)
 {
@@ -36,7 +36,7 @@ static void check(uint32_t item_count)
         assert(run_counts[i] == 1);
 }
 
-/* Takes one offer, whoever made it, and goes. */
+/* Steals one offer, whoever made it, and runs it. */
 static void *take_offer(void *argument)
 {
     quern__worker *worker = argument;
@@ -88,7 +88,7 @@ void loop_two_thieves(void)
 static awaited_loop awaited;
 static quern__loop_slot slots[2];
 
-/* Has taken an offer, and comes now. */
+/* Runs an offer that the worker has already stolen. */
 static void *come(void *argument)
 {
     quern__worker *worker = argument;
@@ -98,8 +98,9 @@ static void *come(void *argument)
     return NULL;
 }
 
-/* The caller waits, and all items are in another worker's slot. When it steals them, to help, it has to run
- * all that it has put into its own slot, for when the others have left nobody else looks there. */
+/* The caller waits, and all items are in another worker's slot. If the caller steals items to help, it
+ * must run all that it puts into its own slot: when the other worker has left the loop, no other thread
+ * looks there. */
 void loop_help(void)
 {
     const quern__range range = {.function = run_items, .count = 3, .grain = 1};

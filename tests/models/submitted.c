@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#define QUERN__JOB_DATA_WORDS 5 /* what a submitted loop takes */
+#define QUERN__JOB_DATA_WORDS 5 /* size of a submitted loop */
 #define MODEL_WITH_SUBMITTED_LOOPS
 #include "tests/models/pool.h"
 
 #include "sched/jobs/cancel.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/submit_loop.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* Loops that are submitted (sched/jobs/submit_loop.c): nobody waits in them, the last who leaves puts the loop
- * back and counts down, and offers may lie longer than what they invite to. And loops that are asked to stop.
- * Checked: when the counter is at zero every item has run once, or, after a request, at most once, and nobody
- * runs one any more; what was written is visible; a loop that is used again is nobody else's. */
+/* Submitted loops (sched/jobs/submit_loop.c), and cancelled loops. No thread waits in a submitted loop:
+ * the last worker that leaves puts the loop back into the store and decrements the counter, and offers
+ * may outlive the loop that they are for. Checked: when the counter is zero, every item has run once
+ * (after a cancel request at most once), and none runs any more; its writes are visible; a loop that is
+ * used again has no visitors of its earlier use. */
 
 enum { MAX_ITEMS = 3 };
 
 static pthread_t thief;
-static int run_counts[2][MAX_ITEMS]; /* plain: an item that runs twice at a time, or late, is a race */
+/* plain: an item that runs twice at the same time, or late, is a race */
+static int run_counts[2][MAX_ITEMS];
 static quern_counter counters[2];
 static quern_cancel cancel;
 
@@ -27,7 +29,7 @@ static void run_items(void *argument, uint32_t begin, uint32_t end, uint32_t wor
         counts[i]++;
 }
 
-/* Takes one offer, and goes. */
+/* Steals one offer and runs it. */
 static void *take_offer(void *argument)
 {
     quern__worker *worker = argument;
@@ -48,7 +50,7 @@ static void set_up_loops(void)
     pool.free_loops = stored;
 }
 
-/* As the worker does that begins it, when it is to be shared. */
+/* Begins a shared loop like the worker that runs the submitted job. */
 static void begin_shared(uint32_t number, uint32_t item_count, const quern_cancel *asked)
 {
     static quern__range range;
@@ -96,7 +98,7 @@ void submitted_three_items(void)
     run_one(3);
 }
 
-/* The thief may come with an offer of the first when the second is under way, in the same place. */
+/* The thief may run an offer of the first loop while the second loop runs in the same memory. */
 void submitted_again(void)
 {
     set_up_loops();
@@ -116,7 +118,7 @@ static void *ask(void *argument)
     return NULL;
 }
 
-/* After the counter has come to zero the items are read, which races with one that runs late. */
+/* The items are read after the counter has reached zero. An item that runs late is a race. */
 void submitted_cancelled(void)
 {
     pthread_t asking;
@@ -135,7 +137,7 @@ void submitted_cancelled(void)
     pthread_join(asking, NULL);
 }
 
-/* What waits says so if and only if items were left out. */
+/* The waiting call reports a cancelled loop if and only if items did not run. */
 void submitted_cancelled_wait(void)
 {
     pthread_t asking;

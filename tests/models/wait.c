@@ -87,7 +87,8 @@ static void *submit_and_leave(void *argument)
     return argument;
 }
 
-/* A job of a scope that submits a part of it, and is then busy until another worker has run that part. */
+/* A job of a scope that submits another job of the scope, and is then busy until another worker has run
+ * that job. */
 static void *push_part(void *argument)
 {
     const void *scope = &counters[1];

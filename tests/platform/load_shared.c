@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Loads the shared library that is named by dlopen, and runs a job on two threads of a pool. */
+/* Loads the shared library named by its argument with dlopen, and runs a job on a pool of two threads. */
 
 #include <quern/jobs.h>
 
@@ -15,7 +15,7 @@ static void count(void *payload, uint32_t worker_index)
     ++**counter;
 }
 
-/* Through memcpy: C has no cast from an object's address to a function's. */
+/* Uses memcpy because C has no cast from an object pointer to a function pointer. */
 #define LOAD(library, name)                               \
     __typeof__(&(name)) name##_loaded = NULL;             \
     do {                                                  \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DDOCUMENT=... -DROOT=... -P functions.cmake: fails unless each function that a table of the document
-# names, in rows "| `function` | `file` |", is in that file, and there is at least one.
+# cmake -DDOCUMENT=... -DROOT=... -P functions.cmake: fails unless the document has a table with rows
+# "| `function` | `file` |", and each function in it is in its file.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" document)
 string(REGEX MATCHALL "[|] `[a-z0-9_]+` [|] `[a-z0-9_/]+[.][ch]` [|]" rows "${document}")

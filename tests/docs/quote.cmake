@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DDOCUMENT=... -DSOURCE=... -P quote.cmake: fails unless the document quotes the whole source file
-# word for word, apart from its licence lines.
+# word for word, without its licence lines.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(language "${SOURCE}" LAST_EXT)
 string(SUBSTRING "${language}" 1 -1 language)

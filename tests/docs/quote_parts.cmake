@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless every block of C in the document is, word for
-# word, in the source file or in a source of the folder, and there is at least one block. SOURCE may be a list.
+# cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless the document has blocks of C, and each is,
+# word for word, in the source file or in a source of the folder. SOURCE may be a list of files and folders.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" left)
 set(files)

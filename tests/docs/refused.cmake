@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DROOT=... -DC_COMPILER=... -DCXX_COMPILER=... -DBUILD=... -P refused.cmake: fails unless compilers reject
-# types and fields that the macros cannot describe, with a message that says what is wrong. CXX_COMPILER may be empty.
+# types and fields that the macros cannot describe, with a message that names the reason. CXX_COMPILER may be empty.
 cmake_minimum_required(VERSION 3.25)
 
 set(thing "typedef struct Thing { float x, *pointer; const char *name; float table[2][2]; void *any; } Thing;")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""What the pages name exists: links and their anchors, files of the repository, and names that begin with quern."""
+"""Tests that everything named by the pages exists: links, anchors, files, and names that begin with quern."""
 
 import glob
 import os
@@ -27,7 +27,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Returns the anchors of a page's headings, as GitHub generates them."""
     found = set()
     for heading in re.findall(r"^#+ (.*)$", without_code(read(page)), re.M):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -36,7 +36,7 @@ def anchors(page):
 
 
 def source_words():
-    """All words of sources, headers and build files that begin with quern."""
+    """Returns all words of sources, headers and build files that begin with quern."""
     words = set()
     names = [os.path.join(ROOT, name) for name in ("CMakeLists.txt", "CMakePresets.json", "run")]
     for folder in FOLDERS:

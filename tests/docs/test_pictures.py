@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""The pictures in docs/images agree with the texts that they are made of."""
+"""Tests that the pictures in docs/images agree with the texts from which they are generated."""
 
 import html
 import os
@@ -23,7 +23,7 @@ def read(*path):
 
 
 def shown(svg):
-    """The rooms and arrows of a picture by Graphviz, from its titles."""
+    """Returns the rooms and arrows of a picture by Graphviz, read from its titles."""
     titles = [html.unescape(title) for title in re.findall(r'class="(?:node|edge)">\n<title>(.*?)</title>', svg)]
     arrows = {tuple(title.split("->")) for title in titles if "->" in title}
     return {title for title in titles if "->" not in title}, arrows

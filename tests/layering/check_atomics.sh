@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_atomics.sh [FILE ...]: every atomic operation of the library says in a comment what it pairs with, or
-# why relaxed order is enough. The comment stands in the same function or directly above it, and several
-# operations of a function may share one:
+# check_atomics.sh [FILE ...]: fails unless a comment says of every atomic operation of the library what it pairs with,
+# or why relaxed order is enough. The comment is in the same function or directly above it. Several operations of a
+# function may share a comment:
 #
 #     acquire, release, seq_cst and handshakes    "pairs with"
 #     relaxed                                     "relaxed", there or in the comment at the head of the file
 #
-# An operation that names no order is refused as well. atomic_init needs nothing: nobody else knows the object
-# yet. Without files: all of core/, sched/ and include/.
+# An operation without an explicit order is an error as well. atomic_init needs no comment: no other thread knows the
+# object yet. Without FILE arguments, checks core/, sched/ and include/.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
 if [ $# -eq 0 ]; then
@@ -35,7 +35,7 @@ function complain(what) {
     failed = 1
 }
 
-# Takes the comments out of `text`, into `comments`.
+# Moves the comments of `text` to `comments`.
 function split_comments(    begin, end) {
     comments = ""
     while ((begin = index(text, "/*")) != 0) {

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_changes.sh [TREE]: structure changes in core/storage/change.[ch] alone. Fails, and names the lines,
-# when another source of core or sched takes or frees slots, copies rows, notes change versions, or writes
-# row counts, records or handles by itself, and not by the verbs of change.h.
+# check_changes.sh [TREE]: only core/storage/change.[ch] may change the structure of a world. Fails and prints the
+# lines if another source of core or sched allocates or frees slots, copies rows, sets change versions, or writes row
+# counts, records or handles directly instead of by the functions of change.h.
 set -eu
 
 root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
 cd "$root"
 
-# What only change.[ch] does, as an extended regular expression, after the place where it is defined. A
-# member follows a name, a bracket or a parenthesis: initialisers of other structures are not meant.
+# Operations that only change.[ch] may use: the file that defines the operation, then an extended regular expression.
+# A member must follow a name, a bracket or a parenthesis, so that initialisers of other structures do not match.
 rules()
 {
     cat <<'TEXT'
@@ -30,7 +30,7 @@ TEXT
 }
 
 bad=0
-[ -f core/storage/change.h ] || { echo "core/storage/change.h is not there"; bad=1; }
+[ -f core/storage/change.h ] || { echo "core/storage/change.h does not exist"; bad=1; }
 while read -r home pattern; do
     found=$(find core sched -name '*.[ch]' ! -path 'core/storage/change.[ch]' ! -path "$home.[ch]" \
         -exec grep -nE -- "$pattern" /dev/null {} + | sort) || true

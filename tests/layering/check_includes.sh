@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_includes.sh [TREE]: fails, and names the lines, when a source includes a header of a room that its own room
-# must not know (rooms.txt), or of none.
+# check_includes.sh [TREE]: fails and prints the lines if a source includes a header of a room that its own room
+# must not know (rooms.txt), or a header of no room.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_names.sh [TREE]: names of types, enumerators, macros and files are unique over the library. Fails, and
-# names both places, when two files of include/quern, core, sched and kit have the same name, or define the same
-# struct, union, enum, typedef, enumerator or macro. Static functions may share a name.
+# check_names.sh [TREE]: names of types, enumerators, macros and files are unique in the library. Fails and prints
+# both places if two files of include/quern, core, sched and kit have the same name, or define the same struct, union,
+# enum, typedef, enumerator or macro. Static functions may share a name.
 #
-# Not duplicates: a macro call in an enum, which stands for the enumerators of a table; a typedef and a tag of one
+# No duplicates are: a macro call in an enum, which expands to the enumerators of a table; a typedef and a tag of one
 # name for the same type, the same typedef of an incomplete type in several headers, and alternatives of one macro
 # in one file (#if and #else).
 set -eu

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_symbols.sh BUILD_FOLDER [NM [SOURCE_FOLDER]]: fails, and names them, when an object file of the library uses a
+# check_symbols.sh BUILD_FOLDER [NM [SOURCE_FOLDER]]: fails and prints them if an object file of the library uses a
 # symbol of a room that its own room must not know (rooms.txt). Includes do not show this: a room could declare a
 # function that a room above it defines. Public functions count as well; only the kit may use what the public headers
-# declare. Objects whose source is not in SOURCE_FOLDER are left out: a build folder keeps those of moved sources.
+# declare. Objects without a source in SOURCE_FOLDER are ignored: a build folder keeps objects of moved sources.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_atomics.sh finds what says nothing, and nothing else.
+# check_atomics.sh reports operations without a comment and no others.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 source=$(mktemp)
 trap 'rm -f "$source"' EXIT
 
-# expect VERDICT WORDS: what the script says of the source on standard input
+# expect VERDICT WORDS: the expected output of the script for the source on standard input
 expect()
 {
     cat >"$source"

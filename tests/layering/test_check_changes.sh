@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_changes.sh finds each way to change structure behind the back of change.h, and nothing else.
+# check_changes.sh reports each way to change structure without change.h, and nothing else.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-# expect VERDICT WORDS: what the script says of the tree
+# expect VERDICT WORDS: the expected output of the script for the tree
 expect()
 {
     verdict=good
@@ -20,7 +20,7 @@ expect()
     fi
 }
 
-# only_in HOME LINE: may stand in the sources of HOME, and in no other
+# only_in HOME LINE: the line is allowed in the sources of HOME and in no others
 only_in()
 {
     printf '%s\n' "$2" >"$tree/$1.c"
@@ -52,7 +52,7 @@ only_in core/storage/change 'archetype->chunk_count++;'
 only_in core/storage/change 'quern__archetype_entities(archetype, chunk)[row] = entity;'
 only_in core/storage/change 'storage->structure_version++;'
 
-# Looking is free, and so are other structures with members of these names.
+# Reading is allowed, and so are members of the same names in other structures.
 cat >"$tree/core/world/reader.c" <<'TEXT'
 if (slot->row_count == 0 && record->location == 0) return;
 total += slot->row_count;

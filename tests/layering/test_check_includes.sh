@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_includes.sh finds what is wrong in small trees that are.
+# check_includes.sh reports the forbidden includes of small trees.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-# expect VERDICT WORDS: what the script says of the tree
+# expect VERDICT WORDS: the expected output of the script for the tree
 expect()
 {
     verdict=good

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_names.sh finds each kind of duplicate in small trees, and accepts what is none.
+# check_names.sh reports each kind of duplicate in small trees, and accepts equal names that are no duplicates.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-# expect VERDICT WORDS: what the script says of the tree
+# expect VERDICT WORDS: the expected output of the script for the tree
 expect()
 {
     verdict=good

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# test_check_symbols.sh [CC]: check_symbols.sh finds each use of a symbol that a room must not know, and nothing else.
+# test_check_symbols.sh [CC]: check_symbols.sh reports each use of a symbol that a room must not know, and nothing else.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
@@ -12,7 +12,7 @@ trap 'rm -rf "$build"' EXIT
 objects=$build/CMakeFiles/quern_objects.dir
 kit=$build/kit/CMakeFiles/quern_grid.dir
 
-# expect VERDICT WORDS [SOURCE_FOLDER]: what the script says of the build folder
+# expect VERDICT WORDS [SOURCE_FOLDER]: the expected output of the script for the build folder
 expect()
 {
     verdict=good

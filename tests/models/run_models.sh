@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# run_models.sh [quick] [SCENARIO ...]: explores the models in this folder with the model checker GenMC, and
-# prints a line for each: scenario, memory model, executions, seconds, verdict, bounds. quick leaves out those
-# that take long, and the weaker one of the memory models. Fails when one of them does; does nothing where there is no genmc on the path.
+# run_models.sh [quick] [SCENARIO ...]: explores the models in this folder with the model checker GenMC and
+# prints a line for each: scenario, memory model, executions, seconds, verdict, bounds. 'quick' omits long scenarios
+# and the weaker memory model. Fails if a scenario fails. Does nothing if genmc is not on the path.
 set -eu
 
-# What there is: when it runs (quick or long), memory models, scenario (a function in the file that its name
-# begins with), bounds.
+# Prints the scenarios: when each runs (quick or long), its memory models, its name (a function; the name begins with
+# the name of the file that has it), its bounds.
 list()
 {
     cat <<'TEXT'
@@ -109,12 +109,11 @@ quick rc11     graph_freed_with_thief         1 worker, 1 thief, 1 thread that p
 TEXT
 }
 
-# What GenMC needs to know, here version 0.11:
-#   disable-instruction-caching: with it, addresses are given out twice where threads call functions in
-#                                several orders
-#   disable-spin-assume:         for loops, where a swap that failed is tried again with what it has read, and
-#                                GenMC takes that for waiting; the models mark what waits (AWAIT)
-# explore MEMORY_MODEL SCENARIO
+# explore MEMORY_MODEL SCENARIO: runs GenMC, here version 0.11, with these options:
+#   disable-instruction-caching: with caching, GenMC assigns an address twice if threads call functions in several
+#                                orders
+#   disable-spin-assume:         GenMC takes a loop that repeats a failed compare-and-swap for waiting; the models
+#                                mark loops that wait (AWAIT)
 explore()
 {
     set -- "$@" "${2%%_*}"
@@ -136,7 +135,7 @@ check()
     grep -q '^No errors were detected' "$log" || verdict=FAILED
     executions=$(sed -n 's/^Number of complete executions explored: //p' "$log" | tail -n 1)
     seconds=$(sed -n 's/^Total wall-clock time: \(.*\)s$/\1/p' "$log" | tail -n 1)
-    # One that explored nothing shows nothing.
+    # A scenario without explored executions proves nothing.
     [ "${executions:-0}" -gt 0 ] || verdict=FAILED
     printf '%-32s %-4s %7s executions %7s s  %-6s  %s\n' "$2" "$1" "${executions:-0}" "${seconds:--}" "$verdict" "$3"
     [ "$verdict" = ok ] || {
@@ -166,7 +165,7 @@ run_all()
 }
 
 if ! command -v genmc >/dev/null 2>&1; then
-    echo "models: left out: there is no genmc on the path"
+    echo "models: skipped: genmc is not on the path"
     exit 0
 fi
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)

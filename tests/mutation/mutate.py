@@ -12,7 +12,7 @@ dropped. Each mutant is built and the tests that match --tests run until one fai
 compile, or that compiles to the same object code, is replaced by another one.
 
 A surviving mutant either changes no behaviour (then say why) or shows the next test to write. The copy of the
-tree and its build lie in build/mutants, so that the sources themselves never change.
+tree and its build are in build/mutants, so that the sources themselves never change.
 """
 
 import argparse
@@ -46,13 +46,13 @@ NO_CALL = re.compile(r"^\s+(?:return|assert|static_assert|_Static_assert|QUERN__
 
 
 def masked(text):
-    """The text with comments, strings and characters blanked out, at the same length."""
+    """Returns the text with comments, strings and characters blanked out, at the same length."""
     pattern = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
     return pattern.sub(lambda match: re.sub(r"[^\n]", "\x01", match.group()), text)
 
 
 def closing_parenthesis(mask, start):
-    """The place of the parenthesis that closes the one before start, or None if another line has it."""
+    """Returns the index of the parenthesis that closes the one before start, or None if it is on another line."""
     depth = 1
     for place in range(start, len(mask)):
         depth += {"(": 1, ")": -1}.get(mask[place], 0)
@@ -62,7 +62,7 @@ def closing_parenthesis(mask, start):
 
 
 def line_mutants(line, mask):
-    """Every (operator, changed line) of one line; mask is the line without comments and strings."""
+    """Returns every (operator, changed line) of one line; mask is the line without comments and strings."""
     for match in BINARY_OPERATOR.finditer(mask):
         operator = match.group(1)
         other = COMPARISONS.get(operator) or ("||" if operator == "&&" else "&&")
@@ -92,7 +92,7 @@ def line_mutants(line, mask):
 
 
 def is_whole_statement(mask_lines, index):
-    """Whether the line begins a statement: the line before ends one, or opens a block."""
+    """Whether the line begins a statement: the line before it ends a statement or opens a block."""
     for before in reversed(mask_lines[:index]):
         text = before.replace("\x01", "").strip()
         if text:
@@ -101,7 +101,7 @@ def is_whole_statement(mask_lines, index):
 
 
 def file_mutants(path, text):
-    """Every mutant of one file, as (path, line number from 1, operator, changed text of the line)."""
+    """Returns every mutant of one file: (path, line number from 1, operator, changed text of the line)."""
     lines = text.split("\n")
     mask_lines = masked(text).split("\n")
     depth = 0
@@ -117,7 +117,7 @@ def file_mutants(path, text):
 
 
 def source_files(paths):
-    """The C files at or below the paths, relative to the root of the tree."""
+    """Returns the C files at or below the paths, relative to the root of the tree."""
     found = set()
     for path in paths:
         whole = os.path.abspath(path)
@@ -192,13 +192,13 @@ class Workshop:
         return subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
     def programs(self):
-        """The test programs among the tests: scripts have no target of their own."""
+        """Returns the test programs among the tests; scripts have no target of their own."""
         listed = self.run(["cmake", "--build", "--preset", self.options.preset, "--target", "help"], "listing targets")
         targets = set(re.findall(r"^(?:\.\.\. )?([\w.-]+)", listed, re.M))
         return [name for name in self.tests if name in targets] or ["all"]
 
     def failing_test(self):
-        """The name of the first test that fails, or None."""
+        """Runs the tests and returns the name of the first one that fails, or None."""
         command = ["ctest", "--preset", self.options.preset, "-R", self.options.tests, "--stop-on-failure"]
         command += ["--timeout", str(self.options.timeout), "-j", str(self.options.jobs)]
         done = subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -207,7 +207,7 @@ class Workshop:
         return None if done.returncode == 0 else (failed.group(1) if failed else "ctest")
 
     def kill_stragglers(self):
-        """Ends test processes that a mutant keeps in a loop: a timeout ends only the process that started them."""
+        """Ends test processes that loop forever in a mutant: a timeout ends only their parent process."""
         for link in glob.glob("/proc/[0-9]*/exe"):
             try:
                 if os.readlink(link).startswith(self.build + os.sep):
@@ -216,7 +216,7 @@ class Workshop:
                 continue  # the process has ended, or belongs to another user
 
     def object_digests(self, source):
-        """Digests of every object file that the build has of the source."""
+        """Returns digests of all object files that the build made of the source."""
         name, digests = os.path.basename(source) + ".o", []
         for folder, _, names in os.walk(self.build):
             if name in names and os.path.join(folder, name).endswith(source + ".o"):
@@ -226,7 +226,7 @@ class Workshop:
 
 
 def try_mutant(workshop, programs, mutant, original):
-    """What became of a mutant: a test's name, 'SURVIVED', or why it does not count."""
+    """Builds and tests a mutant. Returns the name of the failing test, 'SURVIVED', or why it does not count."""
     path, number, _, changed = mutant
     target = os.path.join(workshop.tree, path)
     before = workshop.object_digests(path)
@@ -252,14 +252,14 @@ def report(mutant, original, verdict, order):
 
 
 def chosen_mutants(mutants, options):
-    """The mutants in the order in which they are tried: the same for the same seed and sources."""
+    """Returns the mutants in the order in which they are tried: the same for the same seed and sources."""
     if options.only:
         wanted = set(options.only.split(","))
         return [mutant for mutant in mutants if f"{mutant[0]}:{mutant[1]}" in wanted or str(mutant[1]) in wanted]
     mutants = list(mutants)
     random.Random(options.seed).shuffle(mutants)
     seen, order = set(), []
-    # One mutant per line first, so that a long condition does not take several places.
+    # One mutant per line first, so that a long condition does not use up several of the tries.
     for mutant in mutants:
         if (mutant[0], mutant[1]) not in seen:
             seen.add((mutant[0], mutant[1]))
@@ -308,7 +308,7 @@ def main():
         tried += counts
         noticed += counts and verdict != "SURVIVED"
         report(mutant, original, verdict, tried if counts else "-")
-    # The build of the copy is that of the unchanged sources again.
+    # Restores the build of the unchanged sources.
     workshop.compile(programs)
     print(f"{noticed} of {tried} mutants were noticed, {time.monotonic() - start:.0f} s, seed {options.seed}")
 

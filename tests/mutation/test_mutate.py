@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""mutate.py finds each kind of mutant where code has it, and none in comments, strings and declarations."""
+"""Tests that mutate.py finds each kind of mutant in code, and none in comments, strings and declarations."""
 
 import unittest
 

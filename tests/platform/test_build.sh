@@ -3,14 +3,14 @@
 # Copyright (c) 2026 The Quern authors
 #
 # test_build.sh KIND ROOT COMPILER SWARM FOLDER CMAKE: builds the library and the demo for another kind of platform
-# in FOLDER, and compares the hash that the demo ends with to that of SWARM, the demo of this build. FOLDER stays, so
-# that the next run compiles only what has changed. KIND:
+# in FOLDER. The final hash of the demo must equal that of SWARM, the demo of this build. FOLDER is kept, so that the
+# next run compiles only changed files. KIND:
 #
 #     32bit      32-bit pointers
 #     portable   without the parts that need Linux's headers: waits by pthreads, no hardware counters
 #     musl       musl's C library, by its compiler driver musl-gcc; dlopen loads the shared library as well
 #
-# Exits with 77, for "skipped", when the compiler cannot build for the platform.
+# Exits with 77 ("skipped") if the compiler cannot build for the platform.
 set -eu
 
 kind=$1 root=$2 compiler=$3 swarm=$4 folder=$5 cmake=$6
@@ -64,7 +64,7 @@ hash_of()
 here=$(hash_of "$swarm")
 there=$(hash_of "$folder/examples/swarm")
 if [ -z "$here" ] || [ "$here" != "$there" ]; then
-    echo "the demo ends with hash '$there' on this platform ($kind), and with '$here' in this build" >&2
+    echo "the demo ends with hash '$there' on platform '$kind', but with '$here' in this build" >&2
     exit 1
 fi
 echo "the demo ends with hash $there"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# test_static_data.sh LIBRARY: no static object of the library has more than 64 KiB.
+# test_static_data.sh LIBRARY: fails if a static object of the library is larger than 64 KiB.
 set -eu
 
 large=$(nm -S --defined-only "$1" 2>/dev/null | awk '

@@ -32,7 +32,7 @@ only_in()
 }
 
 mkdir -p "$tree/core/storage" "$tree/core/world" "$tree/sched"
-expect bad "core/storage/change.h is not there"
+expect bad "core/storage/change.h does not exist"
 printf 'slot->row_count++;\nquern__entities_free(entities, index, record);\n' >"$tree/core/storage/change.h"
 expect good ""
 

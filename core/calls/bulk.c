@@ -21,7 +21,7 @@ typedef struct new_rows {
     uint32_t number; /* index of the first row among all rows that the call creates */
 } new_rows;
 
-/* The values of the new rows. */
+/* What the new rows are filled with: values, constructed values, or values that a callback writes. */
 typedef struct bulk_create {
     const quern_component *components;
     const void *const *columns; /* or NULL */

@@ -37,7 +37,7 @@ static bool list_streams(quern__gathered *gathered, const quern__storage *storag
     return true;
 }
 
-/* Returns false if out of memory. */
+/* Sorts the listed streams by their keys. Returns false if out of memory. */
 static bool sort_streams(quern__gathered *gathered, const quern__storage *storage)
 {
     const quern_allocator *allocator = &storage->allocator;

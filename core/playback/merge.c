@@ -74,7 +74,8 @@ static void *arena_allocate(quern__merged *merged, const quern_allocator *alloca
     return memory;
 }
 
-/* Returns NULL if out of memory. */
+/* Adds edits for the rows of a chunk, none of them edited yet, or (NULL) for creates. Returns NULL if out of
+ * memory. */
 static quern__chunk_edits *add_edits(quern__merged *merged, const quern_allocator *allocator,
                                      quern__chunk *chunk, uint32_t row_count)
 {
@@ -599,7 +600,7 @@ static QUERN__SLOW_PATH bool grow(quern__merged *merged, const quern_allocator *
     return true;
 }
 
-/* Returns false if out of memory. */
+/* Prepares the lists and the scratch of each worker. Returns false if out of memory. */
 static bool begin(quern__merged *merged, const quern__storage *storage, uint32_t worker_count)
 {
     const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;

@@ -13,7 +13,7 @@
  *   merge     combines all commands on one entity to one edit, and edits with the same effect to groups
  *   resolve   finds the final archetype, move plan and new values of each sequence of commands; counts the rows that
  *             leave and arrive in each archetype, and reserves memory
- *   apply     takes handles for creates, in order, and then changes rows, chunk by chunk
+ *   apply     allocates the handles of creates, in order, and then changes rows, chunk by chunk
  *
  * Three fast paths replace merge, resolve and apply: in_place.h if all commands set existing values,
  * one_entity.h if a few commands are all on one entity, destroy_and_create.h if all commands destroy or create
@@ -52,7 +52,7 @@ typedef struct quern__playback_stats {
     uint64_t dropped_count; /* commands that were not applied; quern_drop_reason lists the reasons */
     uint64_t created_count;
     uint64_t destroyed_count;
-    uint64_t refused_count; /* see quern__resolved */
+    uint64_t refused_count; /* entities with refused commands: see quern__resolved */
     quern_result refused_result;
 } quern__playback_stats;
 

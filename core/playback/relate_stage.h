@@ -35,7 +35,7 @@ static inline bool quern__gathered_relates(const quern__gathered *gathered, cons
            (storage->has_attachments && (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0);
 }
 
-/* Returns NULL if out of memory. */
+/* Creates the state of the stage, for all sync points. Returns NULL if out of memory. */
 quern__relating *quern__relating_create(quern__storage *storage);
 void quern__relating_destroy(quern__relating *relating);
 

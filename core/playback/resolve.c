@@ -308,7 +308,8 @@ quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gat
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-/* Returns NULL if the entity is dead. */
+/* Returns the sequence of all commands on an entity, or NULL if the entity is dead. stream_index: the stream in
+ * which a provisional handle is valid. */
 static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_index, quern_entity entity)
 {
     const quern__chunk_edits *edits = NULL;

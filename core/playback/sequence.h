@@ -23,7 +23,7 @@
 
 enum {
     QUERN__EDGE_CACHE_LOG2 = 6,
-    QUERN__MAX_RETAINED_SEQUENCES = 1024 /* maximum between sync points */
+    QUERN__MAX_RETAINED_SEQUENCES = 1024 /* maximum number that a tree keeps for later sync points */
 };
 
 /* A value that a row gets at the end of the sequence: from the item of one of its operations, or constructed. */

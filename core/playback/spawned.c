@@ -24,7 +24,8 @@ static bool continues(const quern__spawned *it, const quern__operation *operatio
     return operation == it->operation && item == it->first_item + (size_t)it->count * operation->item_bytes;
 }
 
-/* Returns false if out of memory. */
+/* Lists the compact instances of a batch, joined to consecutive ones where possible. Returns false if out of
+ * memory. */
 static bool list_batch(quern__resolved *resolved, const quern_allocator *allocator,
                        quern__command_batch *batch, uint32_t stream_first)
 {

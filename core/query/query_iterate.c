@@ -276,7 +276,7 @@ static bool advance_rows(quern_query_iterator *iterator)
     return true;
 }
 
-/* Advances to the next range of the rows that advance_rows visits and the up-terms select, too. */
+/* Advances to the next range of rows that both advance_rows and the up-terms select. */
 static bool advance_up(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;

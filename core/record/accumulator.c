@@ -79,7 +79,7 @@ static quern_result init_accumulation(const quern__storage *storage, quern_compo
                                 out_accumulation->type, &out_accumulation->combiner);
 }
 
-/* Returns NULL if out of memory. */
+/* Creates a copy of `from` with its operation. Returns NULL if out of memory. */
 static quern__accumulation *create_accumulation(const quern__storage *storage,
                                                 const quern__accumulation *from)
 {

@@ -154,7 +154,8 @@ static quern__operation_kind kind_on(const quern__operations *operations,
     return is_tag && kind == QUERN__OPERATION_SET ? QUERN__OPERATION_ADD : kind;
 }
 
-/* Returns NULL if out of memory. */
+/* Finds or creates the operation without checking that the component allows it. Returns NULL if out of
+ * memory. */
 static const quern__operation *find_single(quern__operations *operations,
                                            const quern__components *components,
                                            const quern_allocator *allocator, uint32_t component_index,

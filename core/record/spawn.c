@@ -112,7 +112,8 @@ static void retire_cache(quern_commands *commands, quern__spawn_cache *cache)
     commands->old_spawn_caches = cache;
 }
 
-/* Errors: OUT_OF_MEMORY. */
+/* Creates the cached data of a prefab, and retires those of an earlier prefab with the same index. Errors:
+ * OUT_OF_MEMORY. */
 static quern_result create_cache(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
                                  quern__spawn_cache **out_cache)
 {

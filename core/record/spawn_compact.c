@@ -39,7 +39,7 @@ static bool overrides_match(const quern__spawn_variant *variant, const quern__sp
     return true;
 }
 
-/* Returns NULL if out of memory. */
+/* Creates the variant for the overrides of this instance. Returns NULL if out of memory. */
 static quern__spawn_variant *add_variant(const quern__spawning *it)
 {
     const quern__storage *storage = it->commands->storage;

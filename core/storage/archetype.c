@@ -4,7 +4,7 @@
 
 enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_ADJACENT_CHUNKS = 16 };
 
-/* See the top of archetype.h. */
+/* Constants of the colours of archetypes: see the top of archetype.h. */
 enum {
     COLOUR_STEP = 8,
     COLOUR_COUNT = 32,

@@ -40,7 +40,7 @@ enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
 /* One column: the input for compiling a copy plan. */
 typedef struct quern__copy {
     uint16_t source_offset_bytes; /* of the column, from the start of the chunk */
-    uint16_t target_offset_bytes; /* same for the target; 0: the target lacks the column */
+    uint16_t target_offset_bytes; /* of the column in a chunk of the target; 0: the target lacks it */
     uint16_t size_bytes;          /* of one value; at most QUERN__COPY_MAX_BYTES */
 } quern__copy;
 

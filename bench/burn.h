@@ -36,7 +36,7 @@ void bench_burn_for(uint64_t nanoseconds);
 typedef struct bench_tally {
     uint64_t before[8];
     uint64_t count;
-    uint64_t behind[7];
+    uint64_t after[7];
 } bench_tally;
 
 /* Returns the sum of QUERN_MAX_THREADS counts. */

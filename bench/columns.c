@@ -187,7 +187,7 @@ static void add_systems(quern_columns *scene)
     }
 }
 
-void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_way way)
+void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_variant variant)
 {
     quern_columns *columns = bench_allocate(1, sizeof *columns);
     columns->layout = *layout;
@@ -195,8 +195,9 @@ void *columns_open_quern(const columns_layout *layout, const bench_case *scene, 
     register_columns(columns);
     create_rows(columns, scene->entity_count);
     columns->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
-    const quern_schedule_def def = {
-        .disable_fusing = way.disable_fusing, .prefetch = way.prefetch, .trace = quern_bench_trace()};
+    const quern_schedule_def def = {.disable_fusing = variant.disable_fusing,
+                                    .prefetch = variant.prefetch,
+                                    .trace = quern_bench_trace()};
     REQUIRE(quern_schedule_create(columns->world, &def, &columns->schedule));
     quern_bench_set_schedule(columns->schedule);
     add_systems(columns);

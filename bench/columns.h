@@ -17,10 +17,10 @@
 enum { COLUMNS_LIMIT = 12, COLUMNS_SYSTEM_LIMIT = 8 };
 
 /* Processes `count` rows of the system's columns. `columns` is in the order of columns_system.columns. */
-typedef void columns_kernel(void *const *columns, size_t count, uint32_t value_bytes);
+typedef void columns_function(void *const *columns, size_t count, uint32_t value_bytes);
 
 typedef struct columns_system {
-    columns_kernel *run;
+    columns_function *run;
     uint32_t columns[COLUMNS_LIMIT]; /* numbers of columns; the first is written, the others are read */
     uint32_t column_count;
     uint32_t value_bytes; /* bytes of a value of the first column */
@@ -37,10 +37,10 @@ typedef struct columns_layout {
 } columns_layout;
 
 /* The options of the schedule in which quern subjects differ. */
-typedef struct columns_way {
+typedef struct columns_variant {
     bool disable_fusing;
     quern_prefetch prefetch;
-} columns_way;
+} columns_variant;
 
 void *columns_open_raw(const columns_layout *layout, const bench_case *scene);
 void columns_enter_raw(void *state);
@@ -49,7 +49,7 @@ void columns_leave_raw(void *state);
 uint64_t columns_checksum_raw(void *state);
 void columns_close_raw(void *state);
 
-void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_way way);
+void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_variant variant);
 void columns_enter_quern(void *state);
 void columns_run_quern(void *state, uint32_t pass_count);
 uint64_t columns_checksum_quern(void *state);

@@ -77,9 +77,9 @@ FOLD(4)
 FOLD(6)
 FOLD(8)
 
-static columns_kernel *fold_of(uint32_t column_count)
+static columns_function *fold_of(uint32_t column_count)
 {
-    static columns_kernel *const folds[] = {
+    static columns_function *const folds[] = {
         [1] = step, [2] = add, [3] = fold_3, [4] = fold_4, [6] = fold_6, [8] = fold_8};
     return folds[column_count];
 }
@@ -154,17 +154,18 @@ static void *open_raw(const grid_shape *shape, grid_mode mode, const bench_case 
     return columns_open_raw(&layout, scene);
 }
 
-static void *open_quern(const grid_shape *shape, grid_mode mode, const bench_case *scene, columns_way way)
+static void *open_quern(const grid_shape *shape, grid_mode mode, const bench_case *scene,
+                        columns_variant variant)
 {
     const columns_layout layout = layout_of(shape, mode);
-    return columns_open_quern(&layout, scene, way);
+    return columns_open_quern(&layout, scene, variant);
 }
 
 /* The subject quern chooses automatically what passes prefetch; the other subjects have a fixed setting. */
-#define OPENED_BY(name_of_case, subject, mode, ...)                                        \
-    static void *name_of_case##_##subject(const bench_case *scene)                         \
-    {                                                                                      \
-        return open_quern(&name_of_case##_shape, mode, scene, (columns_way){__VA_ARGS__}); \
+#define OPENED_BY(name_of_case, subject, mode, ...)                                            \
+    static void *name_of_case##_##subject(const bench_case *scene)                             \
+    {                                                                                          \
+        return open_quern(&name_of_case##_shape, mode, scene, (columns_variant){__VA_ARGS__}); \
     }
 
 #define CASE(name_of_case, mode, disable_fusing, columns, bytes, percent)                        \

@@ -149,7 +149,7 @@ RAW_INLINE uint32_t raw_migrate(raw_store *store, uint32_t entity_index, uint32_
 
 /* ----------------------------------------------------------------------------------------- entities */
 
-RAW_INLINE uint32_t raw_index_take(raw_store *store)
+RAW_INLINE uint32_t raw_index_allocate(raw_store *store)
 {
     if (store->free_count > 0) return store->free_indices[--store->free_count];
     if (store->record_count == store->record_capacity) raw_records_grow(store);
@@ -157,7 +157,7 @@ RAW_INLINE uint32_t raw_index_take(raw_store *store)
     return store->record_count++;
 }
 
-RAW_INLINE void raw_index_give(raw_store *store, uint32_t index)
+RAW_INLINE void raw_index_free(raw_store *store, uint32_t index)
 {
     raw_record *record = &store->records[index];
     record->generation = (record->generation + 1u) & 0xFFFFFFFu;
@@ -173,7 +173,7 @@ RAW_INLINE bool raw_is_alive(const raw_store *store, raw_entity entity)
 /* Creates an entity in the main table and returns its row. The caller fills its components. */
 RAW_INLINE uint32_t raw_create(raw_store *store)
 {
-    return raw_push(store, RAW_MAIN, raw_index_take(store));
+    return raw_push(store, RAW_MAIN, raw_index_allocate(store));
 }
 
 RAW_INLINE void raw_destroy(raw_store *store, raw_entity entity, uint32_t mask)
@@ -181,7 +181,7 @@ RAW_INLINE void raw_destroy(raw_store *store, raw_entity entity, uint32_t mask)
     if (!raw_is_alive(store, entity)) return;
     const raw_record record = store->records[(uint32_t)entity];
     raw_pop(store, record.table, record.row, mask);
-    raw_index_give(store, (uint32_t)entity);
+    raw_index_free(store, (uint32_t)entity);
 }
 
 /* ----------------------------------------------------------- entities with Position and Velocity */

@@ -216,31 +216,31 @@ static void open_trace(quern_frame *frame, uint32_t thread_count)
     quern_trace_start(frame->trace);
 }
 
-static void open_schedule(quern_frame *frame, const bench_case *scene, wide_way way)
+static void open_schedule(quern_frame *frame, const bench_case *scene, wide_variant variant)
 {
-    if (way == WIDE_TRACED) open_trace(frame, scene->thread_count);
+    if (variant == WIDE_TRACED) open_trace(frame, scene->thread_count);
     quern_trace *trace = frame->trace != NULL ? frame->trace : quern_bench_trace();
     frame->jobs = bench_jobs_create_with(scene->thread_count, trace);
-    quern_schedule_def def = {.disable_fusing = way == WIDE_UNFUSED, .trace = trace};
+    quern_schedule_def def = {.disable_fusing = variant == WIDE_UNFUSED, .trace = trace};
     REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
     quern_bench_set_schedule(frame->schedule);
-    REQUIRE(quern_schedule_set_profiling(frame->schedule, way == WIDE_PROFILED));
+    REQUIRE(quern_schedule_set_profiling(frame->schedule, variant == WIDE_PROFILED));
 }
 
-void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way way)
+void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_variant variant)
 {
     quern_frame *frame = bench_allocate(1, sizeof *frame);
     bench_world_open(&frame->bench);
     for (uint32_t i = 0; i < scene->entity_count; i++)
         create_wide(&frame->bench, i);
-    open_schedule(frame, scene, way);
+    open_schedule(frame, scene, variant);
     frame->list = list;
     frame->systems = bench_allocate(list->count, sizeof *frame->systems);
     for (uint32_t i = 0; i < list->count; i++) {
         frame->systems[i] = (frame_system){.wide = &list->systems[i]};
         add_system(frame, &frame->systems[i]);
     }
-    if (way == WIDE_KEPT) {
+    if (variant == WIDE_WITH_HISTORY) {
         const quern_history_def def = {.schedules = {frame->schedule}, .frame_count = 2 * WIDE_ROLLBACK};
         REQUIRE(quern_history_create(frame->bench.world, &def, &frame->history));
         REQUIRE(quern_history_save(frame->history, 0, frame->jobs));

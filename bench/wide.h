@@ -36,15 +36,15 @@ typedef struct wide_list {
 void *wide_open_raw(const wide_list *list, const bench_case *scene);
 
 /* The variants of the quern subject. */
-typedef enum wide_way {
+typedef enum wide_variant {
     WIDE_PLAIN,
     WIDE_UNFUSED,
     WIDE_PROFILED,
-    WIDE_TRACED, /* a trace records the frames */
-    WIDE_KEPT    /* a history can save and restore the world */
-} wide_way;
+    WIDE_TRACED,      /* a trace records the frames */
+    WIDE_WITH_HISTORY /* a history can save and restore the world */
+} wide_variant;
 
-void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way way);
+void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_variant variant);
 
 /* The other callbacks of subjects. Each workload has its own `open`, which passes its list of systems. */
 void wide_enter_raw(void *state);

@@ -47,14 +47,14 @@ static void close_raw(void *state)
 }
 
 /* Returns whether the entity is alive and not in the table. */
-static bool is_elsewhere(const raw_store *store, raw_entity entity, uint32_t table)
+static bool can_move_to(const raw_store *store, raw_entity entity, uint32_t table)
 {
     return raw_is_alive(store, entity) && store->records[(uint32_t)entity].table != table;
 }
 
 static void raw_add_health(raw_store *store, raw_entity entity)
 {
-    if (!is_elsewhere(store, entity, RAW_WITH_HEALTH)) return;
+    if (!can_move_to(store, entity, RAW_WITH_HEALTH)) return;
     const uint32_t row =
         raw_migrate(store, (uint32_t)entity, RAW_WITH_HEALTH, RAW_MOVING, RAW_MOVING_HEALTH);
     ((Health *)raw_column(&store->tables[RAW_WITH_HEALTH], RAW_HEALTH))[row] = added_health;
@@ -62,13 +62,13 @@ static void raw_add_health(raw_store *store, raw_entity entity)
 
 static void raw_remove_health(raw_store *store, raw_entity entity)
 {
-    if (!is_elsewhere(store, entity, RAW_MAIN)) return;
+    if (!can_move_to(store, entity, RAW_MAIN)) return;
     raw_migrate(store, (uint32_t)entity, RAW_MAIN, RAW_MOVING_HEALTH, RAW_MOVING);
 }
 
 static void raw_add_damage(raw_store *store, raw_entity entity)
 {
-    if (!is_elsewhere(store, entity, RAW_WITH_HEALTH_DAMAGE)) return;
+    if (!can_move_to(store, entity, RAW_WITH_HEALTH_DAMAGE)) return;
     const uint32_t row = raw_migrate(store, (uint32_t)entity, RAW_WITH_HEALTH_DAMAGE, RAW_MOVING_HEALTH,
                                      RAW_MOVING_HEALTH_DAMAGE);
     ((Damage *)raw_column(&store->tables[RAW_WITH_HEALTH_DAMAGE], RAW_DAMAGE))[row] = added_damage;
@@ -76,7 +76,7 @@ static void raw_add_damage(raw_store *store, raw_entity entity)
 
 static void raw_remove_damage(raw_store *store, raw_entity entity)
 {
-    if (!is_elsewhere(store, entity, RAW_WITH_HEALTH)) return;
+    if (!can_move_to(store, entity, RAW_WITH_HEALTH)) return;
     raw_migrate(store, (uint32_t)entity, RAW_WITH_HEALTH, RAW_MOVING_HEALTH_DAMAGE, RAW_MOVING_HEALTH);
 }
 

@@ -100,12 +100,12 @@ static void *open_raw(const bench_case *scene)
 
 static void *open_quern(const bench_case *scene)
 {
-    return columns_open_quern(&layout, scene, (columns_way){0});
+    return columns_open_quern(&layout, scene, (columns_variant){0});
 }
 
 static void *open_unfused(const bench_case *scene)
 {
-    return columns_open_quern(&layout, scene, (columns_way){.disable_fusing = true});
+    return columns_open_quern(&layout, scene, (columns_variant){.disable_fusing = true});
 }
 
 const bench_workload workload_systems_apart = {

@@ -38,7 +38,7 @@ static uint64_t sum_part(const char *values, uint32_t part, uint32_t count)
 
 typedef struct raw_copy {
     uint32_t entity_count;
-    char *live[PARTS], *kept[PARTS];
+    char *live[PARTS], *saved[PARTS];
 } raw_copy;
 
 static void *open_raw(const bench_case *scene)
@@ -47,10 +47,10 @@ static void *open_raw(const bench_case *scene)
     raw->entity_count = scene->entity_count;
     for (uint32_t part = 0; part < PARTS; part++) {
         raw->live[part] = bench_allocate(raw->entity_count, part_bytes[part]);
-        raw->kept[part] = bench_allocate(raw->entity_count, part_bytes[part]);
+        raw->saved[part] = bench_allocate(raw->entity_count, part_bytes[part]);
         for (uint32_t i = 0; i < raw->entity_count; i++)
             fill_part(raw->live[part] + (size_t)i * part_bytes[part], part, i);
-        memcpy(raw->kept[part], raw->live[part], (size_t)raw->entity_count * part_bytes[part]);
+        memcpy(raw->saved[part], raw->live[part], (size_t)raw->entity_count * part_bytes[part]);
     }
     return raw;
 }
@@ -60,7 +60,7 @@ static void run_raw_save(void *state, uint32_t pass_count)
     const raw_copy *raw = state;
     for (uint32_t i = 0; i < pass_count; i++)
         for (uint32_t part = 0; part < PARTS; part++)
-            memcpy(raw->kept[part], raw->live[part], (size_t)raw->entity_count * part_bytes[part]);
+            memcpy(raw->saved[part], raw->live[part], (size_t)raw->entity_count * part_bytes[part]);
 }
 
 static void run_raw_load(void *state, uint32_t pass_count)
@@ -68,7 +68,7 @@ static void run_raw_load(void *state, uint32_t pass_count)
     const raw_copy *raw = state;
     for (uint32_t i = 0; i < pass_count; i++)
         for (uint32_t part = 0; part < PARTS; part++)
-            memcpy(raw->live[part], raw->kept[part], (size_t)raw->entity_count * part_bytes[part]);
+            memcpy(raw->live[part], raw->saved[part], (size_t)raw->entity_count * part_bytes[part]);
 }
 
 static uint64_t checksum_raw(void *state)
@@ -85,7 +85,7 @@ static void close_raw(void *state)
     raw_copy *raw = state;
     for (uint32_t part = 0; part < PARTS; part++) {
         free(raw->live[part]);
-        free(raw->kept[part]);
+        free(raw->saved[part]);
     }
     free(raw);
 }
@@ -93,29 +93,29 @@ static void close_raw(void *state)
 /* --------------------------------------------------------------------------------------------- quern */
 
 /* A large block that a world has released, to be reused by the next world. */
-typedef struct kept_block {
+typedef struct free_block {
     void *memory;
     size_t size_bytes;
-} kept_block;
+} free_block;
 
-enum { MOST_KEPT = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
+enum { MAX_FREE_BLOCKS = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
 
 typedef struct archive_scene {
     quern_world *world;
     quern_component parts[PARTS];
     quern_byte_buffer archive;
-    kept_block kept[MOST_KEPT];
-    uint32_t kept_count;
+    free_block free_blocks[MAX_FREE_BLOCKS];
+    uint32_t free_block_count;
 } archive_scene;
 
 static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
     archive_scene *it = user_data;
     const quern_allocator system = quern_allocator_default();
-    for (uint32_t i = it->kept_count; i-- > 0;) {
-        const kept_block block = it->kept[i];
+    for (uint32_t i = it->free_block_count; i-- > 0;) {
+        const free_block block = it->free_blocks[i];
         if (block.size_bytes != size_bytes || (uintptr_t)block.memory % alignment_bytes != 0) continue;
-        it->kept[i] = it->kept[--it->kept_count];
+        it->free_blocks[i] = it->free_blocks[--it->free_block_count];
         return block.memory;
     }
     return system.allocate(system.user_data, size_bytes,
@@ -128,8 +128,8 @@ static void release(void *user_data, void *pointer, size_t size_bytes, size_t al
     const quern_allocator system = quern_allocator_default();
     if (size_bytes < LARGE_BYTES)
         system.release(system.user_data, pointer, size_bytes, alignment_bytes);
-    else if (it->kept_count < MOST_KEPT)
-        it->kept[it->kept_count++] = (kept_block){pointer, size_bytes};
+    else if (it->free_block_count < MAX_FREE_BLOCKS)
+        it->free_blocks[it->free_block_count++] = (free_block){pointer, size_bytes};
     else
         system.release(system.user_data, pointer, size_bytes, SLAB_BYTES);
 }
@@ -240,8 +240,8 @@ static void close_quern(void *state)
     const quern_allocator system = quern_allocator_default();
     if (it->world != NULL) quern_world_destroy(it->world);
     quern_byte_buffer_release(&it->archive);
-    while (it->kept_count > 0) {
-        const kept_block block = it->kept[--it->kept_count];
+    while (it->free_block_count > 0) {
+        const free_block block = it->free_blocks[--it->free_block_count];
         system.release(system.user_data, block.memory, block.size_bytes, SLAB_BYTES);
     }
     free(it);

@@ -136,9 +136,9 @@ const bench_workload workload_frame7 = {
     .subject_names = {NULL, NULL, "unfused"},
 };
 
-static void *seven_kept(const bench_case *scene)
+static void *seven_with_history(const bench_case *scene)
 {
-    return wide_open_quern(&seven, scene, WIDE_KEPT);
+    return wide_open_quern(&seven, scene, WIDE_WITH_HISTORY);
 }
 
 /* Subjects without a checksum, because the control continues where the others go back. */
@@ -155,8 +155,8 @@ const bench_workload workload_rollback8 = {
     .bytes_per_entity = WIDE_ROW_BYTES,
     .pass_count = bench_passes_of_1m,
     .operation_count = bench_operations_per_entity,
-    .subjects = {ROLLBACK(seven_quern, wide_run_eight), ROLLBACK(seven_kept, wide_run_rollback),
-                 ROLLBACK(seven_kept, wide_run_rollback_every)},
+    .subjects = {ROLLBACK(seven_quern, wide_run_eight), ROLLBACK(seven_with_history, wide_run_rollback),
+                 ROLLBACK(seven_with_history, wide_run_rollback_every)},
     .subject_names = {"frames", "one saved", "all saved"},
 };
 

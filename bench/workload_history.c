@@ -10,24 +10,24 @@
 /* Saving and restoring a world by a history. Entities have 100 bytes in four components. Before each pass,
  * all components of every chunk, or of every tenth chunk, are written; the pass saves or restores the
  * world. raw has the same bytes in blocks of 16 KiB. It copies whole blocks that were written, to or from
- * one of KEPT_FRAMES copies, as many as the history keeps frames. */
+ * one of HISTORY_FRAMES copies, as many as the history keeps frames. */
 
-enum { PARTS = 4, TENTH = 10, KEPT_FRAMES = 16, BLOCK_BYTES = 16 * 1024, ROW_BYTES = 100 };
+enum { PARTS = 4, TENTH = 10, HISTORY_FRAMES = 16, BLOCK_BYTES = 16 * 1024, ROW_BYTES = 100 };
 
 static const uint32_t part_bytes[PARTS] = {28, 24, 24, 24};
 
-typedef enum kept_pass { SAVES, RESTORES } kept_pass;
+typedef enum history_pass { SAVES, RESTORES } history_pass;
 
 /* ----------------------------------------------------------------------------------------------- raw */
 
 typedef struct raw_blocks {
     raw_team *team;
-    char *blocks, *kept;
+    char *blocks, *saved;
     uint32_t block_count, stride, frame, thread_count;
-    kept_pass pass;
+    history_pass pass;
 } raw_blocks;
 
-static void *raw_open(const bench_case *scene, uint32_t stride, kept_pass pass)
+static void *raw_open(const bench_case *scene, uint32_t stride, history_pass pass)
 {
     raw_blocks *raw = bench_allocate(1, sizeof *raw);
     const uint64_t bytes = (uint64_t)scene->entity_count * ROW_BYTES;
@@ -36,16 +36,16 @@ static void *raw_open(const bench_case *scene, uint32_t stride, kept_pass pass)
     raw->pass = pass;
     raw->thread_count = scene->thread_count;
     raw->blocks = bench_allocate(raw->block_count, BLOCK_BYTES);
-    raw->kept = bench_allocate((size_t)raw->block_count * KEPT_FRAMES, BLOCK_BYTES);
+    raw->saved = bench_allocate((size_t)raw->block_count * HISTORY_FRAMES, BLOCK_BYTES);
     /* Write the copies once. Unwritten memory would be one shared page of zeros, which fits into the
      * first-level cache. */
-    memset(raw->kept, 1, (size_t)raw->block_count * KEPT_FRAMES * BLOCK_BYTES);
+    memset(raw->saved, 1, (size_t)raw->block_count * HISTORY_FRAMES * BLOCK_BYTES);
     return raw;
 }
 
-static char *kept_block(const raw_blocks *raw, uint32_t i)
+static char *saved_block(const raw_blocks *raw, uint32_t i)
 {
-    return raw->kept + ((size_t)(raw->frame % KEPT_FRAMES) * raw->block_count + i) * BLOCK_BYTES;
+    return raw->saved + ((size_t)(raw->frame % HISTORY_FRAMES) * raw->block_count + i) * BLOCK_BYTES;
 }
 
 static void raw_enter(void *state)
@@ -64,8 +64,8 @@ static void raw_copy_part(void *state, uint32_t part, uint32_t part_count)
         raw_team_share((raw->block_count + raw->stride - 1) / raw->stride, part, part_count);
     for (size_t i = range.begin; i < range.begin + range.count; i++) {
         char *live = raw->blocks + i * raw->stride * BLOCK_BYTES;
-        char *kept = kept_block(raw, (uint32_t)i * raw->stride);
-        memcpy(raw->pass == SAVES ? kept : live, raw->pass == SAVES ? live : kept, BLOCK_BYTES);
+        char *saved = saved_block(raw, (uint32_t)i * raw->stride);
+        memcpy(raw->pass == SAVES ? saved : live, raw->pass == SAVES ? live : saved, BLOCK_BYTES);
     }
 }
 
@@ -87,13 +87,13 @@ static void raw_close(void *state)
 {
     raw_blocks *raw = state;
     free(raw->blocks);
-    free(raw->kept);
+    free(raw->saved);
     free(raw);
 }
 
 /* --------------------------------------------------------------------------------------------- quern */
 
-typedef struct kept_world {
+typedef struct history_world {
     quern_world *world;
     quern_query *query;
     quern_history *history;
@@ -101,31 +101,31 @@ typedef struct kept_world {
     quern_component parts[PARTS];
     uint32_t stride;
     uint64_t frame;
-    kept_pass pass;
-} kept_world;
+    history_pass pass;
+} history_world;
 
-static void *open_kept(const bench_case *scene, uint32_t stride, kept_pass pass)
+static void *open_quern(const bench_case *scene, uint32_t stride, history_pass pass)
 {
     static const char *const names[PARTS] = {"a", "b", "c", "d"};
-    kept_world *kept = bench_allocate(1, sizeof *kept);
-    kept->stride = stride;
-    kept->pass = pass;
-    REQUIRE(quern_world_create(NULL, &kept->world));
+    history_world *quern = bench_allocate(1, sizeof *quern);
+    quern->stride = stride;
+    quern->pass = pass;
+    REQUIRE(quern_world_create(NULL, &quern->world));
     quern_query_def def = {.whole_chunks = false};
     for (uint32_t i = 0; i < PARTS; i++) {
         const quern_component_def part = {
             .name = names[i], .size_bytes = part_bytes[i], .alignment_bytes = 4};
-        REQUIRE(quern_component_register(kept->world, &part, &kept->parts[i]));
-        def.terms[i] = quern_term_write(kept->parts[i]);
+        REQUIRE(quern_component_register(quern->world, &part, &quern->parts[i]));
+        def.terms[i] = quern_term_write(quern->parts[i]);
     }
-    REQUIRE(quern_query_create(kept->world, &def, &kept->query));
+    REQUIRE(quern_query_create(quern->world, &def, &quern->query));
     for (uint32_t i = 0; i < scene->entity_count; i++)
-        REQUIRE(quern_entity_create_with(kept->world, kept->parts, NULL, PARTS, NULL));
-    kept->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
-    const quern_history_def history = {.frame_count = KEPT_FRAMES};
-    REQUIRE(quern_history_create(kept->world, &history, &kept->history));
-    REQUIRE(quern_history_save(kept->history, 0, kept->jobs));
-    return kept;
+        REQUIRE(quern_entity_create_with(quern->world, quern->parts, NULL, PARTS, NULL));
+    quern->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
+    const quern_history_def history = {.frame_count = HISTORY_FRAMES};
+    REQUIRE(quern_history_create(quern->world, &history, &quern->history));
+    REQUIRE(quern_history_save(quern->history, 0, quern->jobs));
+    return quern;
 }
 
 static void write_view(const quern_view *view)
@@ -137,66 +137,68 @@ static void write_view(const quern_view *view)
     }
 }
 
-static void enter_kept(void *state)
+static void enter_quern(void *state)
 {
-    const kept_world *kept = state;
+    const history_world *quern = state;
     uint32_t number = 0;
-    quern_query_iterator it = quern_query_iterate(kept->query);
+    quern_query_iterator it = quern_query_iterate(quern->query);
     while (quern_query_next(&it))
-        if (number++ % kept->stride == 0) write_view(&it.view);
+        if (number++ % quern->stride == 0) write_view(&it.view);
     REQUIRE(it.result);
-    bench_jobs_wake(kept->jobs);
+    bench_jobs_wake(quern->jobs);
 }
 
-static void run_kept(void *state, uint32_t pass_count)
+static void run_quern(void *state, uint32_t pass_count)
 {
-    kept_world *kept = state;
+    history_world *quern = state;
     for (uint32_t i = 0; i < pass_count; i++)
-        if (kept->pass == SAVES)
-            REQUIRE(quern_history_save(kept->history, ++kept->frame, kept->jobs));
+        if (quern->pass == SAVES)
+            REQUIRE(quern_history_save(quern->history, ++quern->frame, quern->jobs));
         else
-            REQUIRE(quern_history_restore(kept->history, kept->frame, kept->jobs));
+            REQUIRE(quern_history_restore(quern->history, quern->frame, quern->jobs));
 }
 
-static void close_kept(void *state)
+static void close_quern(void *state)
 {
-    kept_world *kept = state;
-    quern_history_destroy(kept->history);
-    quern_query_destroy(kept->query);
-    quern_jobs_destroy(kept->jobs);
-    quern_world_destroy(kept->world);
-    free(kept);
+    history_world *quern = state;
+    quern_history_destroy(quern->history);
+    quern_query_destroy(quern->query);
+    quern_jobs_destroy(quern->jobs);
+    quern_world_destroy(quern->world);
+    free(quern);
 }
 
 /* ----------------------------------------------------------------------------------------- workloads */
 
-#define KEPT(name, stride, pass)                       \
+#define HISTORY(name, stride, pass)                    \
     static void *name##_raw(const bench_case *scene)   \
     {                                                  \
         return raw_open(scene, (stride), (pass));      \
     }                                                  \
     static void *name##_quern(const bench_case *scene) \
     {                                                  \
-        return open_kept(scene, (stride), (pass));     \
+        return open_quern(scene, (stride), (pass));    \
     }                                                  \
     const bench_workload workload_history_##name
 
-#define KEPT_WORKLOAD(workload, text, open)                                                                \
+#define HISTORY_WORKLOAD(workload, text, open)                                                             \
     {                                                                                                      \
         .name = (workload), .summary = (text), .unit = "entity", .entity_counts = {100000}, .fresh = true, \
         .pass_count = bench_passes_fresh, .operation_count = bench_operations_per_entity,                  \
         .subjects = {                                                                                      \
             {open##_raw, raw_enter, raw_run, raw_leave, NULL, raw_close, NULL},                            \
-            {open##_quern, enter_kept, run_kept, NULL, NULL, close_kept, NULL},                            \
+            {open##_quern, enter_quern, run_quern, NULL, NULL, close_quern, NULL},                         \
         },                                                                                                 \
     }
 
-KEPT(save, TENTH, SAVES) = KEPT_WORKLOAD("history_save",
-                                         "saving a world of which a tenth of the chunks was written", save);
-KEPT(save_all, 1, SAVES) = KEPT_WORKLOAD("history_save_all",
-                                         "saving a world of which everything was written", save_all);
-KEPT(restore, TENTH, RESTORES) = KEPT_WORKLOAD("history_restore",
-                                               "taking back a world of which a tenth was written", restore);
-KEPT(restore_all, 1, RESTORES) = KEPT_WORKLOAD("history_restore_all",
-                                               "taking back a world of which everything was written",
-                                               restore_all);
+HISTORY(save, TENTH, SAVES) = HISTORY_WORKLOAD("history_save",
+                                               "saving a world of which a tenth of the chunks was written",
+                                               save);
+HISTORY(save_all, 1, SAVES) = HISTORY_WORKLOAD("history_save_all",
+                                               "saving a world of which everything was written", save_all);
+HISTORY(restore, TENTH, RESTORES) = HISTORY_WORKLOAD("history_restore",
+                                                     "taking back a world of which a tenth was written",
+                                                     restore);
+HISTORY(restore_all, 1, RESTORES) = HISTORY_WORKLOAD("history_restore_all",
+                                                     "taking back a world of which everything was written",
+                                                     restore_all);

@@ -74,17 +74,17 @@ static void close_raw(void *state)
 typedef struct iter_scene iter_scene;
 
 /* Processes all entities once. */
-typedef void iter_walk(const iter_scene *iter);
+typedef void iter_function(const iter_scene *iter);
 
 struct iter_scene {
     bench_world bench;
     quern_query *query;
     quern_jobs *jobs; /* NULL on one thread */
     quern_schedule *schedule;
-    iter_walk *walk;
+    iter_function *iterate;
 };
 
-static void walk_query(const iter_scene *iter)
+static void iterate_query(const iter_scene *iter)
 {
     quern_query_iterator it = quern_query_iterate(iter->query);
     while (quern_query_next(&it))
@@ -98,21 +98,21 @@ static void move(quern_context *context, const quern_view *view)
     kernel_move(quern_view_write(view, 0), quern_view_read(view, 1), view->count);
 }
 
-static void walk_parallel(const iter_scene *iter)
+static void iterate_parallel(const iter_scene *iter)
 {
     REQUIRE(quern_query_parallel_for(iter->query, iter->jobs, move, NULL));
 }
 
-static void walk_system(const iter_scene *iter)
+static void iterate_by_system(const iter_scene *iter)
 {
     REQUIRE(quern_schedule_run(iter->schedule, iter->jobs, (double)STEP_SECONDS));
 }
 
-static void *open_walk(const bench_case *scene, iter_walk *walk)
+static void *open_walk(const bench_case *scene, iter_function *iterate)
 {
     iter_scene *iter = bench_allocate(1, sizeof *iter);
     bench_world *bench = &iter->bench;
-    iter->walk = walk;
+    iter->iterate = iterate;
     bench_world_open(bench);
     for (uint32_t i = 0; i < scene->entity_count; i++)
         bench_world_create_moving(bench, i);
@@ -128,17 +128,17 @@ static void *open_walk(const bench_case *scene, iter_walk *walk)
  * schedule with one system. */
 static void *open_quern(const bench_case *scene)
 {
-    return open_walk(scene, scene->thread_count > 1 ? walk_system : walk_query);
+    return open_walk(scene, scene->thread_count > 1 ? iterate_by_system : iterate_query);
 }
 
 static void *open_system(const bench_case *scene)
 {
-    return open_walk(scene, walk_system);
+    return open_walk(scene, iterate_by_system);
 }
 
 static void *open_parallel(const bench_case *scene)
 {
-    return open_walk(scene, walk_parallel);
+    return open_walk(scene, iterate_parallel);
 }
 
 static void enter_quern(void *state)
@@ -151,7 +151,7 @@ static void run_quern(void *state, uint32_t pass_count)
 {
     const iter_scene *iter = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
-        iter->walk(iter);
+        iter->iterate(iter);
 }
 
 static uint64_t checksum_quern(void *state)

@@ -16,48 +16,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GUEST_COUNT = 4, ITEM_COUNT = 64, ITEM_NS = 2000, LOOPS_PER_SAMPLE = 400 };
+enum { EXTERNAL_THREAD_COUNT = 4, ITEM_COUNT = 64, ITEM_NS = 2000, LOOPS_PER_SAMPLE = 400 };
 
-typedef struct guest_scene guest_scene;
+typedef struct external_scene external_scene;
 
-typedef struct guest {
-    guest_scene *scene;
+typedef struct external_thread {
+    external_scene *scene;
     pthread_t thread;
     bench_tally loops;
-} guest;
+} external_thread;
 
-struct guest_scene {
+struct external_scene {
     quern_jobs *jobs; /* NULL: each thread works alone */
     uint64_t item_steps;
     uint32_t loop_count; /* loops of the current sample, over all threads; 0: the threads end */
     _Atomic uint32_t begun_count;
     pthread_barrier_t begin, end;
-    guest guests[GUEST_COUNT];
+    external_thread threads[EXTERNAL_THREAD_COUNT];
     bench_tally tallies[QUERN_MAX_THREADS];
 };
 
 static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    guest_scene *scene = argument;
+    external_scene *scene = argument;
     for (uint32_t i = begin; i < end; i++)
         bench_burn(scene->item_steps);
     scene->tallies[worker_index].count += end - begin;
 }
 
-static void run_loop(guest *self)
+static void run_loop(external_thread *self)
 {
-    guest_scene *scene = self->scene;
+    external_scene *scene = self->scene;
     if (scene->jobs != NULL)
         REQUIRE(quern_jobs_parallel_for(scene->jobs, ITEM_COUNT, 1, burn_items, scene));
     else
-        burn_items(scene, 0, ITEM_COUNT, (uint32_t)(self - scene->guests));
+        burn_items(scene, 0, ITEM_COUNT, (uint32_t)(self - scene->threads));
     self->loops.count++;
 }
 
-static void *guest_main(void *argument)
+static void *external_main(void *argument)
 {
-    guest *self = argument;
-    guest_scene *scene = self->scene;
+    external_thread *self = argument;
+    external_scene *scene = self->scene;
     for (;;) {
         pthread_barrier_wait(&scene->begin);
         if (scene->loop_count == 0) return NULL;
@@ -67,17 +67,17 @@ static void *guest_main(void *argument)
     }
 }
 
-static guest_scene *open_scene(quern_jobs *jobs)
+static external_scene *open_scene(quern_jobs *jobs)
 {
-    guest_scene *scene = bench_allocate(1, sizeof *scene);
+    external_scene *scene = bench_allocate(1, sizeof *scene);
     scene->jobs = jobs;
     scene->item_steps = bench_burn_steps(ITEM_NS);
-    pthread_barrier_init(&scene->begin, NULL, GUEST_COUNT + 1);
-    pthread_barrier_init(&scene->end, NULL, GUEST_COUNT + 1);
-    for (uint32_t i = 0; i < GUEST_COUNT; i++) {
-        scene->guests[i].scene = scene;
-        if (pthread_create(&scene->guests[i].thread, NULL, guest_main, &scene->guests[i]) != 0)
-            bench_die("cannot start thread %u of %d", i + 1, GUEST_COUNT);
+    pthread_barrier_init(&scene->begin, NULL, EXTERNAL_THREAD_COUNT + 1);
+    pthread_barrier_init(&scene->end, NULL, EXTERNAL_THREAD_COUNT + 1);
+    for (uint32_t i = 0; i < EXTERNAL_THREAD_COUNT; i++) {
+        scene->threads[i].scene = scene;
+        if (pthread_create(&scene->threads[i].thread, NULL, external_main, &scene->threads[i]) != 0)
+            bench_die("cannot start thread %u of %d", i + 1, EXTERNAL_THREAD_COUNT);
     }
     return scene;
 }
@@ -90,7 +90,8 @@ static void *open_raw(const bench_case *bench)
 
 static void *open_quern(const bench_case *bench)
 {
-    const quern_jobs_def def = {.thread_count = bench->thread_count, .external_thread_count = GUEST_COUNT};
+    const quern_jobs_def def = {.thread_count = bench->thread_count,
+                                .external_thread_count = EXTERNAL_THREAD_COUNT};
     quern_jobs *jobs;
     REQUIRE(quern_jobs_create(&def, &jobs));
     return open_scene(jobs);
@@ -98,18 +99,18 @@ static void *open_quern(const bench_case *bench)
 
 static void run(void *state, uint32_t pass_count)
 {
-    guest_scene *scene = state;
+    external_scene *scene = state;
     scene->loop_count = pass_count;
     atomic_store_explicit(&scene->begun_count, 0, memory_order_relaxed);
     pthread_barrier_wait(&scene->begin);
     pthread_barrier_wait(&scene->end);
 }
 
-static void tell_shares(const guest_scene *scene)
+static void print_shares(const external_scene *scene)
 {
     uint64_t least = UINT64_MAX, most = 1;
-    for (uint32_t i = 0; i < GUEST_COUNT; i++) {
-        const uint64_t count = scene->guests[i].loops.count;
+    for (uint32_t i = 0; i < EXTERNAL_THREAD_COUNT; i++) {
+        const uint64_t count = scene->threads[i].loops.count;
         if (count < least) least = count;
         if (count > most) most = count;
     }
@@ -119,12 +120,12 @@ static void tell_shares(const guest_scene *scene)
 
 static void close_scene(void *state)
 {
-    guest_scene *scene = state;
+    external_scene *scene = state;
     scene->loop_count = 0;
     pthread_barrier_wait(&scene->begin);
-    for (uint32_t i = 0; i < GUEST_COUNT; i++)
-        pthread_join(scene->guests[i].thread, NULL);
-    tell_shares(scene);
+    for (uint32_t i = 0; i < EXTERNAL_THREAD_COUNT; i++)
+        pthread_join(scene->threads[i].thread, NULL);
+    print_shares(scene);
     pthread_barrier_destroy(&scene->begin);
     pthread_barrier_destroy(&scene->end);
     quern_jobs_destroy(scene->jobs);
@@ -134,10 +135,10 @@ static void close_scene(void *state)
 /* Returns 1 if every item of every loop ran once. */
 static uint64_t checksum(void *state)
 {
-    const guest_scene *scene = state;
+    const external_scene *scene = state;
     uint64_t loop_count = 0;
-    for (uint32_t i = 0; i < GUEST_COUNT; i++)
-        loop_count += scene->guests[i].loops.count;
+    for (uint32_t i = 0; i < EXTERNAL_THREAD_COUNT; i++)
+        loop_count += scene->threads[i].loops.count;
     return bench_tally_sum(scene->tallies) == loop_count * ITEM_COUNT;
 }
 

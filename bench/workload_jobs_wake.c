@@ -73,7 +73,7 @@ static void wake(wake_scene *scene)
 #endif
 
 /* Release: pairs with the acquire in wait_for_begin and in sleeper_main. */
-static void tell_begin(wake_scene *scene)
+static void publish_begin(wake_scene *scene)
 {
     atomic_store_explicit(&scene->has_begun, true, memory_order_release);
 }
@@ -88,7 +88,7 @@ static void *sleeper_main(void *argument)
             sleep_while(scene, seen);
         seen = count;
         if (atomic_load_explicit(&scene->is_ending, memory_order_relaxed)) return NULL;
-        tell_begin(scene);
+        publish_begin(scene);
     }
 }
 
@@ -112,7 +112,7 @@ static void *open_futex(const bench_case *bench)
 static void begin_job(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
-    tell_begin(*(wake_scene **)argument);
+    publish_begin(*(wake_scene **)argument);
 }
 
 static void *open_pool(const bench_case *bench)
@@ -123,7 +123,7 @@ static void *open_pool(const bench_case *bench)
     return scene;
 }
 
-/* Acquire: pairs with the release in tell_begin. */
+/* Acquire: pairs with the release in publish_begin. */
 static void wait_for_begin(wake_scene *scene)
 {
     while (!atomic_load_explicit(&scene->has_begun, memory_order_acquire))

@@ -48,14 +48,14 @@ typedef struct raw_table {
     uint32_t *parents; /* bases of parts, as entity indices; unused in the table of bases */
 } raw_table;
 
-typedef struct raw_place {
+typedef struct raw_location {
     uint32_t table, row, generation;
-} raw_place;
+} raw_location;
 
 typedef struct raw_towers {
     uint32_t tower_count;
     raw_table bases, parts;
-    raw_place *places; /* tables and rows of the entities, by entity index */
+    raw_location *locations; /* tables and rows of the entities, by entity index */
 } raw_towers;
 
 static void *raw_allocate(size_t count, size_t size)
@@ -91,7 +91,8 @@ static void *open_raw(const bench_case *scene)
     towers->tower_count = scene->entity_count;
     open_table(&towers->bases, towers->tower_count);
     open_table(&towers->parts, (size_t)towers->tower_count * PART_COUNT);
-    towers->places = raw_allocate((size_t)towers->tower_count * (1 + PART_COUNT), sizeof *towers->places);
+    towers->locations =
+        raw_allocate((size_t)towers->tower_count * (1 + PART_COUNT), sizeof *towers->locations);
     return towers;
 }
 
@@ -128,7 +129,7 @@ static inline __attribute__((always_inline)) void raw_spawn(raw_towers *towers, 
     for (uint32_t i = 0; i < count; i++) {
         table->entities[first + i] = 1ull << 32 | (entity + i);
         table->parents[first + i] = parent;
-        towers->places[entity + i] = (raw_place){table_index, first + i, 1};
+        towers->locations[entity + i] = (raw_location){table_index, first + i, 1};
     }
 }
 
@@ -157,7 +158,7 @@ static uint64_t checksum_raw(void *state)
     for (uint32_t i = 0; i < towers->tower_count; i++)
         sum += hash_row(&towers->bases, i, NULL);
     for (size_t i = 0; i < (size_t)towers->tower_count * PART_COUNT; i++) {
-        const raw_place *base = &towers->places[towers->parts.parents[i]];
+        const raw_location *base = &towers->locations[towers->parts.parents[i]];
         sum += hash_row(&towers->parts, i, &towers->bases.positions[base->row]);
     }
     return sum;
@@ -168,24 +169,24 @@ static void close_raw(void *state)
     raw_towers *towers = state;
     close_table(&towers->bases);
     close_table(&towers->parts);
-    free(towers->places);
+    free(towers->locations);
     free(towers);
 }
 
 /* ------------------------------------------------------------------------------------------- quern */
 
 /* A large block that a world has released, to be reused by the next world. */
-typedef struct kept_block {
+typedef struct free_block {
     void *memory;
     size_t size_bytes;
-} kept_block;
+} free_block;
 
-enum { MOST_KEPT = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
+enum { MAX_FREE_BLOCKS = 256, LARGE_BYTES = 64 * 1024, SLAB_BYTES = 2 * 1024 * 1024 };
 
 typedef struct tower_scene {
     uint32_t tower_count;
-    kept_block kept[MOST_KEPT];
-    uint32_t kept_count;
+    free_block free_blocks[MAX_FREE_BLOCKS];
+    uint32_t free_block_count;
     bench_world bench;
     quern_prefab prefab;
 } tower_scene;
@@ -201,10 +202,10 @@ static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes
 {
     tower_scene *towers = user_data;
     const quern_allocator system = quern_allocator_default();
-    for (uint32_t i = towers->kept_count; i-- > 0;) {
-        const kept_block block = towers->kept[i];
+    for (uint32_t i = towers->free_block_count; i-- > 0;) {
+        const free_block block = towers->free_blocks[i];
         if (block.size_bytes != size_bytes || (uintptr_t)block.memory % alignment_bytes != 0) continue;
-        towers->kept[i] = towers->kept[--towers->kept_count];
+        towers->free_blocks[i] = towers->free_blocks[--towers->free_block_count];
         return block.memory;
     }
     return system.allocate(system.user_data, size_bytes,
@@ -217,8 +218,8 @@ static void release(void *user_data, void *pointer, size_t size_bytes, size_t al
     const quern_allocator system = quern_allocator_default();
     if (size_bytes < LARGE_BYTES)
         system.release(system.user_data, pointer, size_bytes, alignment_bytes);
-    else if (towers->kept_count < MOST_KEPT)
-        towers->kept[towers->kept_count++] = (kept_block){pointer, size_bytes};
+    else if (towers->free_block_count < MAX_FREE_BLOCKS)
+        towers->free_blocks[towers->free_block_count++] = (free_block){pointer, size_bytes};
     else
         system.release(system.user_data, pointer, size_bytes, SLAB_BYTES);
 }
@@ -227,8 +228,8 @@ static void close_quern(void *state)
 {
     tower_scene *towers = state;
     const quern_allocator system = quern_allocator_default();
-    while (towers->kept_count > 0) {
-        const kept_block block = towers->kept[--towers->kept_count];
+    while (towers->free_block_count > 0) {
+        const free_block block = towers->free_blocks[--towers->free_block_count];
         system.release(system.user_data, block.memory, block.size_bytes, SLAB_BYTES);
     }
     free(towers);

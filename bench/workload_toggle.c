@@ -65,7 +65,7 @@ static void run_toggle_raw(void *state, uint32_t pass_count)
 }
 
 /* Returns the end of the range of enabled rows that begins at this row. */
-static uint32_t end_of_run(const uint64_t *enabled, uint32_t row, uint32_t count)
+static uint32_t end_of_range(const uint64_t *enabled, uint32_t row, uint32_t count)
 {
     uint64_t clear = ~enabled[row / WORD_ROWS] >> row % WORD_ROWS;
     if (clear != 0) return row + (uint32_t)__builtin_ctzll(clear);
@@ -95,7 +95,7 @@ static void run_walk_raw(void *state, uint32_t pass_count)
     const uint32_t count = raw->entity_count;
     for (uint32_t pass = 0; pass < pass_count; pass++)
         for (uint32_t row = begin_of_run(raw->enabled, 0, count); row < count;) {
-            const uint32_t end = end_of_run(raw->enabled, row, count);
+            const uint32_t end = end_of_range(raw->enabled, row, count);
             kernel_move(positions + row, velocities + row, end - row);
             row = begin_of_run(raw->enabled, end, count);
         }

@@ -116,7 +116,7 @@ static void raw_move(raw_tree *tree, const tree_move *move)
         nodes[tree->stack[i]].depth = nodes[nodes[tree->stack[i]].parent].depth + 1;
 }
 
-static void plant(raw_tree *tree)
+static void link_trees(raw_tree *tree)
 {
     for (uint32_t i = 0; i < tree->count; i++) {
         const uint32_t parent = tree_parent(i);
@@ -158,12 +158,12 @@ static tree_move draw_move(const raw_tree *tree, uint32_t *seed)
 static void draw_moves(raw_tree *tree)
 {
     uint32_t seed = 12345;
-    plant(tree);
+    link_trees(tree);
     for (uint32_t i = 0; i < tree->count / NODES_PER_MOVE; i++) {
         tree->moves[i] = draw_move(tree, &seed);
         raw_move(tree, &tree->moves[i]);
     }
-    plant(tree);
+    link_trees(tree);
 }
 
 static raw_tree *tree_open(const bench_case *scene, bool keeps_depth)

@@ -97,31 +97,31 @@ quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace)
     return jobs;
 }
 
-typedef struct roll_call {
+typedef struct wake_round {
     atomic_uint arrived;
     uint32_t expected;
     uint64_t deadline_ns;
-} roll_call;
+} wake_round;
 
 /* Keeps a thread in its job until all threads have arrived. Relaxed: the count publishes no data. */
-static void answer(void *argument, uint32_t worker_index)
+static void arrive(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
-    roll_call *call = *(roll_call **)argument;
-    atomic_fetch_add_explicit(&call->arrived, 1, memory_order_relaxed);
-    while (atomic_load_explicit(&call->arrived, memory_order_relaxed) < call->expected &&
-           bench_now_ns() < call->deadline_ns) {
+    wake_round *round = *(wake_round **)argument;
+    atomic_fetch_add_explicit(&round->arrived, 1, memory_order_relaxed);
+    while (atomic_load_explicit(&round->arrived, memory_order_relaxed) < round->expected &&
+           bench_now_ns() < round->deadline_ns) {
     }
 }
 
 void bench_jobs_wake(quern_jobs *jobs)
 {
     const uint32_t thread_count = quern_jobs_thread_count(jobs);
-    roll_call call = {.expected = thread_count, .deadline_ns = bench_now_ns() + WAKE_LIMIT_NS};
-    roll_call *payload = &call;
+    wake_round round = {.expected = thread_count, .deadline_ns = bench_now_ns() + WAKE_LIMIT_NS};
+    wake_round *payload = &round;
     quern_counter counter = {0};
     quern_job_def def = {
-        .function = answer, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
+        .function = arrive, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
     for (uint32_t i = 0; i < thread_count; i++)
         REQUIRE(quern_jobs_submit(jobs, &def));
     REQUIRE(quern_jobs_wait(jobs, &counter));

@@ -166,8 +166,8 @@ static quern__bench_verdict judge_against(const quern__bench_difference *differe
     return judge(difference->low / change, difference->high / change, noise);
 }
 
-static bool is_borne_out(const quern__bench_comparison *comparison, const quern__bench_drift *drift,
-                         double noise)
+static bool holds_despite_drift(const quern__bench_comparison *comparison, const quern__bench_drift *drift,
+                                double noise)
 {
     const quern__bench_difference *difference = &comparison->difference;
     if (comparison->verdict == QUERN__BENCH_WITHIN_NOISE)
@@ -176,11 +176,11 @@ static bool is_borne_out(const quern__bench_comparison *comparison, const quern_
            judge_against(difference, drift->greatest, noise) == comparison->verdict;
 }
 
-static void compare_with_drift(quern__bench_comparison *comparison, const quern__bench_drift *drift,
-                               double noise)
+static void check_against_drift(quern__bench_comparison *comparison, const quern__bench_drift *drift,
+                                double noise)
 {
     if (!comparison->is_tested || comparison->verdict == QUERN__BENCH_TOO_FEW) return;
-    if (is_borne_out(comparison, drift, noise)) return;
+    if (holds_despite_drift(comparison, drift, noise)) return;
     comparison->verdict = QUERN__BENCH_NOT_COMPARABLE;
     comparison->reason = "it has no control, and those of others changed as well";
 }
@@ -200,7 +200,7 @@ quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *be
         if (has_control(now, &now->records[i])) continue;
         const quern__bench_drift drift =
             quern__bench_find_drift(comparisons, now, now->records[i].thread_count);
-        compare_with_drift(&comparisons[i], &drift, noise);
+        check_against_drift(&comparisons[i], &drift, noise);
     }
     return comparisons;
 }
@@ -274,8 +274,7 @@ static void write_warnings(FILE *file, const quern__bench_machine *before, const
         fprintf(file, "WARNING   built with%s QUERN_CHECKS before\n", before->checks ? "" : "out");
 }
 
-static bool is_any_without_control(const quern__bench_comparison *comparisons,
-                                   const quern__bench_results *now)
+static bool any_lacks_control(const quern__bench_comparison *comparisons, const quern__bench_results *now)
 {
     for (size_t i = 0; i < now->record_count; i++)
         if (comparisons[i].is_tested && !has_control(now, comparisons[i].now)) return true;
@@ -288,7 +287,7 @@ static void write_drift(FILE *file, const quern__bench_comparison *comparisons,
 {
     const quern__bench_drift drift = quern__bench_find_drift(comparisons, now, 0);
     if (drift.control_count == 0) {
-        if (is_any_without_control(comparisons, now))
+        if (any_lacks_control(comparisons, now))
             fputs("WARNING   no control says how the machine has changed: times are compared as they are\n",
                   file);
         return;

@@ -69,10 +69,10 @@ void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record
         write_number(file, record->counters[i]);
     const bool agrees = quern__bench_record_agrees(record, control);
     fprintf(file, ",%016" PRIx64 ",%s", record->checksum, control == NULL ? "" : agrees ? "yes" : "no");
-    double frames_ns[QUERN__BENCH_FRAME_PART_COUNT];
+    double frames_ns[QUERN__BENCH_FRAME_PERCENTILE_COUNT];
     quern__bench_record_frames(record, frames_ns);
     fprintf(file, ",%zu", record->frame_count);
-    for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++)
+    for (int i = 0; i < QUERN__BENCH_FRAME_PERCENTILE_COUNT; i++)
         write_number(file, frames_ns[i]);
     const quern__bench_trust trust = quern__bench_judge(record, control);
     write_number(file, isfinite(trust.high) ? trust.low : NAN);

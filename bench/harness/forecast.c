@@ -164,14 +164,14 @@ static void write_costs(FILE *file, const quern_forecast_costs *costs)
 
 static void add_count(quern__bench_numbers *counts, uint32_t count)
 {
-    uint32_t place = 0;
-    while (place < counts->count && counts->values[place] < count)
-        place++;
-    if (place < counts->count && counts->values[place] == count) return;
+    uint32_t index = 0;
+    while (index < counts->count && counts->values[index] < count)
+        index++;
+    if (index < counts->count && counts->values[index] == count) return;
     if (counts->count == QUERN__BENCH_MAX_LIST) return;
-    memmove(&counts->values[place + 1], &counts->values[place],
-            (counts->count - place) * sizeof counts->values[0]);
-    counts->values[place] = count;
+    memmove(&counts->values[index + 1], &counts->values[index],
+            (counts->count - index) * sizeof counts->values[0]);
+    counts->values[index] = count;
     counts->count++;
 }
 

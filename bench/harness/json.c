@@ -140,14 +140,14 @@ cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__
 
 cJSON *quern__bench_json_trust(const quern__bench_results *results)
 {
-    char text[QUERN__BENCH_UNREST_TEXT_BYTES];
-    const quern__bench_unrest unrest = quern__bench_find_unrest(results);
+    char text[QUERN__BENCH_STEADINESS_TEXT_BYTES];
+    const quern__bench_steadiness steadiness = quern__bench_assess_controls(results);
     cJSON *object = new_object("trust");
     put_number(object, "confidence", QUERN__BENCH_CONFIDENCE);
     put_number(object, "spread_limit", QUERN__BENCH_SPREAD_LIMIT);
-    put_number(object, "controls", (double)unrest.control_count);
-    put_number(object, "unsteady_controls", (double)unrest.unsteady_count);
-    quern__bench_format_unrest(text, &unrest);
+    put_number(object, "controls", (double)steadiness.control_count);
+    put_number(object, "unsteady_controls", (double)steadiness.unsteady_count);
+    quern__bench_format_steadiness(text, &steadiness);
     if (text[0] != '\0') put_text(object, "warning", text);
     return object;
 }

@@ -90,7 +90,7 @@ static void write_heads(const program *bench)
     const quern__bench_machine *machine = &bench->results.machine;
     if (bench->json.file != NULL) quern__bench_json_write_machine(bench->json.file, machine);
     if (bench->csv.file != NULL) quern__bench_csv_write_head(bench->csv.file);
-    if (quern__bench_options_take_stdout(&bench->options)) return;
+    if (quern__bench_options_use_stdout(&bench->options)) return;
     quern__bench_table_write_machine(stdout, machine);
     quern__bench_table_write_head(stdout);
 }
@@ -100,7 +100,7 @@ static void write_record(const program *bench, const quern__bench_record *record
     const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
     if (bench->json.file != NULL) quern__bench_json_write_record(bench->json.file, record, control);
     if (bench->csv.file != NULL) quern__bench_csv_write_record(bench->csv.file, record, control);
-    if (!quern__bench_options_take_stdout(&bench->options))
+    if (!quern__bench_options_use_stdout(&bench->options))
         quern__bench_table_write_record(stdout, record, control);
 }
 
@@ -177,7 +177,7 @@ static void for_each_case(program *bench, case_function *function)
     }
 }
 
-static void note_left_out(const program *bench)
+static void note_skipped(const program *bench)
 {
     const quern__bench_numbers *threads = &bench->options.thread_counts;
     for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
@@ -222,7 +222,7 @@ static void measure_all(program *bench)
         .progress = &bench->progress,
     };
     bench->results.machine = quern__bench_machine_describe(bench->suite);
-    note_left_out(bench);
+    note_skipped(bench);
     write_heads(bench);
     for_each_case(bench, count_case);
     quern__bench_progress_begin(&bench->progress, bench->progress.case_count);
@@ -266,21 +266,21 @@ static void compare(program *bench)
 {
     const quern__bench_options *options = &bench->options;
     bench->comparisons = quern__bench_compare_all(&bench->before, &bench->results, options->noise);
-    FILE *file = quern__bench_options_take_stdout(options) ? stderr : stdout;
+    FILE *file = quern__bench_options_use_stdout(options) ? stderr : stdout;
     quern__bench_write_comparisons(file, bench->comparisons, &bench->before, &bench->results,
                                    options->compare, options->noise);
 }
 
 static void write_forecasts(program *bench)
 {
-    FILE *file = quern__bench_options_take_stdout(&bench->options) ? stderr : stdout;
+    FILE *file = quern__bench_options_use_stdout(&bench->options) ? stderr : stdout;
     if (!quern__bench_forecasts_write(file, &bench->forecasts, &bench->options, &bench->results))
         bench->failed = true;
 }
 
 static void write_profiles(program *bench)
 {
-    FILE *file = quern__bench_options_take_stdout(&bench->options) ? stderr : stdout;
+    FILE *file = quern__bench_options_use_stdout(&bench->options) ? stderr : stdout;
     quern__bench_profiles_write(&bench->profiles, file);
 }
 
@@ -311,7 +311,7 @@ static void write_trace(program *bench)
 /* Writes the warning below the table, or to stderr if stdout contains JSON, CSV or HTML. */
 static void write_trust(const program *bench)
 {
-    const bool is_table = !quern__bench_options_take_stdout(&bench->options);
+    const bool is_table = !quern__bench_options_use_stdout(&bench->options);
     quern__bench_table_write_trust(is_table ? stdout : stderr, &bench->results);
     if (bench->json.file != NULL) quern__bench_json_write_trust(bench->json.file, &bench->results);
 }

@@ -21,7 +21,7 @@
 
 /* Pause before each sample. It is longer than the time for which idle workers of the previous subject spin,
  * so that the next subject has all processors to itself. */
-enum { SETTLE_NS = 1000000 };
+enum { PAUSE_NS = 1000000 };
 
 enum {
     ENOUGH_NS = 5000000, /* duration of a sample if the workload does not set the number of passes */
@@ -88,9 +88,9 @@ static double operations_of_pass(const bench_session *session)
     return count > 0 ? (double)count : 1;
 }
 
-static void settle(const bench_session *session)
+static void pause_between_subjects(const bench_session *session)
 {
-    if (session->scene.thread_count > 1) nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+    if (session->scene.thread_count > 1) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
 /* -------------------------------------------------------------------------------------------- rounds */
@@ -221,7 +221,7 @@ static double warm_up(bench_session *session)
         slowest_ns = 0;
         for (uint32_t i = 0; i < session->run_count; i++) {
             subject_run *run = &session->runs[i];
-            settle(session);
+            pause_between_subjects(session);
             const double passes = (double)run->pass_count * run->round_count;
             slowest_ns = fmax(slowest_ns, (double)sample_ns(run, (round_options){0}) / passes);
         }
@@ -256,7 +256,7 @@ static void take_frames(bench_session *session, double pass_ns)
         session->runs[i].frames = quern_bench_allocate((size_t)count * FRAME_BATCHES, sizeof(double));
     for (uint32_t batch = 0; batch < FRAME_BATCHES; batch++) {
         for (uint32_t i = 0; i < session->run_count; i++) {
-            settle(session);
+            pause_between_subjects(session);
             time_frames(&session->runs[i], count);
         }
     }
@@ -271,7 +271,7 @@ static void count_events(bench_session *session)
         subject_run *run = &session->runs[i];
         quern__bench_counters_reset(&session->counters);
         for (uint32_t round = 0; round < COUNTED_ROUNDS; round++) {
-            settle(session);
+            pause_between_subjects(session);
             sample_ns(run, (round_options){.counters = &session->counters});
         }
         const double passes = (double)run->pass_count * run->round_count * COUNTED_ROUNDS;
@@ -283,7 +283,7 @@ static void count_events(bench_session *session)
 static void take_sample(const bench_session *session, subject_run *run, bool last)
 {
     const double operations = operations_of_pass(session) * run->pass_count * run->round_count;
-    settle(session);
+    pause_between_subjects(session);
     const quern_bench_workload *workload = session->workload;
     const bool keep_frames = session->settings->frames && workload->frames && workload->fresh;
     const uint64_t time_ns =
@@ -432,7 +432,7 @@ static void record_frame(const bench_session *session, uint32_t index)
                                         .entity_count = session->scene.entity_count,
                                         .thread_count = session->scene.thread_count,
                                         .operations = operations_of_pass(session)};
-    settle(session);
+    pause_between_subjects(session);
     enter(run);
     if (run->subject->capture == NULL || run->pass_count > 1) run->subject->run(run->state, 1);
     if (run->subject->capture != NULL)
@@ -461,7 +461,7 @@ static void profile_passes(const bench_session *session)
         if (run->schedule == NULL) continue;
         quern__bench_profiles_start(profiles, run->schedule);
         for (uint32_t round = 0; round < PROFILED_ROUNDS; round++) {
-            settle(session);
+            pause_between_subjects(session);
             enter(run);
             run->subject->run(run->state, run->pass_count);
             leave(run);

@@ -464,7 +464,7 @@ static bool check_paths(const option_parser *parser)
     return true;
 }
 
-bool quern__bench_options_take_stdout(const quern__bench_options *options)
+bool quern__bench_options_use_stdout(const quern__bench_options *options)
 {
     return is_stdout(options->json) || is_stdout(options->csv) || is_stdout(options->report);
 }

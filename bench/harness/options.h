@@ -66,6 +66,6 @@ void quern__bench_options_print_help(const quern_bench_suite *suite);
 bool quern__bench_options_select(const quern__bench_options *options, const char *name, const char *alias);
 
 /* Returns whether results as JSON, CSV or HTML go to stdout, so that nothing else may be written there. */
-bool quern__bench_options_take_stdout(const quern__bench_options *options);
+bool quern__bench_options_use_stdout(const quern__bench_options *options);
 
 #endif

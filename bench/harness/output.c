@@ -53,7 +53,7 @@ static void handle_signal(int number)
     raise(number);
 }
 
-static void watch_signals(void)
+static void install_handlers(void)
 {
     struct sigaction action = {.sa_handler = handle_signal, .sa_flags = (int)SA_RESETHAND};
     for (int i = 0; i < SIGNAL_COUNT; i++) {
@@ -62,7 +62,7 @@ static void watch_signals(void)
     }
 }
 
-static void unwatch_signals(void)
+static void restore_handlers(void)
 {
     for (int i = 0; i < SIGNAL_COUNT; i++) {
         struct sigaction action;
@@ -83,7 +83,7 @@ static void remember(const quern__bench_output *output)
     static bool registered;
     if (!registered) registered = atexit(abandon_partials) == 0;
     owner = getpid();
-    if (!is_any_open()) watch_signals();
+    if (!is_any_open()) install_handlers();
     open_partial *item = open_partials;
     while (item->output != NULL)
         if (++item == open_partials + MAX_OPEN) quern_bench_die("more than %d files are written", MAX_OPEN);
@@ -105,11 +105,11 @@ static void forget(const quern__bench_output *output)
         if (open_partials[i].output != output) continue;
         open_partials[i].output = NULL;
         free(open_partials[i].message);
-        if (!is_any_open()) unwatch_signals();
+        if (!is_any_open()) restore_handlers();
     }
 }
 
-static bool is_taken(const quern__bench_output *output)
+static bool is_file_of_other_output(const quern__bench_output *output)
 {
     for (int i = 0; i < MAX_OPEN; i++) {
         const quern__bench_output *other = open_partials[i].output;
@@ -179,7 +179,8 @@ bool quern__bench_output_open(quern__bench_output *output, const char *path, boo
         return output->file != NULL || refuse(output, strerror(errno));
     }
     if (!open_partial_file(output, &old)) return refuse(output, strerror(errno));
-    if (is_taken(output)) return refuse(output, "two kinds of results cannot go to one file");
+    if (is_file_of_other_output(output))
+        return refuse(output, "two kinds of results cannot go to one file");
     remember(output);
     return true;
 }

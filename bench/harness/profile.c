@@ -9,17 +9,17 @@
 
 #include <quern/profile.h>
 
-static struct quern_schedule *told_schedule;
+static struct quern_schedule *subject_schedule;
 
 void quern_bench_set_schedule(struct quern_schedule *schedule)
 {
-    told_schedule = schedule;
+    subject_schedule = schedule;
 }
 
 struct quern_schedule *quern__bench_take_schedule(void)
 {
-    struct quern_schedule *schedule = told_schedule;
-    told_schedule = NULL;
+    struct quern_schedule *schedule = subject_schedule;
+    subject_schedule = NULL;
     return schedule;
 }
 

@@ -87,14 +87,15 @@ double quern__bench_record_ratio(const quern__bench_record *record, const quern_
     return record->summary.median / control->summary.median;
 }
 
-const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT] = {0.5, 0.9, 0.95, 0.99, 1};
+const double quern__bench_frame_percentiles[QUERN__BENCH_FRAME_PERCENTILE_COUNT] = {0.5, 0.9, 0.95, 0.99,
+                                                                                    1};
 
 void quern__bench_record_frames(const quern__bench_record *record,
-                                double times_ns[QUERN__BENCH_FRAME_PART_COUNT])
+                                double times_ns[QUERN__BENCH_FRAME_PERCENTILE_COUNT])
 {
-    for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++)
+    for (int i = 0; i < QUERN__BENCH_FRAME_PERCENTILE_COUNT; i++)
         times_ns[i] = record->frame_count > 0 ? quern__bench_quantile(record->frames, record->frame_count,
-                                                                      quern__bench_frame_parts[i])
+                                                                      quern__bench_frame_percentiles[i])
                                               : NAN;
 }
 

@@ -72,10 +72,10 @@ bool quern__bench_record_agrees(const quern__bench_record *record, const quern__
 double quern__bench_record_ratio(const quern__bench_record *record, const quern__bench_record *control);
 
 /* Computes percentiles of the durations of single frames: 50, 90, 95, 99 and 100 %. */
-enum { QUERN__BENCH_FRAME_PART_COUNT = 5 };
-extern const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT];
+enum { QUERN__BENCH_FRAME_PERCENTILE_COUNT = 5 };
+extern const double quern__bench_frame_percentiles[QUERN__BENCH_FRAME_PERCENTILE_COUNT];
 void quern__bench_record_frames(const quern__bench_record *record,
-                                double times_ns[QUERN__BENCH_FRAME_PART_COUNT]);
+                                double times_ns[QUERN__BENCH_FRAME_PERCENTILE_COUNT]);
 
 bool quern__bench_record_has_counters(const quern__bench_record *record);
 

@@ -48,10 +48,10 @@ quern__bench_summary quern__bench_summarise(const double *samples, size_t count)
     return summary;
 }
 
-double quern__bench_quantile(const double *samples, size_t count, double part)
+double quern__bench_quantile(const double *samples, size_t count, double fraction)
 {
     double *values = sorted_copy(samples, count);
-    const double position = part * (double)(count - 1);
+    const double position = fraction * (double)(count - 1);
     const size_t below = (size_t)position;
     const size_t above = below + 1 < count ? below + 1 : below;
     const double value = values[below] + (position - (double)below) * (values[above] - values[below]);
@@ -65,28 +65,28 @@ double quern__bench_quantile(const double *samples, size_t count, double part)
  * and m of another for which U is u. These numbers are the coefficients of the Gaussian binomial, the
  * product over i = 1 to n of (1 - q^(m+i)) / (1 - q^i). For each i, the numerator is multiplied in and the
  * denominator divided out, in place; the array then has the coefficients for n = i. */
-static double *count_ways(size_t n, size_t m)
+static double *count_orders(size_t n, size_t m)
 {
     const size_t degree = n * m;
-    double *ways = quern_bench_allocate(degree + 1, sizeof *ways);
-    ways[0] = 1;
+    double *order_counts = quern_bench_allocate(degree + 1, sizeof *order_counts);
+    order_counts[0] = 1;
     for (size_t i = 1; i <= n; i++) {
         for (size_t u = degree; u >= m + i; u--)
-            ways[u] -= ways[u - (m + i)];
+            order_counts[u] -= order_counts[u - (m + i)];
         for (size_t u = i; u <= degree; u++)
-            ways[u] += ways[u - i];
+            order_counts[u] += order_counts[u - i];
     }
-    return ways;
+    return order_counts;
 }
 
 /* Returns the probability that U is at most u, for u up to n * m. */
-static double exact_lower_tail(const double *ways, size_t degree, double u)
+static double exact_lower_tail(const double *order_counts, size_t degree, double u)
 {
     double below = 0;
     double all = 0;
     for (size_t i = 0; i <= degree; i++) {
-        all += ways[i];
-        if ((double)i <= u) below += ways[i];
+        all += order_counts[i];
+        if ((double)i <= u) below += order_counts[i];
     }
     return below / all;
 }
@@ -94,10 +94,10 @@ static double exact_lower_tail(const double *ways, size_t degree, double u)
 static double exact_p(size_t n, size_t m, double u)
 {
     const size_t degree = n * m;
-    double *ways = count_ways(n, m);
+    double *order_counts = count_orders(n, m);
     const double lesser = u < (double)degree - u ? u : (double)degree - u;
-    const double p = 2 * exact_lower_tail(ways, degree, lesser);
-    free(ways);
+    const double p = 2 * exact_lower_tail(order_counts, degree, lesser);
+    free(order_counts);
     return p < 1 ? p : 1;
 }
 
@@ -150,10 +150,10 @@ static size_t cut_count(size_t n, size_t m, double alpha)
     const size_t degree = n * m;
     size_t cut = 0;
     if (n + m <= MAX_EXACT_SAMPLES) {
-        double *ways = count_ways(n, m);
-        while (cut < degree / 2 && 2 * exact_lower_tail(ways, degree, (double)cut) <= alpha)
+        double *order_counts = count_orders(n, m);
+        while (cut < degree / 2 && 2 * exact_lower_tail(order_counts, degree, (double)cut) <= alpha)
             cut++;
-        free(ways);
+        free(order_counts);
         return cut;
     }
     while (cut < degree / 2 && normal_p(n, m, (double)cut, 0) <= alpha)

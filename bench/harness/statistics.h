@@ -19,9 +19,9 @@ typedef struct quern__bench_summary {
 /* Summarises samples without changing them. count is at least 1. */
 quern__bench_summary quern__bench_summarise(const double *samples, size_t count);
 
-/* Returns a quantile of the samples, interpolated between two of them. part: 0 to 1. count is at least
+/* Returns a quantile of the samples, interpolated between two of them. fraction: 0 to 1. count is at least
  * 1. */
-double quern__bench_quantile(const double *samples, size_t count, double part);
+double quern__bench_quantile(const double *samples, size_t count, double fraction);
 
 /* The difference of two sets of samples, by the Mann-Whitney U test and the Hodges-Lehmann estimate. All
  * samples are above 0. The estimated shift is the shift of their logarithms, so it is a ratio. */

@@ -126,8 +126,8 @@ static bool has_number(const quern__bench_numbers *numbers, uint32_t number)
     return false;
 }
 
-static bool is_asked_for(const quern_bench_suite *suite, const quern__bench_options *options,
-                         const quern__bench_record *record)
+static bool is_selected(const quern_bench_suite *suite, const quern__bench_options *options,
+                        const quern__bench_record *record)
 {
     const quern_bench_workload *workload = find_workload(suite, record->workload);
     const bool any_size = options->entity_counts.count == 0 || (workload != NULL && workload->fixed_size);
@@ -142,7 +142,7 @@ void quern__bench_suite_filter(const quern_bench_suite *suite, const quern__benc
 {
     size_t kept_count = 0;
     for (size_t i = 0; i < results->record_count; i++) {
-        if (is_asked_for(suite, options, &results->records[i]))
+        if (is_selected(suite, options, &results->records[i]))
             results->records[kept_count++] = results->records[i];
         else
             quern__bench_record_close(&results->records[i]);

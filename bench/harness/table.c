@@ -79,11 +79,11 @@ static void write_time(FILE *file, double time_ns)
 
 static void write_frames(FILE *file, const quern__bench_record *record)
 {
-    double times_ns[QUERN__BENCH_FRAME_PART_COUNT];
+    double times_ns[QUERN__BENCH_FRAME_PERCENTILE_COUNT];
     quern__bench_record_frames(record, times_ns);
     fprintf(file, "%-21s of %zu frames", "", record->frame_count);
-    for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++) {
-        fprintf(file, "%s %g %% within ", i > 0 ? "," : "", 100 * quern__bench_frame_parts[i]);
+    for (int i = 0; i < QUERN__BENCH_FRAME_PERCENTILE_COUNT; i++) {
+        fprintf(file, "%s %g %% within ", i > 0 ? "," : "", 100 * quern__bench_frame_percentiles[i]);
         write_time(file, times_ns[i]);
     }
     fputc('\n', file);
@@ -125,7 +125,7 @@ void quern__bench_table_write_record(FILE *file, const quern__bench_record *reco
 
 void quern__bench_table_write_trust(FILE *file, const quern__bench_results *results)
 {
-    char text[QUERN__BENCH_UNREST_TEXT_BYTES];
+    char text[QUERN__BENCH_STEADINESS_TEXT_BYTES];
     size_t unclear_count = 0;
     for (size_t i = 0; i < results->record_count; i++)
         unclear_count += quern__bench_judge(&results->records[i],
@@ -134,7 +134,7 @@ void quern__bench_table_write_trust(FILE *file, const quern__bench_results *resu
     if (unclear_count > 0)
         fprintf(file, "\n? %zu ratios: the %g %% interval includes 1, so the samples show no difference\n",
                 unclear_count, 100 * QUERN__BENCH_CONFIDENCE);
-    const quern__bench_unrest unrest = quern__bench_find_unrest(results);
-    quern__bench_format_unrest(text, &unrest);
+    const quern__bench_steadiness steadiness = quern__bench_assess_controls(results);
+    quern__bench_format_steadiness(text, &steadiness);
     if (text[0] != '\0') fprintf(file, "\nWARNING   %s\n", text);
 }

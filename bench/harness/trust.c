@@ -9,7 +9,7 @@
 
 /* With fewer samples, no interval has this confidence: all n samples are on one side of the median with
  * probability 2 / 2^n, which is above 0.05 for n = 5. */
-enum { LEAST_SAMPLES = 6, DRAW_COUNT = 1000 };
+enum { MIN_SAMPLES = 6, DRAW_COUNT = 1000 };
 
 /* ------------------------------------------------------------------------------------------- intervals */
 
@@ -70,10 +70,10 @@ quern__bench_trust quern__bench_judge(const quern__bench_record *record, const q
     quern__bench_trust trust = {
         .ratio = quern__bench_record_ratio(record, control), .low = NAN, .high = NAN};
     if (!isfinite(trust.ratio)) return trust;
-    const bool are_few = record->sample_count < LEAST_SAMPLES || control->sample_count < LEAST_SAMPLES;
+    const bool has_few_samples = record->sample_count < MIN_SAMPLES || control->sample_count < MIN_SAMPLES;
     if (is_constant(record) && is_constant(control)) {
         trust.low = trust.high = trust.ratio;
-    } else if (are_few) {
+    } else if (has_few_samples) {
         trust.low = 0;
         trust.high = INFINITY;
     } else {
@@ -83,40 +83,40 @@ quern__bench_trust quern__bench_judge(const quern__bench_record *record, const q
     return trust;
 }
 
-/* ---------------------------------------------------------------------------------------------- unrest */
+/* ---------------------------------------------------------------------------------------------- steadiness */
 
 double quern__bench_record_spread(const quern__bench_record *record)
 {
     return record->summary.mad > 0 ? record->summary.mad / record->summary.median : 0;
 }
 
-quern__bench_unrest quern__bench_find_unrest(const quern__bench_results *results)
+quern__bench_steadiness quern__bench_assess_controls(const quern__bench_results *results)
 {
-    quern__bench_unrest unrest = {0};
+    quern__bench_steadiness steadiness = {0};
     for (size_t i = 0; i < results->record_count; i++) {
         const quern__bench_record *record = &results->records[i];
         if (!quern__bench_results_is_control(results, record)) continue;
         const double spread = quern__bench_record_spread(record);
-        unrest.control_count++;
-        unrest.unsteady_count += spread > QUERN__BENCH_SPREAD_LIMIT;
-        if (unrest.worst == NULL || spread > quern__bench_record_spread(unrest.worst))
-            unrest.worst = record;
+        steadiness.control_count++;
+        steadiness.unsteady_count += spread > QUERN__BENCH_SPREAD_LIMIT;
+        if (steadiness.worst == NULL || spread > quern__bench_record_spread(steadiness.worst))
+            steadiness.worst = record;
     }
-    return unrest;
+    return steadiness;
 }
 
-void quern__bench_format_unrest(char text[QUERN__BENCH_UNREST_TEXT_BYTES],
-                                const quern__bench_unrest *unrest)
+void quern__bench_format_steadiness(char text[QUERN__BENCH_STEADINESS_TEXT_BYTES],
+                                    const quern__bench_steadiness *steadiness)
 {
     text[0] = '\0';
-    if (unrest->unsteady_count == 0) return;
+    if (steadiness->unsteady_count == 0) return;
     char worst[QUERN__BENCH_CASE_TEXT_BYTES];
-    quern__bench_format_case(worst, unrest->worst);
-    snprintf(text, QUERN__BENCH_UNREST_TEXT_BYTES,
+    quern__bench_format_case(worst, steadiness->worst);
+    snprintf(text, QUERN__BENCH_STEADINESS_TEXT_BYTES,
              "%zu of %zu controls spread by more than %g %% of their median (most: %s, %.0f %%): the "
              "machine was "
              "busy, or the samples are too short; do not trust the ratios of these cases, and measure them "
              "again",
-             unrest->unsteady_count, unrest->control_count, 100 * QUERN__BENCH_SPREAD_LIMIT, worst,
-             100 * quern__bench_record_spread(unrest->worst));
+             steadiness->unsteady_count, steadiness->control_count, 100 * QUERN__BENCH_SPREAD_LIMIT, worst,
+             100 * quern__bench_record_spread(steadiness->worst));
 }

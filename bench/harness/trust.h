@@ -34,19 +34,19 @@ quern__bench_trust quern__bench_judge(const quern__bench_record *record,
 double quern__bench_record_spread(const quern__bench_record *record);
 
 /* How steady the controls of some results are. */
-typedef struct quern__bench_unrest {
+typedef struct quern__bench_steadiness {
     size_t control_count;
     size_t unsteady_count; /* controls with a spread above the limit */
     const quern__bench_record
         *worst; /* the control with the greatest spread; NULL if there is no control */
-} quern__bench_unrest;
+} quern__bench_steadiness;
 
-quern__bench_unrest quern__bench_find_unrest(const quern__bench_results *results);
+quern__bench_steadiness quern__bench_assess_controls(const quern__bench_results *results);
 
 /* Formats a warning, "2 of 6 controls spread by more than 10 % ...", as one line without a line feed; an
  * empty text if no control is unsteady. */
-enum { QUERN__BENCH_UNREST_TEXT_BYTES = 512 };
-void quern__bench_format_unrest(char text[QUERN__BENCH_UNREST_TEXT_BYTES],
-                                const quern__bench_unrest *unrest);
+enum { QUERN__BENCH_STEADINESS_TEXT_BYTES = 512 };
+void quern__bench_format_steadiness(char text[QUERN__BENCH_STEADINESS_TEXT_BYTES],
+                                    const quern__bench_steadiness *steadiness);
 
 #endif

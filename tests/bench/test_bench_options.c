@@ -57,7 +57,7 @@ Test(bench_options, defaults)
     cr_expect(options.json == NULL && options.csv == NULL && options.report == NULL &&
               options.load == NULL);
     cr_expect_not(options.pin || options.counters || options.frames || options.list || options.help);
-    cr_expect_not(quern__bench_options_take_stdout(&options));
+    cr_expect_not(quern__bench_options_use_stdout(&options));
 }
 
 Test(bench_options, lists_of_numbers)
@@ -96,9 +96,9 @@ Test(bench_options, where_results_go)
     cr_assert(parse("--json --csv=out.csv"), "%s", message);
     cr_expect_str_eq(options.json, "-");
     cr_expect_str_eq(options.csv, "out.csv");
-    cr_expect(quern__bench_options_take_stdout(&options));
+    cr_expect(quern__bench_options_use_stdout(&options));
     cr_assert(parse("--json=a.jsonl --report page.html"), "%s", message);
-    cr_expect_not(quern__bench_options_take_stdout(&options));
+    cr_expect_not(quern__bench_options_use_stdout(&options));
     cr_expect(options.frames, "a report shows single frames");
     expect_refusal("--json --csv", "stdout");
 }
@@ -146,7 +146,7 @@ Test(bench_options, a_path_for_two_things_is_refused)
     expect_refusal("--report - --csv", "stdout");
     expect_refusal("--trace -", "--trace needs a file");
     cr_assert(parse("--report -"), "%s", message);
-    cr_expect(quern__bench_options_take_stdout(&options));
+    cr_expect(quern__bench_options_use_stdout(&options));
 }
 
 Test(bench_options, workloads_can_be_left_out)

@@ -146,10 +146,10 @@ Test(bench_trust, unsteady_controls_give_a_warning)
     quern__bench_results results = make_pair(9, 2, 0.01);
     add_made_record(&results, "get", "raw", NULL, 9, 93, 0.1);
     add_made_record(&results, "get", "quern", "raw", 9, 93, 0.01);
-    const quern__bench_unrest unrest = quern__bench_find_unrest(&results);
-    cr_expect_eq(unrest.control_count, 2u);
-    cr_expect_eq(unrest.unsteady_count, 1u);
-    cr_expect_eq(unrest.worst, &results.records[2]);
+    const quern__bench_steadiness steadiness = quern__bench_assess_controls(&results);
+    cr_expect_eq(steadiness.control_count, 2u);
+    cr_expect_eq(steadiness.unsteady_count, 1u);
+    cr_expect_eq(steadiness.worst, &results.records[2]);
     expect_table(&results, "UNSTEADY", true);
     expect_table(&results, "WARNING   1 of 2 controls spread by more than 10 %", true);
     expect_table(&results, "get, 1000 entities, 1 thread, raw, 20 %", true);

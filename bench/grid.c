@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 {
     const quern_bench_suite suite = {
         .program = "quern_grid",
-        .summary = "Measures frames of every shape, to find out where fetching ahead and fusing pay.",
+        .summary = "Measures frames of many shapes, to find out where prefetching and fusing help.",
         .workloads = workloads,
         .workload_count = sizeof workloads / sizeof workloads[0],
         .subject_names = {"raw", "quern", "nothing", "heads", "chunks"},

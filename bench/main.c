@@ -25,7 +25,8 @@ int main(int argc, char **argv)
     fix_memory_policy();
     const quern_bench_suite suite = {
         .program = "quern_bench",
-        .summary = "Measures workloads on quern and on hand-written arrays (raw), in turn, in one process.",
+        .summary =
+            "Measures workloads with Quern and with hand-written arrays (raw), alternately in one process.",
         .workloads = bench_workloads,
         .workload_count = bench_workload_count,
         .subject_names = {[BENCH_RAW] = "raw", [BENCH_QUERN] = "quern"},

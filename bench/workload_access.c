@@ -216,7 +216,7 @@ const bench_workload workload_get = {
 
 const bench_workload workload_get_many = {
     .name = "get_many",
-    .summary = "the same, 256 handles in a call; the control takes them one by one",
+    .summary = "read Position through lists of 256 shuffled handles; raw: one by one",
     .unit = "read",
     .entity_counts = {1000000},
     .single_thread = true,
@@ -231,7 +231,7 @@ const bench_workload workload_get_many = {
 
 const bench_workload workload_ref = {
     .name = "ref",
-    .summary = "the same through refs; the control goes through handles",
+    .summary = "read Position through refs in a shuffled order; raw: through handles",
     .unit = "read",
     .entity_counts = {1000000},
     .single_thread = true,

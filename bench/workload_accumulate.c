@@ -195,7 +195,7 @@ static uint64_t ten_operations(uint32_t entity_count)
 
 const bench_workload workload_accumulate = {
     .name = "accumulate",
-    .summary = "add to ten random entities for each entity, by commands, and apply",
+    .summary = "for each entity, add to Damage of ten random entities by commands, and apply them",
     .unit = "addition",
     .entity_counts = {100000},
     .pass_count = bench_passes_of_1m,

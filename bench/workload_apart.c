@@ -110,7 +110,7 @@ static void *open_unfused(const bench_case *scene)
 
 const bench_workload workload_systems_apart = {
     .name = "systems_apart",
-    .summary = "two systems without a component in common over entities of 113 bytes",
+    .summary = "two systems without a common component over entities of 113 bytes",
     .unit = "entity",
     .entity_counts = {262144},
     .frames = true,

@@ -200,7 +200,8 @@ static void begin_load(void *state)
 
 static void run_load(void *state, uint32_t pass_count)
 {
-    if (pass_count != 1) bench_die("each pass of archive_load has a world of its own");
+    if (pass_count != 1)
+        bench_die("archive_load: a round must have one pass, since each pass needs a new world");
     load(state);
 }
 
@@ -251,7 +252,7 @@ static void close_quern(void *state)
 
 const bench_workload workload_archive_save = {
     .name = "archive_save",
-    .summary = "a world of entities of 100 bytes to an archive in memory",
+    .summary = "save a world of entities of 100 bytes to an archive in memory",
     .unit = "entity",
     .entity_counts = {100000},
     .single_thread = true,
@@ -266,7 +267,7 @@ const bench_workload workload_archive_save = {
 
 const bench_workload workload_archive_load = {
     .name = "archive_load",
-    .summary = "that archive into a new world",
+    .summary = "load a world of entities of 100 bytes from an archive in memory",
     .unit = "entity",
     .entity_counts = {100000},
     .single_thread = true,

@@ -96,7 +96,7 @@ static void end_quern(void *state)
 
 const bench_workload workload_create_bulk = {
     .name = "create_bulk",
-    .summary = "the same entities in one call, from arrays of their values",
+    .summary = "create entities with Position and Velocity in one call, from arrays of values",
     .unit = "entity",
     .entity_counts = {1000000},
     .single_thread = true,

@@ -278,7 +278,7 @@ static void close_quern(void *state)
 
 const bench_workload workload_changed_rows = {
     .name = "changed_rows",
-    .summary = "a hundredth of the entities written at random, and found by a filter on rows",
+    .summary = "write a random hundredth of the entities, and find them by a change filter on rows",
     .unit = "entity",
     .entity_counts = {100000},
     .single_thread = true,
@@ -293,7 +293,7 @@ const bench_workload workload_changed_rows = {
 
 const bench_workload workload_written_rows = {
     .name = "written_rows",
-    .summary = "position += velocity * step where changes of Position are known by row",
+    .summary = "position += velocity * step where Position has versions by row (chunk: by chunk)",
     .unit = "entity",
     .entity_counts = {100000},
     .single_thread = true,

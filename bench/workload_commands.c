@@ -56,7 +56,7 @@ static void close_raw(void *state)
 
 static inline raw_command *raw_write(raw_scene *raw, raw_entity entity, raw_kind kind)
 {
-    if (raw->count == raw->capacity) bench_die("too many commands");
+    if (raw->count == raw->capacity) bench_die("raw: more commands are recorded than there is room for");
     raw_command *command = &raw->commands[raw->count++];
     command->entity = entity;
     command->kind = kind;
@@ -253,7 +253,7 @@ static void *open_add_remove(const bench_case *size)
 static void check_sum(uint64_t sum, uint32_t pass_count, uint64_t entity_count)
 {
     if (sum != pass_count * entity_count * (uint64_t)added_health.points)
-        bench_die("react_add: not all that was added was summed");
+        bench_die("react_add: the reaction did not sum all added components");
 }
 
 static void run_react_raw(void *state, uint32_t pass_count)
@@ -358,7 +358,7 @@ static void run_record(void *state, uint32_t frame_count)
     for (uint32_t frame = 0; frame < frame_count; frame++) {
         if (quern_schedule_run(scene->schedule, scene->jobs, (double)STEP_SECONDS) !=
             QUERN_ERROR_OUT_OF_MEMORY)
-            bench_die("record_add: the commands were applied");
+            bench_die("record_add: the sync point applied commands although it got no memory");
         scene->refuses_memory = false;
         REQUIRE(quern_schedule_discard_commands(scene->schedule));
     }
@@ -503,7 +503,7 @@ static uint64_t two_operations(uint32_t entity_count)
 
 const bench_workload workload_add_remove_deferred = {
     .name = "add_remove_deferred",
-    .summary = "add a third component to all by commands, apply, remove it from all, apply",
+    .summary = "add a third component to all entities by commands, apply, remove it, apply",
     .unit = "pair",
     .entity_counts = {100000},
     .pass_count = bench_passes_of_1m,
@@ -518,7 +518,7 @@ const bench_workload workload_add_remove_deferred = {
 
 const bench_workload workload_react_add = {
     .name = "react_add",
-    .summary = "the same, with a reaction that sums a field of what was added (alone: without)",
+    .summary = "add_remove_deferred with a reaction that sums the added components (alone: without it)",
     .unit = "pair",
     .entity_counts = {100000},
     .pass_count = bench_passes_of_1m,
@@ -535,7 +535,7 @@ const bench_workload workload_react_add = {
 
 const bench_workload workload_record_add = {
     .name = "record_add",
-    .summary = "record an add with a value of 12 bytes for each entity, and apply nothing",
+    .summary = "record a command that adds 12 bytes for each entity, and apply nothing",
     .unit = "command",
     .entity_counts = {100000},
     .pass_count = bench_passes_of_1m,

@@ -309,7 +309,7 @@ static uint64_t checksum_quern(void *state)
 
 const bench_workload workload_event = {
     .name = "event",
-    .summary = "an event of 16 bytes for each entity, emitted by one system and read by another",
+    .summary = "one system emits an event of 16 bytes for each entity, and another one reads the events",
     .unit = "event",
     .entity_counts = {1000000},
     .fresh = true,
@@ -327,7 +327,7 @@ const bench_workload workload_event = {
 
 const bench_workload workload_event_emit = {
     .name = "event_emit",
-    .summary = "of event, the frame that emits",
+    .summary = "the frames of the workload event that emit",
     .unit = "event",
     .entity_counts = {1000000},
     .fresh = true,
@@ -346,7 +346,7 @@ const bench_workload workload_event_emit = {
 
 const bench_workload workload_event_read = {
     .name = "event_read",
-    .summary = "of event, the frame that reads",
+    .summary = "the frames of the workload event that read",
     .unit = "event",
     .entity_counts = {1000000},
     .fresh = true,

@@ -175,7 +175,7 @@ static void close_quern(void *state)
 
 const bench_workload workload_iter_frag26 = {
     .name = "iter_frag26",
-    .summary = "the same over 26 component sets",
+    .summary = "position += velocity * step over 26 component sets",
     .unit = "entity",
     .entity_counts = {1000000},
     .single_thread = true,
@@ -191,7 +191,7 @@ const bench_workload workload_iter_frag26 = {
 
 const bench_workload workload_iter_frag_many = {
     .name = "iter_frag_many",
-    .summary = "the same over 4096 component sets of 8 entities each",
+    .summary = "position += velocity * step over 4096 component sets of 8 entities each",
     .unit = "entity",
     .entity_counts = {MANY_PARTS * MANY_PART_ROWS},
     .fixed_size = true,

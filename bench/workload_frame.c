@@ -149,7 +149,7 @@ static void *seven_with_history(const bench_case *scene)
 
 const bench_workload workload_rollback8 = {
     .name = "rollback8",
-    .summary = "frame7, taken back by eight frames for each new one, which run again",
+    .summary = "frame7 with rollback: each pass goes back seven frames and runs eight",
     .unit = "entity",
     .entity_counts = {10000, 100000},
     .bytes_per_entity = WIDE_ROW_BYTES,
@@ -162,7 +162,7 @@ const bench_workload workload_rollback8 = {
 
 const bench_workload workload_frame20 = {
     .name = "frame20",
-    .summary = "twenty systems in a row over the same archetype",
+    .summary = "twenty systems in a row over one archetype of six components",
     .unit = "entity",
     .entity_counts = {1000000},
     .frames = true,
@@ -175,7 +175,7 @@ const bench_workload workload_frame20 = {
 
 const bench_workload workload_frame7_watched = {
     .name = "frame7_watched",
-    .summary = "frame7 as it is, and with the profile, and with a trace that runs",
+    .summary = "frame7 plain, with profiling, and with a running trace",
     .unit = "entity",
     .entity_counts = {100000},
     .bytes_per_entity = WIDE_ROW_BYTES,

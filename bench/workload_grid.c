@@ -347,7 +347,7 @@ static uint64_t questions(uint32_t entity_count)
 
 const bench_workload workload_grid_build = {
     .name = "grid_build",
-    .summary = "entities in a square are sorted into cells, two per cell (quern::quern_grid)",
+    .summary = "sort entities in a square into cells, two per cell (quern::quern_grid)",
     .unit = "entity",
     .entity_counts = {100000, 1000000},
     .bytes_per_entity = sizeof(Spot) + sizeof(quern_entity) + sizeof(quern_grid_item),
@@ -364,7 +364,7 @@ const bench_workload workload_grid_build = {
 
 const bench_workload workload_grid_radius = {
     .name = "grid_radius",
-    .summary = "who is within the width of a cell, six on average, asked by each sixteenth entity",
+    .summary = "find the entities within the width of a cell, six on average, for each sixteenth entity",
     .unit = "question",
     .entity_counts = {100000, 1000000},
     .single_thread = true,

@@ -192,13 +192,12 @@ static void close_quern(void *state)
     }
 
 HISTORY(save, TENTH, SAVES) = HISTORY_WORKLOAD("history_save",
-                                               "saving a world of which a tenth of the chunks was written",
-                                               save);
-HISTORY(save_all, 1, SAVES) = HISTORY_WORKLOAD("history_save_all",
-                                               "saving a world of which everything was written", save_all);
+                                               "save a world with a tenth of the chunks written", save);
+HISTORY(save_all, 1, SAVES) = HISTORY_WORKLOAD("history_save_all", "save a world with all chunks written",
+                                               save_all);
 HISTORY(restore, TENTH, RESTORES) = HISTORY_WORKLOAD("history_restore",
-                                                     "taking back a world of which a tenth was written",
+                                                     "restore a world with a tenth of the chunks written",
                                                      restore);
 HISTORY(restore_all, 1, RESTORES) = HISTORY_WORKLOAD("history_restore_all",
-                                                     "taking back a world of which everything was written",
+                                                     "restore a world with all chunks written",
                                                      restore_all);

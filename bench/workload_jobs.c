@@ -273,7 +273,7 @@ static void enter_gap(void *state)
     bench_burn_for(GAP_NS);
 }
 
-/* What one of the threads would do if they shared perfectly. */
+/* Does the work of one thread if all threads shared the work equally, on the calling thread. */
 static void run_gap_raw(void *state, uint32_t pass_count)
 {
     loop_scene *loop = state;
@@ -310,7 +310,8 @@ static uint32_t passes_of_gap(uint32_t item_count)
 
 const bench_workload workload_jobs_wake = {
     .name = "jobs_wake",
-    .summary = "5 ms of work on the caller, then 2 items of 20 us; raw: both on the caller",
+    .summary =
+        "after 5 ms of work on the caller, a loop of 2 items of 20 us; raw: both items on the caller",
     .unit = "loop",
     .entity_counts = {WAKE_ITEMS},
     .fixed_size = true,
@@ -327,7 +328,7 @@ const bench_workload workload_jobs_wake = {
 
 const bench_workload workload_jobs_gap = {
     .name = "jobs_gap",
-    .summary = "100 us of work on the caller, then 64 items of 2 us; raw: ideal time",
+    .summary = "after 100 us of work on the caller, a loop of 64 items of 2 us; raw: ideal time",
     .unit = "loop",
     .entity_counts = {GAP_ITEMS},
     .fixed_size = true,

@@ -126,9 +126,7 @@ static uint64_t operation_count(uint32_t entity_count)
 
 const bench_workload workload_jobs_after3 = {
     .name = "jobs_after3",
-    .summary =
-        "20,000 jobs, 100 at a time, each after three counters of its own, which are held, released, "
-        "and done; raw: the same counts and calls by hand, on one thread",
+    .summary = "20,000 jobs, 100 at a time, each after three held counters; raw: plain counters and calls",
     .unit = "job",
     .entity_counts = {BATCH_COUNT * BATCH_JOBS},
     .fixed_size = true,

@@ -114,7 +114,7 @@ static void print_shares(const external_scene *scene)
         if (count < least) least = count;
         if (count > most) most = count;
     }
-    fprintf(stderr, "jobs_guests: %s: least over most loops of a thread %.2f\n",
+    fprintf(stderr, "jobs_guests: %s: smallest / largest number of loops of a thread: %.2f\n",
             scene->jobs != NULL ? "quern" : "raw", (double)least / (double)most);
 }
 
@@ -150,7 +150,7 @@ static uint32_t loops_per_sample(uint32_t entity_count)
 
 const bench_workload workload_jobs_guests = {
     .name = "jobs_guests",
-    .summary = "4 outside threads, each one loop of 64 items of 2 us after another; raw: without a pool",
+    .summary = "4 external threads that each run loops of 64 items of 2 us; raw: without a pool",
     .unit = "loop",
     .entity_counts = {ITEM_COUNT},
     .fixed_size = true,

@@ -126,7 +126,7 @@ static uint64_t operations_of_many(uint32_t entity_count)
 
 const bench_workload workload_jobs_many = {
     .name = "jobs_many",
-    .summary = "100,000 jobs of about 100 ns, submitted by one job; raw: as many calls, on one thread",
+    .summary = "100,000 jobs of about 100 ns, submitted by one job; raw: as many calls on one thread",
     .unit = "job",
     .entity_counts = {JOB_COUNT},
     .fixed_size = true,
@@ -210,7 +210,7 @@ static uint64_t operations_of_chain(uint32_t entity_count)
 
 const bench_workload workload_jobs_chain = {
     .name = "jobs_chain",
-    .summary = "4,000 jobs of one step, each a continuation of the one before; raw: as many calls",
+    .summary = "4,000 jobs, each a continuation of the one before; raw: as many calls",
     .unit = "step",
     .entity_counts = {CHAIN_STEPS},
     .fixed_size = true,
@@ -347,7 +347,7 @@ static void *open_graph(const bench_case *bench)
     return scene;
 }
 
-/* What one of the threads would do if they shared perfectly. */
+/* Does the work of one thread if all threads shared the work equally, on the calling thread. */
 static void run_graph_raw(void *state, uint32_t pass_count)
 {
     const job_scene *scene = state;

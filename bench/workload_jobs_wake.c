@@ -103,7 +103,8 @@ static void *open_futex(const bench_case *bench)
 {
     (void)bench;
     wake_scene *scene = bench_allocate(1, sizeof *scene);
-    if (pthread_create(&scene->thread, NULL, sleeper_main, scene) != 0) bench_die("cannot start a thread");
+    if (pthread_create(&scene->thread, NULL, sleeper_main, scene) != 0)
+        bench_die("cannot start the control's thread");
     return scene;
 }
 
@@ -224,7 +225,7 @@ static uint32_t one_pass(uint32_t entity_count)
 #define WORKLOAD_WAKE(suffix, text)                                                                        \
     const bench_workload workload_jobs_wake_latency_##suffix = {                                           \
         .name = "jobs_wake_latency_" #suffix,                                                              \
-        .summary = "from the submission of a job to its beginning, " text "; raw: a bare futex wake",      \
+        .summary = "time from submitting a job to its start, " text "; raw: a futex wake",                 \
         .unit = "job",                                                                                     \
         .entity_counts = {1},                                                                              \
         .fixed_size = true,                                                                                \

@@ -332,7 +332,7 @@ static void end_quern(void *state)
 
 const bench_workload workload_prefab_spawn = {
     .name = "prefab_spawn",
-    .summary = "spawn towers of 1 + 3 entities with 4 components from a blueprint, in a new world",
+    .summary = "spawn towers of 4 entities with 4 components from a prefab, in a new world",
     .unit = "tower",
     .entity_counts = {25000},
     .single_thread = true,

@@ -291,7 +291,7 @@ const bench_workload workload_create = {
 
 const bench_workload workload_create_naive = {
     .name = "create_naive",
-    .summary = "the same entities, each created without components and then given one after the other",
+    .summary = "create entities without components, and then add Position and Velocity one after the other",
     .unit = "entity",
     .entity_counts = {1000000},
     .single_thread = true,
@@ -308,7 +308,7 @@ const bench_workload workload_create_naive = {
 
 const bench_workload workload_mem = {
     .name = "mem",
-    .summary = "memory that creating entities with Position and Velocity takes",
+    .summary = "memory that entities with Position and Velocity need",
     .unit = "entity",
     .entity_counts = {1000000},
     .single_thread = true,
@@ -343,7 +343,7 @@ const bench_workload workload_destroy_order = {
 
 const bench_workload workload_destroy_shuffled = {
     .name = "destroy_shuffled",
-    .summary = "the same in a shuffled order",
+    .summary = "destroy 63 of 64 entities one at a time, in a shuffled order",
     .unit = "destroy",
     .entity_counts = {1000000},
     .single_thread = true,
@@ -361,7 +361,7 @@ const bench_workload workload_destroy_shuffled = {
 
 const bench_workload workload_destroy_many = {
     .name = "destroy_many",
-    .summary = "the same as destroy_order, by one call with a list of the entities",
+    .summary = "destroy 63 of 64 entities by one call with a list, in the order of their creation",
     .unit = "destroy",
     .entity_counts = {1000000},
     .single_thread = true,
@@ -378,7 +378,7 @@ const bench_workload workload_destroy_many = {
 
 const bench_workload workload_destroy_many_shuffled = {
     .name = "destroy_many_shuffled",
-    .summary = "the same as destroy_shuffled, by one call with a list of the entities",
+    .summary = "destroy 63 of 64 entities by one call with a list, in a shuffled order",
     .unit = "destroy",
     .entity_counts = {1000000},
     .single_thread = true,

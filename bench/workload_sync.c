@@ -40,7 +40,7 @@ static void run_raw(void *state, uint32_t frame_count)
 {
     const volatile uint32_t *recorded_count = state;
     for (uint32_t i = 0; i < frame_count * PHASE_COUNT; i++)
-        if (*recorded_count > 0) bench_die("there are commands");
+        if (*recorded_count > 0) bench_die("sync_empty: the control has recorded commands");
 }
 
 /* ------------------------------------------------------------------------------------------- quern */

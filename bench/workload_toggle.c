@@ -265,7 +265,7 @@ static uint64_t operations_per_toggle(uint32_t entity_count)
 
 const bench_workload workload_toggle = {
     .name = "toggle",
-    .summary = "disable, and enable, a component of a random tenth of the entities",
+    .summary = "disable or enable a component of a random tenth of the entities",
     .unit = "toggle",
     .entity_counts = {100000},
     .single_thread = true,
@@ -282,7 +282,7 @@ const bench_workload workload_toggle = {
 
 const bench_workload workload_walk_enabled = {
     .name = "walk_enabled",
-    .summary = "position += velocity * step where Position is enabled, nine of ten",
+    .summary = "position += velocity * step where Position is enabled, in nine of ten entities",
     .unit = "entity",
     .entity_counts = {100000},
     .single_thread = true,
@@ -297,7 +297,7 @@ const bench_workload workload_walk_enabled = {
 
 const bench_workload workload_walk_all_enabled = {
     .name = "walk_all_enabled",
-    .summary = "the same where all have it enabled",
+    .summary = "position += velocity * step where Position can be disabled, but is enabled everywhere",
     .unit = "entity",
     .entity_counts = {100000},
     .single_thread = true,

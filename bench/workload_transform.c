@@ -380,7 +380,7 @@ enum { NODE_BYTES = sizeof(quern_local3) + sizeof(quern_world3) + sizeof(quern_e
 
 const bench_workload workload_transform = {
     .name = "transform",
-    .summary = "worlds of trees of 100 nodes in five levels, all computed",
+    .summary = "compute all world transforms of trees of 100 nodes on five levels",
     .unit = "node",
     .entity_counts = {100000},
     .bytes_per_entity = NODE_BYTES,
@@ -395,7 +395,7 @@ const bench_workload workload_transform = {
 
 const bench_workload workload_transform_shuffled = {
     .name = "transform_shuffled",
-    .summary = "the same, with each level in a random order (raw: in order)",
+    .summary = "transform, with the entities of each level in a random order (raw: in order)",
     .unit = "node",
     .entity_counts = {100000},
     .bytes_per_entity = NODE_BYTES,
@@ -411,7 +411,7 @@ const bench_workload workload_transform_shuffled = {
 
 const bench_workload workload_transform_sparse = {
     .name = "transform_sparse",
-    .summary = "the same trees, of which one root of a hundred moves in each frame",
+    .summary = "transform, with one in a hundred roots moving in each frame",
     .unit = "moved node",
     .entity_counts = {100000},
     .bytes_per_entity = NODE_BYTES,

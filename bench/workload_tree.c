@@ -441,7 +441,8 @@ static void close_quern(void *state)
 
 const bench_workload workload_tree_create = {
     .name = "tree_create",
-    .summary = "create trees of 100 nodes on 5 levels in a new world, node by node (flat: without parents)",
+    .summary =
+        "create trees of 100 nodes on five levels in a new world, node by node (flat: without parents)",
     .unit = "node",
     .entity_counts = {100000},
     .single_thread = true,
@@ -460,7 +461,7 @@ const bench_workload workload_tree_create = {
 
 const bench_workload workload_tree_destroy = {
     .name = "tree_destroy",
-    .summary = "destroy the roots of trees of 100 nodes, all but one, one at a time, with all below",
+    .summary = "destroy all trees of 100 nodes but one, by their roots, one at a time",
     .unit = "node",
     .entity_counts = {100000},
     .single_thread = true,
@@ -477,7 +478,7 @@ const bench_workload workload_tree_destroy = {
 
 const bench_workload workload_tree_reparent = {
     .name = "tree_reparent",
-    .summary = "give a tenth of the nodes of such trees, at random, another parent, with all below",
+    .summary = "give a random tenth of the nodes of trees another parent; descendants move along",
     .unit = "move",
     .entity_counts = {100000},
     .single_thread = true,
@@ -496,7 +497,7 @@ const bench_workload workload_tree_reparent = {
 
 const bench_workload workload_tree_reparent_level = {
     .name = "tree_reparent_level",
-    .summary = "the same with leaves and parents of the same depth as before",
+    .summary = "give leaves of trees another parent of the same depth as before",
     .unit = "move",
     .entity_counts = {100000},
     .single_thread = true,

@@ -91,12 +91,13 @@ static bool same_text(const char *a, const char *b)
 static const char *find_reason(const quern__bench_record *before, const quern__bench_record *control_before,
                                const quern__bench_record *now, const quern__bench_record *control_now)
 {
-    if (before->is_bytes != now->is_bytes) return "time against memory";
-    if (!same_text(before->unit, now->unit)) return "another unit before";
-    if (!same_text(before->control, now->control)) return "another control before";
-    if ((control_before == NULL) != (control_now == NULL)) return "the control's results are missing";
-    if (!quern__bench_record_agrees(now, control_now)) return "it disagrees with its control";
-    if (!quern__bench_record_agrees(before, control_before)) return "it disagreed with its control before";
+    if (before->is_bytes != now->is_bytes) return "one is a time, the other a size in bytes";
+    if (!same_text(before->unit, now->unit)) return "the unit was different before";
+    if (!same_text(before->control, now->control)) return "the control was different before";
+    if ((control_before == NULL) != (control_now == NULL)) return "the results of its control are missing";
+    if (!quern__bench_record_agrees(now, control_now)) return "its checksum differs from its control's";
+    if (!quern__bench_record_agrees(before, control_before))
+        return "its checksum differed from its control's before";
     return NULL;
 }
 
@@ -182,7 +183,7 @@ static void check_against_drift(quern__bench_comparison *comparison, const quern
     if (!comparison->is_tested || comparison->verdict == QUERN__BENCH_TOO_FEW) return;
     if (holds_despite_drift(comparison, drift, noise)) return;
     comparison->verdict = QUERN__BENCH_NOT_COMPARABLE;
-    comparison->reason = "it has no control, and those of others changed as well";
+    comparison->reason = "it has no control, and controls of other workloads changed, too";
 }
 
 static bool has_control(const quern__bench_results *now, const quern__bench_record *record)
@@ -259,7 +260,8 @@ static void write_comparison(FILE *file, const quern__bench_comparison *comparis
 
 static void warn_of_difference(FILE *file, const char *what, const char *before, const char *now)
 {
-    if (strcmp(before, now) != 0) fprintf(file, "WARNING   another %s before: %s\n", what, before);
+    if (strcmp(before, now) != 0)
+        fprintf(file, "WARNING   the %s was different before: %s\n", what, before);
 }
 
 static void write_warnings(FILE *file, const quern__bench_machine *before, const quern__bench_machine *now)
@@ -268,7 +270,7 @@ static void write_warnings(FILE *file, const quern__bench_machine *before, const
     warn_of_difference(file, "compiler", before->compiler, now->compiler);
     warn_of_difference(file, "set of flags", before->flags, now->flags);
     if (before->processor_count != now->processor_count)
-        fprintf(file, "WARNING   another number of processors before: %" PRIu32 "\n",
+        fprintf(file, "WARNING   the number of processors was different before: %" PRIu32 "\n",
                 before->processor_count);
     if (before->checks != now->checks)
         fprintf(file, "WARNING   built with%s QUERN_CHECKS before\n", before->checks ? "" : "out");
@@ -288,14 +290,15 @@ static void write_drift(FILE *file, const quern__bench_comparison *comparisons,
     const quern__bench_drift drift = quern__bench_find_drift(comparisons, now, 0);
     if (drift.control_count == 0) {
         if (any_lacks_control(comparisons, now))
-            fputs("WARNING   no control says how the machine has changed: times are compared as they are\n",
+            fputs("WARNING   no control was compared, so changes of the machine may look like changes of "
+                  "the program\n",
                   file);
         return;
     }
-    fprintf(file, "controls take %.3g times what they took (%.3g to %.3g)\n", drift.median, drift.least,
+    fprintf(file, "times of the controls, now / before: %.3g (%.3g to %.3g)\n", drift.median, drift.least,
             drift.greatest);
     if (judge(drift.median, drift.median, noise) != QUERN__BENCH_WITHIN_NOISE)
-        fputs("WARNING   the machine has changed: compare ratios, no times\n", file);
+        fputs("WARNING   the speed of the machine has changed: compare ratios, not times\n", file);
 }
 
 static void write_missing(FILE *file, const quern__bench_results *before, const quern__bench_results *now)
@@ -314,7 +317,7 @@ static void write_explanation(FILE *file, const char *path, const quern__bench_m
     fprintf(file, "\ncompared with %s (%s, commit %s)\n", path, before->date, before->commit);
     fprintf(
         file,
-        "change: now / before, of the ratio to the control (of a control, of its time); Hodges-Lehmann\n"
+        "change: now / before, of the ratio to the control (for a control, of its time); Hodges-Lehmann\n"
         "estimate with its %g %% interval. p: Mann-Whitney U, two-sided. faster or slower: p < %g, and\n"
         "the whole interval is more than %g %% away from 1.\n",
         100 * (1 - QUERN__BENCH_ALPHA), QUERN__BENCH_ALPHA, 100 * noise);

@@ -46,7 +46,7 @@ static void read_all(int file, void *target, size_t size_bytes)
     for (size_t done = 0; done < size_bytes;) {
         const ssize_t count = read(file, (char *)target + done, size_bytes - done);
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) quern_bench_die("the process that measures memory ended early");
+        if (count <= 0) quern_bench_die("the process that measures memory ended before its pass was done");
         done += (size_t)count;
     }
 }
@@ -56,9 +56,9 @@ quern__bench_footprint quern__bench_footprint_measure(const quern_bench_subject 
 {
     int ends[2];
     fflush(NULL); /* so that both processes do not write the same buffered output */
-    if (pipe(ends) != 0) quern_bench_die("pipe: %s", strerror(errno));
+    if (pipe(ends) != 0) quern_bench_die("cannot create a pipe to measure memory: %s", strerror(errno));
     const pid_t child = fork();
-    if (child < 0) quern_bench_die("fork: %s", strerror(errno));
+    if (child < 0) quern_bench_die("cannot fork a process to measure memory: %s", strerror(errno));
     if (child == 0) {
         const quern__bench_footprint footprint = measure_here(subject, scene);
         _exit(write(ends[1], &footprint, sizeof footprint) == sizeof footprint ? EXIT_SUCCESS

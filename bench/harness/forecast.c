@@ -45,7 +45,8 @@ void quern__bench_forecasts_capture(quern__bench_forecasts *forecasts, const que
     quern_frame_capture **capture = &captured->captures[captured->capture_count++];
     if (quern_frame_capture_create(NULL, capture) != QUERN_OK ||
         subject->capture(state, *capture) != QUERN_OK)
-        quern_bench_die("%s cannot be captured: %s", like->workload, quern_error_message());
+        quern_bench_die("--forecast: a frame of workload '%s' cannot be captured: %s", like->workload,
+                        quern_error_message());
 }
 
 void quern__bench_forecasts_close(quern__bench_forecasts *forecasts)
@@ -73,7 +74,7 @@ static bool forecast_median(const quern__bench_captured *captured, const quern_f
     for (uint32_t i = 0; i < captured->capture_count; i++)
         if (quern_frame_capture_forecast(captured->captures[i], costs, thread_count, &forecasts[i]) !=
             QUERN_OK) {
-            quern__bench_note("%s", quern_error_message());
+            quern__bench_note("--forecast: %s", quern_error_message());
             return false;
         }
     qsort(forecasts, captured->capture_count, sizeof forecasts[0], compare_forecasts);
@@ -140,25 +141,25 @@ static bool measure_costs(quern_forecast_costs *costs)
         result = quern_forecast_measure_costs(jobs, costs);
         quern_jobs_destroy(jobs);
     }
-    if (result != QUERN_OK) quern__bench_note("%s", quern_error_message());
+    if (result != QUERN_OK) quern__bench_note("--forecast: %s", quern_error_message());
     return result == QUERN_OK;
 }
 
 static void write_costs(FILE *file, const quern_forecast_costs *costs)
 {
-    fprintf(
-        file,
-        "\nMeasured for forecasts: a thread that is awake takes part after %.1f us, one that sleeps after "
-        "%.1f us;\n",
-        costs->steal_ns / 1000, costs->wake_ns / 1000);
+    fprintf(file,
+            "\nMeasured for forecasts: an awake thread starts to help after %.1f us, a sleeping one after "
+            "%.1f us;\n",
+            costs->steal_ns / 1000, costs->wake_ns / 1000);
     if (costs->bytes_per_ns_limit > 0)
         fprintf(file,
                 "a triad on %" PRIu32
-                " threads gets %.1f GB/s, and more threads are taken to get no more\n",
+                " threads reaches %.1f GB/s, and more threads are assumed to reach no more\n",
                 quern_processor_count(), costs->bytes_per_ns_limit);
     else
         fprintf(file,
-                "a triad does not exhaust memory with %" PRIu32 " threads, and is taken not to with more\n",
+                "a triad on %" PRIu32
+                " threads does not saturate memory, and more threads are assumed not to\n",
                 quern_processor_count());
 }
 
@@ -181,7 +182,7 @@ bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *fore
     quern__bench_numbers counts = {.count = 0};
     quern_forecast_costs costs;
     if (forecasts->count == 0) {
-        quern__bench_note("nothing that was measured has frames to capture; no forecast");
+        quern__bench_note("--forecast: no forecast, because no measured subject can capture frames");
         return true;
     }
     for (uint32_t i = 0; i < options->forecast_counts.count; i++)

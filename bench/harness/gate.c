@@ -6,8 +6,8 @@ static void note_uncompared(const quern__bench_record *record, const char *verdi
 {
     char text[QUERN__BENCH_CASE_TEXT_BYTES];
     quern__bench_format_case(text, record);
-    quern__bench_note("--fail-slower does not look at %s: %s%s%s", text, verdict,
-                      reason != NULL ? ": " : "", reason != NULL ? reason : "");
+    quern__bench_note("--fail-slower ignores %s: %s%s%s", text, verdict, reason != NULL ? ": " : "",
+                      reason != NULL ? reason : "");
 }
 
 static void note_missing(const quern__bench_results *before, const quern__bench_results *now)
@@ -42,7 +42,8 @@ int quern__bench_gate(const quern__bench_comparison *comparisons, const quern__b
     }
     note_missing(before, now);
     if (compared_count == 0) {
-        quern__bench_note("--fail-slower: not one figure could be compared");
+        quern__bench_note(
+            "--fail-slower: no result could be compared; measure workloads and sizes that are in the file");
         return QUERN_BENCH_EXIT_FAILED;
     }
     return quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_SLOWER) > 0 ? QUERN_BENCH_EXIT_SLOWER

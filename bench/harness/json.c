@@ -350,7 +350,7 @@ static bool add_record(const json_reader *reader, quern__bench_results *results,
                                                    : NULL;
     if (missing != NULL) {
         quern__bench_record_close(&record);
-        return refuse(reader, "a result has no usable '%s'", missing);
+        return refuse(reader, "the field '%s' of a result is missing or wrong", missing);
     }
     const quern__bench_record *found = quern__bench_results_find(results, &record);
     quern__bench_record *kept = found != NULL ? &results->records[found - results->records]
@@ -383,14 +383,16 @@ static bool add_machine(const json_reader *reader, quern__bench_machine *machine
     quern__bench_machine_close(machine);
     *machine = next;
     if (difference == NULL) return true;
-    return refuse(reader, "another %s than in the lines before: samples of such runs cannot be joined",
+    return refuse(reader,
+                  "the %s differs from that in an earlier line, so samples cannot be joined; use one file "
+                  "for each",
                   difference);
 }
 
 static bool read_object(const json_reader *reader, quern__bench_results *results, const cJSON *object)
 {
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "type"));
-    if (type == NULL) return refuse(reader, "not a line that --json writes: it has no 'type'");
+    if (type == NULL) return refuse(reader, "the field 'type' is missing; use a file that --json wrote");
     if (strcmp(type, "machine") == 0 && !add_machine(reader, &results->machine, object)) return false;
     return strcmp(type, "result") != 0 || add_record(reader, results, object);
 }
@@ -400,7 +402,7 @@ static bool read_line(const json_reader *reader, quern__bench_results *results, 
 {
     if (strspn(text, " \t\r") >= length) return true;
     cJSON *object = cJSON_ParseWithLength(text, length);
-    if (object == NULL) return refuse(reader, "not JSON");
+    if (object == NULL) return refuse(reader, "not JSON; use a file that --json wrote");
     const bool done = read_object(reader, results, object);
     cJSON_Delete(object);
     return done;
@@ -419,9 +421,9 @@ bool quern__bench_json_read(const char *text, quern__bench_results *results,
         text += length + (text[length] == '\n' ? 1 : 0);
     }
     reader.line = 0;
-    if (done && results->record_count == 0) done = refuse(&reader, "it has no results");
+    if (done && results->record_count == 0) done = refuse(&reader, "the file has no results");
     if (done && results->machine.processor == NULL)
-        done = refuse(&reader, "it lacks the first line that --json writes, which describes the machine");
+        done = refuse(&reader, "the line that describes the machine is missing; --json writes it first");
     if (!done) quern__bench_results_close(results);
     return done;
 }

@@ -111,8 +111,9 @@ static void verify(program *bench, const quern__bench_record *record)
     if (quern__bench_record_agrees(record, control)) return;
     char text[QUERN__BENCH_CASE_TEXT_BYTES];
     quern__bench_format_case(text, record);
-    quern__bench_note("%s: did not do what %s did: its checksum is %016" PRIx64 ", not %016" PRIx64, text,
-                      control->subject, record->checksum, control->checksum);
+    quern__bench_note("%s: the checksum %016" PRIx64 " differs from %016" PRIx64
+                      " of its control %s, so they did different work",
+                      text, record->checksum, control->checksum, control->subject);
     bench->failed = true;
 }
 
@@ -139,8 +140,9 @@ static void run_case(program *bench, const quern_bench_workload *workload, quern
 {
     const size_t first = bench->results.record_count;
     if (bench->options.pin && !quern__bench_pin(scene.thread_count))
-        quern__bench_note("%s cannot be kept to %" PRIu32 " processors", workload->name,
-                          scene.thread_count);
+        quern__bench_note("--pin: workload '%s' cannot be restricted to %" PRIu32
+                          " processors; it runs without",
+                          workload->name, scene.thread_count);
     quern__bench_progress_show(&bench->progress, workload->name, &scene, 0);
     quern__bench_measure(&bench->results, &bench->settings, workload, &scene);
     quern__bench_progress_step(&bench->progress);
@@ -184,11 +186,11 @@ static void note_skipped(const program *bench)
         const quern_bench_workload *workload = bench->suite->workloads[i];
         if (!quern__bench_options_select(&bench->options, workload->name, workload->alias)) continue;
         if (workload->footprint && quern__bench_resident_bytes() == 0)
-            quern__bench_note("the system does not tell how much memory is used: %s left out",
+            quern__bench_note("workload '%s' is left out: the system does not report a process's memory",
                               workload->name);
         for (uint32_t t = 0; workload->single_thread && t < threads->count; t++)
             if (threads->values[t] > 1)
-                quern__bench_note("%s is single-threaded: left out with %" PRIu32 " threads",
+                quern__bench_note("workload '%s' is left out on %" PRIu32 " threads: it is single-threaded",
                                   workload->name, threads->values[t]);
     }
 }
@@ -198,7 +200,7 @@ static const quern_hardware_source *find_counters(program *bench)
     if (!bench->options.counters) return NULL;
     bench->counter_source = quern_hardware_source_default();
     if (quern__bench_counters_available(&bench->counter_source)) return &bench->counter_source;
-    quern__bench_note("%s", quern_error_message());
+    quern__bench_note("--counters: %s", quern_error_message());
     return NULL;
 }
 
@@ -238,7 +240,7 @@ static bool get_results(program *bench)
     }
     if (!load(bench, bench->options.load, &bench->results)) return false;
     if (bench->results.record_count == 0) {
-        quern__bench_note("%s: it has no results of what is asked for", bench->options.load);
+        quern__bench_note("--load: %s has no results that -w, -x, -n and -t select", bench->options.load);
         return false;
     }
     write_heads(bench);
@@ -340,7 +342,7 @@ static void run(program *bench)
 int quern_bench_main(const quern_bench_suite *given, int argc, char **argv)
 {
     if (given == NULL) {
-        quern__bench_note("quern_bench_main: the suite is NULL");
+        quern__bench_note("quern_bench_main: suite is NULL");
         return QUERN_BENCH_EXIT_USAGE;
     }
     const quern_bench_suite suite = quern__bench_suite_fill(given);

@@ -389,8 +389,8 @@ static void note_too_short(const bench_session *session, const subject_run *run,
     char text[QUERN__BENCH_CASE_TEXT_BYTES];
     quern__bench_format_case(text, record);
     quern__bench_note(
-        "%s: too fast to measure: %.0f ns for a sample; is there work that the compiler could not "
-        "leave out?",
+        "%s: a sample of %.0f ns is too short to measure; run more passes, and pass results to "
+        "quern_bench_keep so that the compiler cannot remove the work",
         text, sample_ns);
 }
 

@@ -25,46 +25,47 @@ enum {
 static const double default_noise = 0.05;
 
 static const char help_text[] =
-    "What to measure:\n"
+    "Selection:\n"
     "  -l, --list            list the workloads and exit\n"
     "  -w, --workload NAME   run the workloads with this name: a pattern (*, ?, [...]), or several,\n"
     "                        separated by commas; may be repeated; default all\n"
-    "  -x, --exclude NAME    leave out workloads with this name; also patterns and lists\n"
-    "  -n, --entities LIST   numbers of entities, separated by commas, such as 10k,1M, for workloads\n"
-    "                        that let you choose them; default: their own\n"
-    "  -t, --threads LIST    numbers of threads, separated by commas; max: all processors;\n"
-    "                        default 1,max\n"
-    "How:\n"
+    "  -x, --exclude NAME    leave out workloads with this name; patterns and lists as for --workload\n"
+    "  -n, --entities LIST   run workloads with these numbers of entities, separated by commas, such as\n"
+    "                        10k,1M; workloads of a fixed size ignore it; default: each workload's sizes\n"
+    "  -t, --threads LIST    run workloads on these numbers of threads, separated by commas; max: all\n"
+    "                        processors; default 1,max\n"
+    "Measurement:\n"
     "  -r, --repeat N        minimum number of samples of each subject; default 9\n"
-    "  -s, --time SECONDS    measure each case for this long; default: only --repeat counts\n"
-    "      --placements N    number of set-ups of each case, because the position of data in memory\n"
-    "                        matters; default 3\n"
-    "      --warm-up N       uncounted rounds of each set-up; default 2\n"
-    "      --passes N        at most N passes in a sample: to check that everything runs, not to measure\n"
-    "      --pin             keep each case on as many processors as it has threads\n"
-    "      --frames          time single frames, too, if a pass is a frame\n"
-    "      --counters        count cycles, instructions and misses, if the machine permits it\n"
+    "  -s, --time SECONDS    measure each case for at least this long; default: --repeat alone decides\n"
+    "      --placements N    set up each case N times, because times depend on where data are in memory;\n"
+    "                        default 3\n"
+    "      --warm-up N       run N samples after each set-up without recording them; default 2\n"
+    "      --passes N        run at most N passes in a sample: checks that everything runs, and measures\n"
+    "                        nothing useful\n"
+    "      --pin             restrict each case to as many processors as it has threads\n"
+    "      --frames          also time single frames, in workloads whose passes are frames\n"
+    "      --counters        count cycles, instructions and cache misses, if the machine permits it\n"
     "Results:\n"
-    "  -j, --json[=FILE]     JSON lines instead of the table, or in a file in addition to it\n"
-    "  -c, --csv[=FILE]      CSV instead of the table, or in a file in addition to it\n"
-    "      --report FILE     write a page with charts (HTML, all in one file); implies --frames\n"
-    "      --forecast LIST   expected frame times on these numbers of threads, such as 4,8,16,64, from a\n"
-    "                        frame captured on the first of --threads, if a workload has frames to "
-    "capture\n"
-    "      --profile         time of frames by system and worker; with --counters also the counts\n"
-    "      --trace FILE      write a trace of some passes of the last case (JSON for ui.perfetto.dev), of\n"
-    "                        the subject after the control\n"
-    "      --load FILE       measure nothing: read results that --json wrote, those that -w, -x, -n and "
-    "-t\n"
-    "                        select\n"
-    "Comparing:\n"
-    "      --compare FILE    print what is faster and what is slower than in FILE, which --json wrote\n"
-    "      --noise PERCENT   minimum change to be reported; default 5\n"
-    "      --fail-slower     exit with status 3 if something is slower\n"
+    "  -j, --json[=FILE]     print JSON lines instead of the table, or also write them to FILE\n"
+    "  -c, --csv[=FILE]      print CSV instead of the table, or also write it to FILE\n"
+    "      --report FILE     write a page with charts (one HTML file); implies --frames\n"
+    "      --forecast LIST   predict frame times on these numbers of threads, such as 4,8,16,64, from\n"
+    "                        frames captured on the first of --threads\n"
+    "      --profile         print the time of each system and worker; with --counters also the counts\n"
+    "      --trace FILE      write a trace (JSON for ui.perfetto.dev) of some passes of the last case, by\n"
+    "                        the first subject after the control\n"
+    "      --load FILE       measure nothing; read the results that --json wrote to FILE, and select from\n"
+    "                        them by -w, -x, -n and -t\n"
+    "Comparison:\n"
+    "      --compare FILE    print which results are faster or slower than those in FILE, which --json\n"
+    "                        wrote\n"
+    "      --noise PERCENT   smallest change that counts as faster or slower; default 5\n"
+    "      --fail-slower     exit with status 3 if a result is slower than in the file of --compare\n"
     "  -h, --help            print this help and exit\n"
     "\n"
-    "Exit status: 0 if all ran and agreed, 1 if something failed or a subject disagrees with its control,\n"
-    "2 if the command line is wrong, 3 with --fail-slower if something is slower.\n";
+    "Exit status: 0: all workloads ran and all checksums agree; 1: a workload failed, a file could not be\n"
+    "written, or a subject's checksum differs from its control's; 2: the command line is wrong; 3: with\n"
+    "--fail-slower, a result is slower.\n";
 
 enum {
     OPTION_WARM_UP = 256,
@@ -173,7 +174,8 @@ static bool add_number(const option_parser *parser, const char *option, quern__b
     for (uint32_t i = 0; i < numbers->count; i++)
         if (numbers->values[i] == number) return true;
     if (numbers->count == QUERN__BENCH_MAX_LIST)
-        return refuse(parser, "%s: more than %d numbers", option, QUERN__BENCH_MAX_LIST);
+        return refuse(parser, "%s: more than %d numbers in the list; remove some", option,
+                      QUERN__BENCH_MAX_LIST);
     numbers->values[numbers->count++] = number;
     return true;
 }
@@ -206,7 +208,8 @@ static bool add_name(const option_parser *parser, const char *option, quern__ben
                      const char *pattern)
 {
     if (names->count == QUERN__BENCH_MAX_PATTERNS)
-        return refuse(parser, "%s: more than %d names", option, QUERN__BENCH_MAX_PATTERNS);
+        return refuse(parser, "%s: more than %d names; remove some, or use patterns", option,
+                      QUERN__BENCH_MAX_PATTERNS);
     names->patterns[names->count++] = pattern;
     return true;
 }
@@ -272,7 +275,7 @@ static bool check_selection(const option_parser *parser)
         if (quern__bench_options_select(options, parser->suite->workloads[i]->name,
                                         parser->suite->workloads[i]->alias))
             return true;
-    return refuse(parser, "--exclude leaves no workload");
+    return refuse(parser, "--exclude leaves no workload to run; exclude fewer");
 }
 
 /* ------------------------------------------------------------------------------------------ options */
@@ -384,7 +387,7 @@ static bool refuse_long(const option_parser *parser, const char *word)
         first = option;
     }
     if (second != NULL)
-        return refuse(parser, "'%s' could be --%s or --%s", word, second->name, first->name);
+        return refuse(parser, "'%s' is ambiguous: write --%s or --%s", word, second->name, first->name);
     if (first != NULL) return refuse(parser, "--%s takes no argument", first->name);
     return refuse(parser, "'%s' is not an option", word);
 }
@@ -416,7 +419,7 @@ static bool check_given_once(const option_parser *parser)
     static const int options[] = {'j', 'c', OPTION_REPORT, OPTION_TRACE, OPTION_LOAD, OPTION_COMPARE};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (parser->seen_count[options[i]] > 1)
-            return refuse(parser, "--%s is given twice", long_name(options[i]));
+            return refuse(parser, "--%s is given twice; remove one", long_name(options[i]));
     return true;
 }
 
@@ -429,7 +432,7 @@ static bool check_load(const option_parser *parser)
     if (parser->options->load == NULL) return true;
     for (size_t i = 0; i < sizeof measuring / sizeof measuring[0]; i++)
         if (parser->seen_count[measuring[i]] > 0)
-            return refuse(parser, "--%s says how to measure, and --load measures nothing",
+            return refuse(parser, "--%s has no effect with --load, which measures nothing; remove one",
                           long_name(measuring[i]));
     return true;
 }
@@ -483,7 +486,8 @@ static bool refuse_rest(const option_parser *parser, const char *word, const cha
         const bool is_long = strncmp(previous, "--", 2) == 0 && strcmp(previous + 2, option->name) == 0;
         const bool is_short = previous[0] == '-' && previous[1] == option->val && previous[2] == '\0';
         if (option->has_arg == optional_argument && (is_long || is_short))
-            return refuse(parser, "'%s' is not an option; --%s=%s writes there", word, option->name, word);
+            return refuse(parser, "'%s' is not an option; to write to this file, use --%s=%s", word,
+                          option->name, word);
     }
     return refuse(parser, "'%s' is not an option", word);
 }

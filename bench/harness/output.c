@@ -86,11 +86,12 @@ static void remember(const quern__bench_output *output)
     if (!is_any_open()) install_handlers();
     open_partial *item = open_partials;
     while (item->output != NULL)
-        if (++item == open_partials + MAX_OPEN) quern_bench_die("more than %d files are written", MAX_OPEN);
+        if (++item == open_partials + MAX_OPEN)
+            quern_bench_die("more than %d output files are open", MAX_OPEN);
     item->message_bytes = 0;
     item->message = NULL;
     if (output->has_lines) {
-        const char *format = "%s: ended early; what was measured until then is in %s\n";
+        const char *format = "%s: the program ended early; the results until then are in %s\n";
         const int length = snprintf(NULL, 0, format, quern__bench_program(), output->partial);
         item->message_bytes = (size_t)length;
         item->message = quern_bench_allocate(item->message_bytes + 1, 1);
@@ -180,7 +181,7 @@ bool quern__bench_output_open(quern__bench_output *output, const char *path, boo
     }
     if (!open_partial_file(output, &old)) return refuse(output, strerror(errno));
     if (is_file_of_other_output(output))
-        return refuse(output, "two kinds of results cannot go to one file");
+        return refuse(output, "another option writes to the same file; give each its own");
     remember(output);
     return true;
 }
@@ -201,8 +202,8 @@ bool quern__bench_output_close(quern__bench_output *output, bool keep)
         forget(output);
     }
     if (!done && output->file != stdout)
-        quern__bench_note("%s could not be written%s", output->path,
-                          output->target != NULL ? "; it is as it was before" : "");
+        quern__bench_note("%s: the file could not be written%s", output->path,
+                          output->target != NULL ? "; its earlier contents are unchanged" : "");
     release(output);
     return done;
 }

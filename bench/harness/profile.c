@@ -27,13 +27,13 @@ bool quern__bench_profiles_open(quern__bench_profiles *profiles, const quern_har
 {
     *profiles = (quern__bench_profiles){.source = source};
     profiles->file = open_memstream(&profiles->text, &profiles->bytes);
-    if (profiles->file == NULL) quern__bench_note("no memory for profiles");
+    if (profiles->file == NULL) quern__bench_note("--profile: out of memory; no profile is recorded");
     return profiles->file != NULL;
 }
 
 static void require(quern_result result)
 {
-    if (result != QUERN_OK) quern_bench_die("%s", quern_error_message());
+    if (result != QUERN_OK) quern_bench_die("--profile: %s", quern_error_message());
 }
 
 void quern__bench_profiles_start(const quern__bench_profiles *profiles, struct quern_schedule *schedule)
@@ -56,7 +56,8 @@ void quern__bench_profiles_write(quern__bench_profiles *profiles, FILE *file)
 {
     fflush(profiles->file);
     if (profiles->bytes == 0)
-        quern__bench_note("no profile: no subject that was measured has told of its schedule");
+        quern__bench_note(
+            "--profile: no profile, because no measured subject has called quern_bench_set_schedule");
     else
         fwrite(profiles->text, 1, profiles->bytes, file);
 }

@@ -56,9 +56,10 @@ static const char *find_fault_of_workload(const quern_bench_suite *suite, uint32
 {
     const quern_bench_workload *workload = suite->workloads[index];
     if (workload->subjects[0].run == NULL) return "has no subject with a run callback";
-    if (has_equal_subjects(suite, workload)) return "has two subjects of one name";
+    if (has_equal_subjects(suite, workload)) return "has two subjects with the same name";
     for (uint32_t i = 0; i < index; i++)
-        if (strcmp(suite->workloads[i]->name, workload->name) == 0) return "is there twice";
+        if (strcmp(suite->workloads[i]->name, workload->name) == 0)
+            return "has the same name as an earlier workload";
     return NULL;
 }
 

@@ -20,7 +20,7 @@ void quern__bench_table_write_record(FILE *file, const quern__bench_record *reco
 /* Writes the end of the table: the meaning of the marks, and a warning if controls are unsteady. */
 void quern__bench_table_write_trust(FILE *file, const quern__bench_results *results);
 
-/* Formats a figure of any size with four significant digits. */
+/* Formats a figure with the number of decimals that its size needs: 1.234, 12.34, 123.4, 1234. */
 enum { QUERN__BENCH_FIGURE_BYTES = 32 };
 void quern__bench_format_figure(char text[QUERN__BENCH_FIGURE_BYTES], double figure);
 

@@ -17,7 +17,7 @@ bool quern__bench_tracing_open(uint32_t thread_count)
 {
     quern_trace_def def = {.track_count = thread_count};
     if (quern_trace_create(&def, &trace) == QUERN_OK) return true;
-    quern__bench_note("%s", quern_error_message());
+    quern__bench_note("--trace: %s", quern_error_message());
     return false;
 }
 
@@ -41,9 +41,9 @@ bool quern__bench_tracing_write(const char *path)
 {
     quern_trace_stats stats;
     if (quern_trace_get_stats(trace, &stats) == QUERN_OK && stats.event_count == 0)
-        quern__bench_note(
-            "the trace has no events: no subject of the last case gives it to its pools and schedules");
+        quern__bench_note("--trace: the trace has no events, because no subject of the last case passes "
+                          "quern_bench_trace() to its pools and schedules");
     if (quern_trace_save(trace, path) == QUERN_OK) return true;
-    quern__bench_note("%s", quern_error_message());
+    quern__bench_note("--trace: %s", quern_error_message());
     return false;
 }

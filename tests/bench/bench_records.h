@@ -3,12 +3,12 @@
 #ifndef QUERN_TESTS_BENCH_RECORDS_H
 #define QUERN_TESTS_BENCH_RECORDS_H
 
-/* Results made by hand. */
+/* Creates results for tests. */
 
 #include "bench/harness/results.h"
 
-/* Samples are centre times 1 + spread * k, for k from -(count - 1) / 2 to (count - 1) / 2 in an order that
- * is not sorted. */
+/* Adds a record with the samples centre * (1 + spread * k), for k from -(count - 1) / 2 to (count - 1) / 2
+ * in an unsorted order. */
 static inline quern__bench_record *add_made_record(quern__bench_results *results, const char *workload,
                                                    const char *subject, const char *control, size_t count,
                                                    double centre, double spread)

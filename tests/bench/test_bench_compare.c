@@ -15,7 +15,7 @@ enum { SAMPLES = 9 };
 
 static const double noise = 0.05;
 
-/* A control and a subject, whose times are these. */
+/* Returns results of a control and a subject around these times. */
 static quern__bench_results make_pair(double raw, double quern, size_t count)
 {
     quern__bench_results results = {.machine = make_machine()};
@@ -67,7 +67,7 @@ Test(bench_compare, a_control_is_judged_by_its_time)
     close_both(&before, &now);
 }
 
-Test(bench_compare, samples_that_scatter_show_nothing)
+Test(bench_compare, overlapping_samples_show_no_difference)
 {
     quern__bench_results before = {.machine = make_machine()};
     quern__bench_results now = {.machine = make_machine()};
@@ -79,7 +79,7 @@ Test(bench_compare, samples_that_scatter_show_nothing)
     close_both(&before, &now);
 }
 
-Test(bench_compare, few_samples_are_said_to_be_few)
+Test(bench_compare, too_few_samples_give_no_verdict)
 {
     quern__bench_results before = make_pair(1, 2, 4);
     quern__bench_results now = make_pair(1, 9, 4);
@@ -106,7 +106,7 @@ Test(bench_compare, memory_is_compared_without_a_test)
     close_both(&before, &now);
 }
 
-Test(bench_compare, what_cannot_be_compared_is_said_to_be_so)
+Test(bench_compare, incomparable_records_have_a_reason)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);
     quern__bench_results now = make_pair(1, 2, SAMPLES);
@@ -126,19 +126,19 @@ static void expect_reason(quern__bench_results *before, quern__bench_results *no
     cr_expect_str_eq(comparison.reason, reason);
 }
 
-Test(bench_compare, who_disagrees_with_the_control_is_not_compared)
+Test(bench_compare, wrong_checksum_prevents_comparison)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);
     quern__bench_results now = make_pair(1, 2, SAMPLES);
     now.records[1].checksum++;
-    expect_reason(&before, &now, "it disagrees with its control");
-    expect_reason(&now, &before, "it disagreed with its control before");
+    expect_reason(&before, &now, "its checksum differs from its control's");
+    expect_reason(&now, &before, "its checksum differed from its control's before");
     before.records[1].is_bytes = true;
-    expect_reason(&before, &now, "time against memory");
+    expect_reason(&before, &now, "one is a time, the other a size in bytes");
     close_both(&before, &now);
 }
 
-Test(bench_compare, only_what_is_judged_is_counted)
+Test(bench_compare, controls_are_not_counted_in_verdicts)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);
     quern__bench_results now = make_pair(1.5, 6, SAMPLES);
@@ -167,7 +167,7 @@ static quern__bench_verdict verdict_without_control(double control_change, doubl
     return verdict;
 }
 
-Test(bench_compare, what_has_no_control_is_judged_only_as_far_as_other_controls_stood_still)
+Test(bench_compare, record_without_control_is_judged_against_drift_of_others)
 {
     cr_expect_eq(verdict_without_control(1, 1.2), QUERN__BENCH_SLOWER);
     cr_expect_eq(verdict_without_control(1, 0.8), QUERN__BENCH_FASTER);
@@ -178,7 +178,7 @@ Test(bench_compare, what_has_no_control_is_judged_only_as_far_as_other_controls_
     cr_expect_eq(verdict_without_control(0.8, 1), QUERN__BENCH_NOT_COMPARABLE, "it should be faster, too");
 }
 
-Test(bench_compare, the_machine_is_as_its_controls_are)
+Test(bench_compare, drift_without_matching_threads_uses_all_controls)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);
     quern__bench_results now = make_pair(1.5, 2, SAMPLES);
@@ -195,7 +195,7 @@ Test(bench_compare, the_machine_is_as_its_controls_are)
     close_both(&before, &now);
 }
 
-Test(bench_compare, the_table_says_what_and_how)
+Test(bench_compare, table_has_method_warnings_and_verdicts)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);
     quern__bench_results now = make_pair(1, 2.5, SAMPLES);
@@ -212,11 +212,11 @@ Test(bench_compare, the_table_says_what_and_how)
         "Mann-Whitney",
         "99 % interval",
         "more than 5 %",
-        "another set of flags before: -O3",
+        "the set of flags was different before: -O3",
         " slower\n",
         "(control)",
         "not measured",
-        "controls take 1 times what they took",
+        "times of the controls, now / before: 1 ",
         "0 faster, 1 slower, 0 within noise",
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)

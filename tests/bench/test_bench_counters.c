@@ -9,7 +9,7 @@
 
 TestSuite(bench_counters, .timeout = 60);
 
-/* A processor made by hand. */
+/* A fake source of hardware counters. */
 static struct {
     bool is_refused, is_unreadable;
     quern_hardware_reading reading;
@@ -48,7 +48,7 @@ static void pass_by(quern_hardware_event event, uint64_t count, uint64_t enabled
     made.reading.running_ns[event] += running_ns;
 }
 
-/* Between start and stop: so many events while the counter ran for part of the time it was on. */
+/* Counts `value` events between start and stop, while the counter was enabled and running for these times. */
 static void count(quern__bench_counters *counters, quern_hardware_event event, uint64_t value,
                   uint64_t enabled_ns, uint64_t running_ns)
 {
@@ -63,7 +63,7 @@ Test(bench_counters, counts_between_start_and_stop_add_up)
     pass_by(QUERN_HARDWARE_CYCLES, 1000, 50, 50);
     quern__bench_counters_open(&counters, &source);
     count(&counters, QUERN_HARDWARE_CYCLES, 300, 10, 10);
-    pass_by(QUERN_HARDWARE_CYCLES, 77, 5, 5); /* of somebody else, in between */
+    pass_by(QUERN_HARDWARE_CYCLES, 77, 5, 5); /* events between stop and start do not count */
     count(&counters, QUERN_HARDWARE_CYCLES, 200, 10, 10);
     cr_expect_eq(counters.totals[QUERN_HARDWARE_CYCLES], 500);
     quern__bench_counters_reset(&counters);
@@ -73,7 +73,7 @@ Test(bench_counters, counts_between_start_and_stop_add_up)
     cr_expect_eq(made.open_count, 0);
 }
 
-Test(bench_counters, counts_of_events_that_took_turns_are_scaled)
+Test(bench_counters, multiplexed_counts_are_scaled)
 {
     quern__bench_counters counters;
     quern__bench_counters_open(&counters, &source);
@@ -82,7 +82,7 @@ Test(bench_counters, counts_of_events_that_took_turns_are_scaled)
     quern__bench_counters_close(&counters);
 }
 
-Test(bench_counters, an_event_without_a_turn_has_no_count_and_takes_no_other_with_it)
+Test(bench_counters, event_that_never_ran_has_no_count)
 {
     quern__bench_counters counters;
     quern__bench_counters_open(&counters, &source);
@@ -95,7 +95,7 @@ Test(bench_counters, an_event_without_a_turn_has_no_count_and_takes_no_other_wit
     quern__bench_counters_close(&counters);
 }
 
-Test(bench_counters, what_cannot_be_opened_or_read_has_no_count)
+Test(bench_counters, failed_open_or_read_gives_no_count)
 {
     quern__bench_counters counters;
     quern__bench_counters_open(&counters, &source);
@@ -112,7 +112,7 @@ Test(bench_counters, what_cannot_be_opened_or_read_has_no_count)
     cr_expect_eq(made.open_count, 0);
 }
 
-Test(bench_counters, whether_there_are_any_is_asked_first)
+Test(bench_counters, availability_check_closes_the_source)
 {
     cr_expect(quern__bench_counters_available(&source));
     cr_expect_eq(made.open_count, 0);

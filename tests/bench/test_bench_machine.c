@@ -41,10 +41,10 @@ static void remove_folder(void)
 {
     char command[128];
     snprintf(command, sizeof command, "rm -r '%s'", folder);
-    cr_assert_eq(system(command), 0); /* NOLINT(cert-env33-c): a folder of this test's own */
+    cr_assert_eq(system(command), 0); /* NOLINT(cert-env33-c): the folder belongs to this test */
 }
 
-Test(bench_machine, caches_are_read_by_level_and_only_those_for_data)
+Test(bench_machine, data_caches_are_read_by_level)
 {
     snprintf(folder, sizeof folder, "%s/quern_caches_XXXXXX", P_tmpdir);
     cr_assert_not_null(mkdtemp(folder));
@@ -90,7 +90,7 @@ Test(bench_machine, sizes_and_figures_are_short)
     cr_expect_str_eq(figure, "123457");
 }
 
-Test(bench_machine, time_left_is_in_fitting_units)
+Test(bench_machine, remaining_time_has_suitable_unit)
 {
     char text[QUERN__BENCH_LEFT_TEXT_BYTES];
     quern__bench_format_left(text, 0.001, 5);

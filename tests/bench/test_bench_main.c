@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The whole harness on workloads made by hand, by way of its one public call. */
+/* Tests the whole harness by its public call, with small workloads. */
 #include "bench/harness/json.h"
 #include "bench/harness/measure.h"
 
@@ -18,7 +18,7 @@ enum { MAX_WORDS = 16, PATH_BYTES = 64 };
 
 /* ----------------------------------------------------------------------------------------- workloads */
 
-/* What one subject was asked to do. */
+/* The calls that the harness has made to one subject. */
 typedef struct subject_diary {
     quern_bench_case scene;
     uint32_t open_count, enter_count, leave_count, checksum_count, close_count;
@@ -29,7 +29,7 @@ typedef struct subject_diary {
 
 static subject_diary diaries[2];
 static uint32_t close_count_of_all;
-static uint64_t excess; /* what the second subject's checksum is wrong by */
+static uint64_t excess; /* error of the second subject's checksum */
 
 static void *open_first(const quern_bench_case *scene)
 {
@@ -126,7 +126,7 @@ static void *open_nothing(const quern_bench_case *scene)
     return quern_bench_allocate(scene->entity_count, 1);
 }
 
-/* A megabyte that stays in use, written to so that there are pages behind it. */
+/* Allocates a megabyte and writes to it, so that it becomes resident. */
 static void take_memory(void *state, uint32_t pass_count)
 {
     (void)state;
@@ -183,8 +183,8 @@ static void tear_down(void)
 
 TestSuite(bench_main, .timeout = 120, .init = set_up, .fini = tear_down);
 
-/* Words are separated by blanks; @ stands for the path of the JSON file, % for the other one. Returns
- * the exit status. */
+/* Calls quern_bench_main with the words of a line. @ means the path of the JSON file, % the path of the
+ * other file. Returns the exit status. */
 static int call(const char *line)
 {
     char copy[256];
@@ -250,7 +250,7 @@ Test(bench_main, a_sample_is_one_round_of_passes)
     quern__bench_results_close(&results);
 }
 
-/* The diaries are those of the third placement, which has a third of the samples. */
+/* After the call, the diaries are those of the third placement, which has a third of the samples. */
 Test(bench_main, a_case_is_set_up_several_times)
 {
     cr_expect_eq(call("-w plain -t 1 -n 7 -r 7 --warm-up 1 --placements 3 --json=@"), QUERN_BENCH_EXIT_OK);
@@ -264,7 +264,7 @@ Test(bench_main, a_case_is_set_up_several_times)
     cr_expect_eq(close_count_of_all, 2 * 3 + 2 * 2, "no placement without a sample");
 }
 
-/* Wrong in one placement only, and not the last. */
+/* Returns a wrong checksum in one placement, which is not the last. */
 static uint64_t checksum_once_wrong(void *state)
 {
     return checksum(state) + (close_count_of_all == 0 ? 1 : 0);
@@ -287,7 +287,7 @@ Test(bench_main, a_fresh_workload_has_a_round_for_each_pass)
     expect_diaries_agree(3 * 5, 3 * 5);
 }
 
-Test(bench_main, passes_are_found_out_and_the_same_for_all)
+Test(bench_main, chosen_pass_count_is_equal_for_all_subjects)
 {
     cr_expect_eq(call("-w found -t 1 -r 3 --warm-up 0 --json=@"), QUERN_BENCH_EXIT_OK);
     cr_expect_eq(diaries[0].pass_count, diaries[1].pass_count);
@@ -308,7 +308,7 @@ Test(bench_main, passes_may_be_limited)
     cr_expect_eq(diaries[0].pass_count, 1u + 2u + 3u * 2u, "tried with one and with two");
 }
 
-Test(bench_main, single_frames_are_timed_when_asked_for)
+Test(bench_main, option_frames_times_single_frames)
 {
     cr_expect_eq(call("-w found -t 1 -r 3 --frames --json=@"), QUERN_BENCH_EXIT_OK);
     quern__bench_results results = read_results(json_path);
@@ -329,8 +329,8 @@ Test(bench_main, frames_of_a_fresh_workload_are_the_passes_of_its_samples)
     quern__bench_results_close(&results);
 }
 
-/* Where the compiler optimises, it would know the value. */
-Test(bench_main, what_is_kept_may_have_changed)
+/* Without quern_bench_keep, an optimising compiler would know the value. */
+Test(bench_main, keep_makes_compiler_reload_memory)
 {
     uint32_t value = 1;
     quern_bench_keep(&value);
@@ -338,7 +338,7 @@ Test(bench_main, what_is_kept_may_have_changed)
     cr_expect_eq(__builtin_constant_p(value), 0);
 }
 
-Test(bench_main, what_no_clock_can_tell_is_too_short)
+Test(bench_main, samples_below_clock_resolution_are_too_short)
 {
     cr_expect(quern__bench_is_too_short(20, 1));
     cr_expect(quern__bench_is_too_short(5000, 100), "50 ns each");
@@ -346,7 +346,7 @@ Test(bench_main, what_no_clock_can_tell_is_too_short)
     cr_expect_not(quern__bench_is_too_short(5000000, 100));
 }
 
-Test(bench_main, time_asks_for_more_samples)
+Test(bench_main, option_time_takes_more_samples)
 {
     cr_expect_eq(call("-w plain -t 1 -n 7 -r 2 --time 0.05 --json=@"), QUERN_BENCH_EXIT_OK);
     quern__bench_results results = read_results(json_path);
@@ -373,7 +373,7 @@ Test(bench_main, chosen_sizes_do_not_apply_to_fixed_ones)
     quern__bench_results_close(&results);
 }
 
-Test(bench_main, memory_is_measured_in_a_process_of_its_own)
+Test(bench_main, memory_is_measured_in_separate_process)
 {
     cr_expect_eq(call("-w heavy -t 1 --json=@"), QUERN_BENCH_EXIT_OK);
     quern__bench_results results = read_results(json_path);
@@ -384,7 +384,7 @@ Test(bench_main, memory_is_measured_in_a_process_of_its_own)
     quern__bench_results_close(&results);
 }
 
-Test(bench_main, results_bear_the_own_name_of_a_workload)
+Test(bench_main, results_have_name_instead_of_alias)
 {
     cr_expect_eq(call("-w sim* -t 1 -n 7 -r 1 --json=@"), QUERN_BENCH_EXIT_OK);
     quern__bench_results results = read_results(json_path);
@@ -398,7 +398,7 @@ Test(bench_main, a_wrong_checksum_fails)
     cr_expect_eq(call("-w plain -t 1 -n 7 -r 1 --json=@"), QUERN_BENCH_EXIT_FAILED);
 }
 
-Test(bench_main, counters_are_asked_for_in_vain_or_not)
+Test(bench_main, option_counters_works_with_and_without_counters)
 {
     cr_expect_eq(call("-w plain -t 1 -n 7 -r 1 --counters --pin --json=@"), QUERN_BENCH_EXIT_OK);
     cr_expect_eq(diaries[0].pass_count, diaries[1].pass_count);
@@ -425,7 +425,7 @@ static void write_results(const char *path, double scale)
     fclose(file);
 }
 
-Test(bench_main, slower_gives_a_status_of_its_own_when_asked)
+Test(bench_main, fail_slower_changes_exit_status)
 {
     write_results(json_path, 1.5);
     write_results(other_path, 2);
@@ -435,7 +435,7 @@ Test(bench_main, slower_gives_a_status_of_its_own_when_asked)
     cr_expect_eq(call("--load % --compare @ --fail-slower --noise 40"), QUERN_BENCH_EXIT_OK);
 }
 
-Test(bench_main, nothing_compared_does_not_pass_for_nothing_slower)
+Test(bench_main, fail_slower_fails_if_nothing_was_compared)
 {
     write_results(json_path, 1.5);
     cr_expect_eq(call("-w fresh -t 1 -r 5 --compare @"), QUERN_BENCH_EXIT_OK);
@@ -448,13 +448,13 @@ Test(bench_main, nothing_compared_does_not_pass_for_nothing_slower)
     cr_expect_eq(call("--load % --compare @ --fail-slower"), QUERN_BENCH_EXIT_OK, "some were compared");
 }
 
-Test(bench_main, what_was_measured_can_be_compared)
+Test(bench_main, measured_results_can_be_compared)
 {
     cr_expect_eq(call("-w plain -t 1 -r 5 --json=@"), QUERN_BENCH_EXIT_OK);
     cr_expect_eq(call("-w plain -t 1 -r 5 --compare @"), QUERN_BENCH_EXIT_OK);
 }
 
-Test(bench_main, report_holds_the_results_and_cannot_be_ended_by_them)
+Test(bench_main, report_escapes_results)
 {
     write_results(json_path, 1.5);
     char *json = read_text(json_path);
@@ -498,14 +498,14 @@ Test(bench_main, files_that_cannot_be_used_fail_before_measuring)
     cr_expect_eq(diaries[0].open_count, 0);
 }
 
-Test(bench_main, a_full_disk_is_noticed)
+Test(bench_main, full_disk_fails)
 {
     if (access("/dev/full", W_OK) != 0) cr_skip_test("there is no /dev/full");
     write_results(json_path, 1.5);
     cr_expect_eq(call("--load @ --report /dev/full"), QUERN_BENCH_EXIT_FAILED);
 }
 
-/* The exit status of a process that runs this with a full disk as its stdout. */
+/* Returns the exit status of a process that runs the call with a full disk as its stdout. */
 static int call_with_full_stdout(const char *line)
 {
     fflush(stdout);
@@ -549,7 +549,7 @@ static uint32_t loaded_record_count(const char *line)
     return count;
 }
 
-Test(bench_main, of_loaded_results_those_that_are_asked_for_are_taken)
+Test(bench_main, options_select_from_loaded_results)
 {
     cr_expect_eq(call("-w plain,fresh,found -t 1,2 -r 1 --json=@"), QUERN_BENCH_EXIT_OK);
     cr_expect_eq(loaded_record_count("--load @ --json=%"), 14);
@@ -560,7 +560,7 @@ Test(bench_main, of_loaded_results_those_that_are_asked_for_are_taken)
     cr_expect_eq(call("--load @ --json=% -w other"), QUERN_BENCH_EXIT_FAILED);
 }
 
-Test(bench_main, an_alias_in_a_file_is_the_workload)
+Test(bench_main, alias_in_file_means_workload)
 {
     write_results(json_path, 1.5);
     char *text = read_text(json_path);
@@ -574,7 +574,7 @@ Test(bench_main, an_alias_in_a_file_is_the_workload)
     cr_expect_eq(call("--load @ --compare % --fail-slower"), QUERN_BENCH_EXIT_OK, "nothing is new");
 }
 
-Test(bench_main, suites_that_lack_something_are_refused)
+Test(bench_main, incomplete_suites_are_refused)
 {
     char *words[] = {"bench", NULL};
     quern_bench_suite suite = {0};

@@ -22,7 +22,7 @@ static char line_copy[LINE_BYTES];
 static char message[QUERN__BENCH_MESSAGE_BYTES];
 static quern__bench_options options;
 
-/* Words are separated by blanks. */
+/* Parses the words of a line, separated by blanks. */
 static bool parse(const char *line)
 {
     quern_bench_suite suite = {.workloads = workloads, .workload_count = 2};
@@ -72,7 +72,7 @@ Test(bench_options, lists_of_numbers)
     cr_expect_eq(options.entity_counts.values[2], 7);
 }
 
-Test(bench_options, how_to_measure)
+Test(bench_options, measurement_options)
 {
     cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --passes 5 --pin --counters --frames --noise "
                     "3 --compare b"),
@@ -86,12 +86,12 @@ Test(bench_options, how_to_measure)
     cr_assert_float_eq(options.noise, 0.03, 1e-12);
 }
 
-Test(bench_options, a_sample_has_a_pass)
+Test(bench_options, passes_must_be_positive)
 {
     expect_refusal("--passes 0", "--passes: '0'");
 }
 
-Test(bench_options, where_results_go)
+Test(bench_options, output_options)
 {
     cr_assert(parse("--json --csv=out.csv"), "%s", message);
     cr_expect_str_eq(options.json, "-");
@@ -113,7 +113,7 @@ Test(bench_options, traces_and_forecasts)
     expect_refusal("--forecast 0", "--forecast: '0'");
 }
 
-Test(bench_options, comparing)
+Test(bench_options, comparison_options)
 {
     cr_assert(parse("--load now.jsonl --compare before.jsonl --fail-slower -w other -t 2"), "%s", message);
     cr_expect_str_eq(options.load, "now.jsonl");
@@ -124,7 +124,7 @@ Test(bench_options, comparing)
     expect_refusal("--noise 3", "--noise needs --compare");
 }
 
-Test(bench_options, what_loading_would_not_do_is_refused)
+Test(bench_options, measurement_options_are_refused_with_load)
 {
     static const char *const refused[] = {"--repeat 3", "--time 1",       "--warm-up 1", "--placements 1",
                                           "--passes 1", "--pin",          "--frames",    "--profile",
@@ -132,12 +132,12 @@ Test(bench_options, what_loading_would_not_do_is_refused)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char line[LINE_BYTES];
         snprintf(line, sizeof line, "%s --load now.jsonl", refused[i]);
-        expect_refusal(line, "--load measures nothing");
+        expect_refusal(line, "has no effect with --load");
     }
     cr_expect(parse("--load now.jsonl --report page.html"), "%s", message);
 }
 
-Test(bench_options, a_path_for_two_things_is_refused)
+Test(bench_options, equal_paths_are_refused)
 {
     expect_refusal("--load a --load b", "--load is given twice");
     expect_refusal("--json --json=b", "--json is given twice");
@@ -173,7 +173,7 @@ Test(bench_options, workloads_by_name_pattern_and_alias)
     expect_refusal("-w swim", "there is no workload 'swim'");
 }
 
-Test(bench_options, wrong_words_are_named)
+Test(bench_options, wrong_words_are_quoted)
 {
     expect_refusal("--threads 0", "--threads: '0'");
     expect_refusal("--threads 1,,2", "--threads: ''");
@@ -192,7 +192,7 @@ Test(bench_options, wrong_words_are_named)
     expect_refusal("--repeat", "'--repeat' needs an argument");
     expect_refusal("--pin=3", "--pin takes no argument");
     expect_refusal("--pi=3", "--pin takes no argument");
-    expect_refusal("--rep 3", "'--rep' could be --repeat or --report");
+    expect_refusal("--rep 3", "'--rep' is ambiguous: write --repeat or --report");
     expect_refusal("-lq", "'-q' is not an option");
     expect_refusal("--entities 5G", "k and M");
     expect_refusal("-j out.jsonl", "--json=out.jsonl");

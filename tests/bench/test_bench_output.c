@@ -61,7 +61,7 @@ static bool exists(const char *name)
     return access(name, F_OK) == 0;
 }
 
-Test(bench_output, takes_the_old_place_when_it_is_closed)
+Test(bench_output, close_replaces_old_file)
 {
     quern__bench_output output;
     cr_assert(quern__bench_output_open(&output, path, true));
@@ -78,7 +78,7 @@ Test(bench_output, takes_the_old_place_when_it_is_closed)
     expect_text(path, "first");
 }
 
-Test(bench_output, leaves_the_old_one_when_it_is_not_kept)
+Test(bench_output, close_without_keep_leaves_old_file)
 {
     quern__bench_output output;
     cr_assert(quern__bench_output_open(&output, path, false));
@@ -116,7 +116,7 @@ Test(bench_output, one_file_under_two_names_is_refused)
     expect_text(path, "old");
 }
 
-Test(bench_output, what_is_no_file_is_written_in_place_or_refused)
+Test(bench_output, special_files_are_written_directly)
 {
     quern__bench_output output;
     cr_expect_not(quern__bench_output_open(&output, folder, true));
@@ -127,7 +127,7 @@ Test(bench_output, what_is_no_file_is_written_in_place_or_refused)
     cr_expect_null(output.file);
 }
 
-/* How a process ends that opens an output, writes a line, and does this. */
+/* Returns the status of a process that opens an output, writes a line, and calls `end`. */
 static int status_of_process(bool has_lines, void (*end)(void))
 {
     fflush(NULL);
@@ -156,7 +156,7 @@ static void end_by_message(void)
     quern_bench_die("%s", "a subject failed");
 }
 
-Test(bench_output, an_interrupted_program_leaves_old_results_and_its_lines)
+Test(bench_output, signal_keeps_old_file_and_partial_lines)
 {
     const int status = status_of_process(true, end_by_signal);
     cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%d", status);
@@ -164,7 +164,7 @@ Test(bench_output, an_interrupted_program_leaves_old_results_and_its_lines)
     expect_text(partial, "new");
 }
 
-Test(bench_output, an_interrupted_program_leaves_no_half_page)
+Test(bench_output, signal_removes_partial_page)
 {
     const int status = status_of_process(false, end_by_signal);
     cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%d", status);
@@ -172,7 +172,7 @@ Test(bench_output, an_interrupted_program_leaves_no_half_page)
     cr_expect_not(exists(partial));
 }
 
-Test(bench_output, a_subject_that_fails_leaves_old_results_and_its_lines)
+Test(bench_output, failing_subject_keeps_old_file_and_partial_lines)
 {
     const int status = status_of_process(true, end_by_message);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == QUERN_BENCH_EXIT_FAILED, "%d", status);
@@ -180,7 +180,7 @@ Test(bench_output, a_subject_that_fails_leaves_old_results_and_its_lines)
     expect_text(partial, "new");
 }
 
-Test(bench_output, signals_have_their_old_action_behind_the_last_close)
+Test(bench_output, last_close_restores_signal_actions)
 {
     struct sigaction action;
     quern__bench_output output;

@@ -70,7 +70,7 @@ static void expect_same_records(const quern__bench_record *a, const quern__bench
         cr_expect(a->counters[i] == b->counters[i] || (isnan(a->counters[i]) && isnan(b->counters[i])));
 }
 
-Test(bench_results, json_comes_back_as_it_went)
+Test(bench_results, json_round_trip)
 {
     quern__bench_results results = make_results();
     quern__bench_results back;
@@ -120,25 +120,30 @@ static void expect_refusal(const char *json, const char *expected)
 #define MACHINE "{\"type\":\"machine\",\"processor\":\"p\"}\n"
 #define CASE    "{\"type\":\"result\",\"workload\":\"w\",\"subject\":\"s\","
 
-Test(bench_results, json_that_is_something_else_is_refused)
+Test(bench_results, other_json_is_refused)
 {
-    expect_refusal("", "it has no results");
-    expect_refusal(MACHINE, "it has no results");
-    expect_refusal("workload,subject\n", "line 1: not JSON");
-    expect_refusal(MACHINE "{\"a\":1}\n", "line 2: not a line that --json writes: it has no 'type'");
+    expect_refusal("", "the file has no results");
+    expect_refusal(MACHINE, "the file has no results");
+    expect_refusal("workload,subject\n", "line 1: not JSON; use a file that --json wrote");
+    expect_refusal(MACHINE "{\"a\":1}\n",
+                   "line 2: the field 'type' is missing; use a file that --json wrote");
     expect_refusal(MACHINE "{\"type\":\"result\",\"subject\":\"s\",\"samples\":[1]}",
-                   "line 2: a result has no usable 'workload'");
+                   "line 2: the field 'workload' of a result is missing or wrong");
     expect_refusal(MACHINE "{\"type\":\"result\",\"workload\":\"w\",\"samples\":[1]}",
-                   "line 2: a result has no usable 'subject'");
-    expect_refusal(MACHINE CASE "\"ns_per_op\":1}", "line 2: a result has no usable 'samples'");
-    expect_refusal(MACHINE CASE "\"samples\":[1,\"2\"]}", "line 2: a result has no usable 'samples'");
-    expect_refusal(MACHINE CASE "\"samples\":[1,0]}", "line 2: a result has no usable 'samples'");
-    expect_refusal(MACHINE CASE "\"samples\":[1]}\n{\"type\":\"res", "line 3: not JSON");
+                   "line 2: the field 'subject' of a result is missing or wrong");
+    expect_refusal(MACHINE CASE "\"ns_per_op\":1}",
+                   "line 2: the field 'samples' of a result is missing or wrong");
+    expect_refusal(MACHINE CASE "\"samples\":[1,\"2\"]}",
+                   "line 2: the field 'samples' of a result is missing or wrong");
+    expect_refusal(MACHINE CASE "\"samples\":[1,0]}",
+                   "line 2: the field 'samples' of a result is missing or wrong");
+    expect_refusal(MACHINE CASE "\"samples\":[1]}\n{\"type\":\"res",
+                   "line 3: not JSON; use a file that --json wrote");
     expect_refusal(CASE "\"samples\":[1]}",
-                   "it lacks the first line that --json writes, which describes the machine");
+                   "the line that describes the machine is missing; --json writes it first");
 }
 
-Test(bench_results, json_of_types_to_come_is_left_out)
+Test(bench_results, unknown_line_types_are_ignored)
 {
     quern__bench_results results;
     char message[QUERN__BENCH_JSON_MESSAGE_BYTES];
@@ -185,13 +190,14 @@ Test(bench_results, runs_of_different_machines_or_programs_are_not_joined)
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         char json[512];
-        char expected[128];
+        char expected[160];
         const char *processor = i > 0 ? "\"processor\":\"p\"," : "";
         snprintf(json, sizeof json,
                  MACHINE CASE "\"samples\":[1]}\n{\"type\":\"machine\",%s%s}\n" CASE "\"samples\":[1]}\n",
                  processor, fields[i][0]);
         snprintf(expected, sizeof expected,
-                 "line 3: another %s than in the lines before: samples of such runs cannot be joined",
+                 "line 3: the %s differs from that in an earlier line, so samples cannot be joined; use "
+                 "one file for each",
                  fields[i][1]);
         expect_refusal(json, expected);
     }
@@ -236,7 +242,7 @@ static void expect_written(record_writer *write, const quern__bench_results *res
     free(text);
 }
 
-Test(bench_results, a_subject_that_disagrees_is_marked_and_has_no_ratio)
+Test(bench_results, wrong_checksum_is_marked_and_has_no_ratio)
 {
     quern__bench_results results = make_results();
     expect_written(quern__bench_json_write_record, &results, "\"agrees\":true", NULL);

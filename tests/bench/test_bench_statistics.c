@@ -10,8 +10,8 @@
 
 TestSuite(bench_statistics, .timeout = 60);
 
-/* The permeability constants of Hollander and Wolfe, which handbooks of statistics use as an example: the
- * one-sided chance is 0.1272. */
+/* The permeability constants of Hollander and Wolfe, an example in handbooks of statistics. The one-sided p
+ * is 0.1272. */
 static const double at_term[] = {0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
 static const double before_term[] = {1.15, 0.88, 0.90, 0.74, 1.21};
 
@@ -41,7 +41,7 @@ Test(bench_statistics, summary_of_one_sample)
     cr_expect(summary.median == 7 && summary.min == 7 && summary.max == 7 && summary.mad == 0);
 }
 
-Test(bench_statistics, quantiles_lie_between_samples)
+Test(bench_statistics, quantiles_are_interpolated)
 {
     const double samples[] = {40, 10, 30, 20};
     cr_expect_eq(quern__bench_quantile(samples, COUNT(samples), 0), 10);
@@ -50,7 +50,7 @@ Test(bench_statistics, quantiles_lie_between_samples)
     cr_assert_float_eq(quern__bench_quantile(samples, COUNT(samples), 0.9), 37, 1e-12);
 }
 
-Test(bench_statistics, exact_chance_of_a_known_example)
+Test(bench_statistics, exact_p_of_known_example)
 {
     const quern__bench_difference difference =
         quern__bench_compare_samples(at_term, COUNT(at_term), before_term, COUNT(before_term), 0.05);
@@ -59,9 +59,8 @@ Test(bench_statistics, exact_chance_of_a_known_example)
     cr_assert_float_eq(difference.p, 2 * 0.1272061272, 1e-9);
 }
 
-/* Counted out over all 3003 ways to mix the samples by a program that has nothing in common with this
- * one. */
-Test(bench_statistics, ratio_and_interval_of_a_known_example)
+/* The expected values were computed from all 3003 orders of the samples by an independent program. */
+Test(bench_statistics, ratio_and_interval_of_known_example)
 {
     quern__bench_difference difference =
         quern__bench_compare_samples(at_term, COUNT(at_term), before_term, COUNT(before_term), 0.05);
@@ -85,7 +84,7 @@ Test(bench_statistics, ties_are_corrected_for)
     cr_assert_float_eq(difference.ratio, 1.5, 1e-12);
 }
 
-Test(bench_statistics, many_samples_go_by_the_normal_distribution)
+Test(bench_statistics, many_samples_use_normal_approximation)
 {
     double a[30];
     double b[30];
@@ -101,8 +100,9 @@ Test(bench_statistics, many_samples_go_by_the_normal_distribution)
               difference.ratio < difference.high);
 }
 
-/* Where one takes over from the other, they must agree. */
-Test(bench_statistics, exact_and_normal_chances_are_close)
+/* The exact p and the normal approximation must agree at the number of samples where one replaces the
+ * other. */
+Test(bench_statistics, exact_and_normal_p_are_close)
 {
     double a[25];
     double b[26];
@@ -110,7 +110,7 @@ Test(bench_statistics, exact_and_normal_chances_are_close)
         a[i] = 100 + 3 * i;
         b[i] = 116.5 + 3 * i;
     }
-    b[25] = b[12] + 0.25; /* one more in the middle changes little but the way p is found */
+    b[25] = b[12] + 0.25; /* a 26th sample in the middle changes little but the method */
     const quern__bench_difference exact = quern__bench_compare_samples(a, 25, b, 25, 0.01);
     const quern__bench_difference normal = quern__bench_compare_samples(a, 25, b, 26, 0.01);
     cr_assert(exact.is_exact && !normal.is_exact);
@@ -118,7 +118,7 @@ Test(bench_statistics, exact_and_normal_chances_are_close)
     cr_assert_float_eq(exact.low, normal.low, 0.02);
 }
 
-Test(bench_statistics, least_chance_says_what_can_be_shown)
+Test(bench_statistics, least_p_depends_on_sample_counts)
 {
     const double a[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const double b[] = {11, 12, 13, 14, 15, 16, 17, 18, 19};
@@ -130,7 +130,7 @@ Test(bench_statistics, least_chance_says_what_can_be_shown)
     cr_expect(four.low == 0 && isinf(four.high), "four samples say nothing with 99 %%");
 }
 
-Test(bench_statistics, equal_sets_differ_by_nothing)
+Test(bench_statistics, equal_sets_have_no_difference)
 {
     const double a[] = {3, 1, 2, 5, 4};
     const quern__bench_difference difference = quern__bench_compare_samples(a, 5, a, 5, 0.01);

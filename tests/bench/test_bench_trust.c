@@ -15,7 +15,7 @@
 
 TestSuite(bench_trust, .timeout = 60);
 
-/* A control and a subject. */
+/* Returns results of a control and a subject. */
 static quern__bench_results make_pair(size_t count, double ratio, double spread)
 {
     quern__bench_results results = {.machine = make_machine()};
@@ -43,7 +43,7 @@ static bool is_about(double number, double expected)
     return fabs(number - expected) < 1e-9;
 }
 
-Test(bench_trust, samples_of_one_time_are_drawn_together)
+Test(bench_trust, simultaneous_samples_are_drawn_together)
 {
     quern__bench_results results = make_pair(15, 1.25, 0.05);
     const quern__bench_trust together = judge(&results);
@@ -59,7 +59,7 @@ Test(bench_trust, samples_of_one_time_are_drawn_together)
     quern__bench_results_close(&results);
 }
 
-/* What the writer says of all records. To be freed. */
+/* Returns the text that write_record writes for all records, to be released with free(). */
 static char *write_all(const quern__bench_results *results,
                        void (*write_record)(FILE *file, const quern__bench_record *record,
                                             const quern__bench_record *control),
@@ -122,7 +122,7 @@ Test(bench_trust, few_samples_give_no_interval)
     quern__bench_results_close(&results);
 }
 
-Test(bench_trust, bytes_that_never_vary_need_few_samples)
+Test(bench_trust, constant_bytes_need_few_samples)
 {
     quern__bench_results results = make_pair(1, 2, 0);
     results.records[0].is_bytes = results.records[1].is_bytes = true;
@@ -157,7 +157,7 @@ Test(bench_trust, unsteady_controls_give_a_warning)
     quern__bench_results_close(&results);
 }
 
-/* A subject may be as unsteady as it likes. */
+/* An unsteady subject that is no control gives no warning. */
 Test(bench_trust, steady_controls_give_no_warning)
 {
     quern__bench_results results = make_pair(9, 2, 0.01);

@@ -4,9 +4,8 @@
 #
 # usage: test_report.sh FIXTURE COMMAND...
 #
-# Has the benchmark COMMAND make its report, from the results in FIXTURE and from some that it measures,
-# opens both in a browser without a screen, and looks whether every chart has been drawn. Exit status 77:
-# there is no browser.
+# Lets the benchmark COMMAND write two reports, from the results in FIXTURE and from results that it measures.
+# Opens both in a headless browser and checks that every chart is drawn. Exit status 77: there is no browser.
 
 set -eu
 
@@ -22,9 +21,8 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Counts in each canvas the pixels that are coloured rather than grey, which is what subjects are drawn
-# with: axes and texts are grey, and a subject's mark in the legend has about a hundred. The page itself
-# knows nothing of this.
+# A script, appended to the page, that counts the coloured pixels of each canvas. Subjects are drawn in colours;
+# axes and texts are grey. The legend has about a hundred coloured pixels for each subject.
 cat >"$work/probe.html" <<'HTML'
 <script>
 addEventListener('load', () => {
@@ -56,7 +54,7 @@ addEventListener('load', () => {
 </script>
 HTML
 
-# open_page FILE: prints what the probe saw.
+# open_page FILE: opens the page and prints the lines of the probe.
 open_page()
 {
     cat "$1" "$work/probe.html" >"$work/probed.html"
@@ -66,7 +64,7 @@ open_page()
     sed -n '/<pre id="probe">/,/<\/pre>/p' "$work/dom.html" | sed 's/<pre id="probe">//; s/<\/pre>.*//'
 }
 
-# expect PATTERN: the probe saw a line that is this.
+# expect PATTERN: fails unless a line of the probe matches the whole pattern.
 expect()
 {
     grep -qx "$1" "$work/seen" || { echo "not seen: $1"; exit 1; }
@@ -99,10 +97,10 @@ sed '/"subject":"quern","control"/{/"entities":10000,"threads":1,/s/04baf1"/04ba
 echo '{"type":"result","workload":"slow","subject":"quern","entities":1,"threads":1,"unit":"frame","samples":[1400000]}' \
     >>"$work/wrong.jsonl"
 if "$@" --load "$work/wrong.jsonl" --report "$work/wrong.html" >"$work/table"; then
-    echo "it was taken for right" && exit 1
+    echo "the wrong result was accepted" && exit 1
 fi
 grep -q 'WRONG' "$work/table" || { echo "the table does not mark it"; exit 1; }
-open_page "$work/wrong.html" >"$work/seen" # what is left is grey
+open_page "$work/wrong.html" >"$work/seen" # the remaining charts may have no coloured pixels
 cat "$work/seen"
 expect 'marked WRONG: 1, listed: 1'
 expect 'section frames: 1 charts, 1 rows'

@@ -81,6 +81,7 @@ inline quern_result check(quern_result result) noexcept
 
 /** Described fields of a type. Specialised by QUERN_DESCRIBE. */
 template <typename T> struct description {
+    /** Stores the fields in a zeroed list of QUERN_MAX_FIELDS; without a description, there are none. */
     static void list(quern_field *) {}
 };
 
@@ -95,6 +96,7 @@ template <typename T> struct description {
         }                                                                 \
     }
 
+/** @cond internal */
 namespace detail {
 
 template <typename T> constexpr auto signature()
@@ -258,13 +260,16 @@ template <typename T, std::size_t count> bool append(T (&list)[count], const T &
 }
 
 } // namespace detail
+/** @endcond */
 
 /* ------------------------------------------------------------------------------------------ commands */
 
 /** The commands of a callback. A copy refers to the same commands. */
 class commands {
   public:
+    /** Makes an object for a recorder of the C interface. */
     commands(quern_commands *recorder) : recorder_(recorder) {}
+    /** Returns the recorder of the C interface. */
     operator quern_commands *() const { return recorder_; }
 
     /** Records the creation of an entity with values; returns a provisional handle, null on failure. */
@@ -307,15 +312,19 @@ class commands {
 /** What a callback can access in addition to its components. Valid until the callback returns. */
 class context {
   public:
+    /** Makes an object for a context of the C interface. */
     context(quern_context *raw) : raw_(raw) {}
+    /** Returns the context of the C interface. */
     operator quern_context *() const { return raw_; }
 
     /** The time step in seconds; see quern_context_delta_seconds. */
+    /** Returns the time step in seconds; see quern_context_delta_seconds. */
     double delta_seconds() const { return quern_context_delta_seconds(raw_); }
     /** The number of the frame; see quern_context_frame_index. */
     uint64_t frame_index() const { return quern_context_frame_index(raw_); }
     /** The commands of this callback. */
     quern::commands commands() const { return quern_context_commands(raw_); }
+    /** Returns whether the entity is alive; see quern_context_is_alive. */
     bool is_alive(quern_entity entity) const { return quern_context_is_alive(raw_, entity); }
     /** A resource, declared by reads_resource or writes_resource; `resource<const T>` reads. */
     template <typename T> T &resource() const
@@ -356,7 +365,9 @@ class context {
 /** The time step as a float, a parameter of lambdas. It is read once per view, so that loops over rows vectorise. */
 class seconds {
   public:
+    /** Makes a time step of this length. */
     seconds(float value) : value_(value) {}
+    /** Returns the length in seconds. */
     operator float() const { return value_; }
 
   private:
@@ -367,11 +378,17 @@ class seconds {
  * instead of once per row. `column<const T>` reads. */
 template <typename T> class column {
   public:
+    /** Makes a column of count values. */
     column(T *first, uint32_t count) : first_(first), count_(count) {}
+    /** Returns the address of the first value. */
     T *data() const { return first_; }
+    /** Returns the number of rows. */
     uint32_t size() const { return count_; }
+    /** Returns the address of the first value, for range-based loops. */
     T *begin() const { return first_; }
+    /** Returns the address after the last value. */
     T *end() const { return first_ + count_; }
+    /** Returns the value of row i, below size(). */
     T &operator[](std::size_t i) const { return first_[i]; }
 
   private:
@@ -381,6 +398,7 @@ template <typename T> class column {
 
 /* ------------------------------------------------------------------------------------------- lambdas */
 
+/** @cond internal */
 namespace detail {
 
 template <typename F> struct call_of : call_of<decltype(&F::operator())> {
@@ -607,11 +625,13 @@ template <typename F> struct callback {
 };
 
 } // namespace detail
+/** @endcond */
 
 /* ------------------------------------------------------------------------------------------- options */
 
 /** Options of systems and queries, passed after the lambda. */
 template <typename... T> struct with {
+    /** Adds the terms to a list, at its first free place from `first` on. */
     quern_result apply(quern_world *world, quern_term *terms, uint32_t first,
                        quern_match match = QUERN_MATCH_ALL) const
     {
@@ -653,29 +673,30 @@ template <typename... T> struct emits {
 };
 /** The system runs after the systems with these names. */
 struct after {
-    const char *name;
+    const char *name; /**< Name of the other system. */
 };
 /** The system runs before the system with this name. */
 struct before {
-    const char *name;
+    const char *name; /**< Name of the other system. */
 };
 /** Index of the system's phase. */
 struct phase {
-    uint32_t index;
+    uint32_t index; /**< Index in quern_schedule_def.phases. */
 };
 /** Flags of the system: a combination of quern_system_flags. */
 struct flags {
-    uint32_t bits;
+    uint32_t bits; /**< The flags. */
 };
 /** Seconds from one run of the system to the next. */
 struct interval {
-    double seconds;
+    double seconds; /**< Length of the interval. */
 };
 /** Makes the system a reaction: a combination of quern_reaction_kind. */
 struct reacts_to {
-    uint32_t kinds;
+    uint32_t kinds; /**< The kinds. */
 };
 
+/** @cond internal */
 namespace detail {
 
 template <typename... T>
@@ -797,6 +818,7 @@ template <typename T, void destroy(T *)> class owner {
 };
 
 } // namespace detail
+/** @endcond */
 
 /* --------------------------------------------------------------------------------------------- world */
 
@@ -804,7 +826,9 @@ template <typename T, void destroy(T *)> class owner {
  * after it. */
 class world : public detail::owner<quern_world, quern_world_destroy> {
   public:
+    /** Creates a world. */
     world() { check(quern_world_create(nullptr, &raw_)); }
+    /** Creates a world by its definition; see quern_world_create. */
     explicit world(const quern_world_def &def) { check(quern_world_create(&def, &raw_)); }
 
     /** Returns the component of a type; registers it on first use. Null on failure. */
@@ -856,7 +880,9 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
                                        const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
     }
+    /** Destroys an entity; see quern_entity_destroy. */
     quern_result destroy(quern_entity entity) { return check(quern_entity_destroy(raw_, entity)); }
+    /** Returns whether the entity is alive. */
     bool is_alive(quern_entity entity) const { return quern_entity_is_alive(raw_, entity); }
 
     /** Sets a copy of the value, and adds the component if it is missing. */
@@ -870,10 +896,12 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         return check(quern_entity_add(raw_, entity, component<T>(), nullptr));
     }
+    /** Removes a component; see quern_entity_remove. */
     template <typename T> quern_result remove(quern_entity entity)
     {
         return check(quern_entity_remove(raw_, entity, component<T>()));
     }
+    /** Returns whether the entity has the component. */
     template <typename T> bool has(quern_entity entity)
     {
         return quern_entity_has(raw_, entity, component<T>());
@@ -890,6 +918,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** The commands of code between frames; see quern_world_commands. */
     quern::commands commands() { return quern_world_commands(raw_); }
+    /** Applies the commands of code between frames; see quern_world_flush. */
     quern_result flush() { return check(quern_world_flush(raw_)); }
 };
 
@@ -900,7 +929,9 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
   public:
     /** A thread for each processor. */
     jobs() { check(quern_jobs_create(nullptr, &raw_)); }
+    /** Creates a pool by its definition; see quern_jobs_create. */
     explicit jobs(const quern_jobs_def &def) { check(quern_jobs_create(&def, &raw_)); }
+    /** Creates a pool of this many threads. */
     explicit jobs(uint32_t thread_count)
     {
         quern_jobs_def def{};
@@ -912,7 +943,9 @@ class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
 /** A schedule, destroyed with the object. It owns copies of the lambdas of its systems. Declare it after its world. */
 class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
   public:
+    /** Creates a schedule with one phase, "update". */
     explicit schedule(quern::world &world) : schedule(world, quern_schedule_def{}) {}
+    /** Creates a schedule by its definition; see quern_schedule_create. */
     schedule(quern::world &world, const quern_schedule_def &def) : world_(world)
     {
         check(quern_schedule_create(world, &def, &raw_));
@@ -1041,14 +1074,17 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
 /** The last frames of a world, destroyed with the object. Declare it after the schedules that it saves. */
 class history : public detail::owner<quern_history, quern_history_destroy> {
   public:
+    /** Creates a history of the world; see quern_history_create. */
     explicit history(quern::world &world, const quern_history_def &def = {})
     {
         check(quern_history_create(world, &def, &raw_));
     }
+    /** Saves the world as a frame; see quern_history_save. */
     quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
     {
         return check(quern_history_save(raw_, frame, jobs));
     }
+    /** Restores a frame; see quern_history_restore. */
     quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)
     {
         return check(quern_history_restore(raw_, frame, jobs));

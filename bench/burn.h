@@ -25,8 +25,8 @@ static inline void bench_burn(uint64_t steps)
     }
 }
 
-/* Returns the number of steps that take this long on this machine. Measures the duration of a step at the
- * first call. */
+/* Returns the number of steps of bench_burn that last so many nanoseconds on this machine. Measures the
+ * duration of a step at the first call. */
 uint64_t bench_burn_steps(double nanoseconds);
 
 /* Spins for the given time. */

@@ -20,7 +20,7 @@ static uint32_t column_count(const columns_layout *layout)
 }
 
 /* Returns a checksum that does not depend on the grouping of rows. */
-static uint64_t checksum_run(uint32_t column, const uint32_t *words, size_t word_count)
+static uint64_t checksum_words(uint32_t column, const uint32_t *words, size_t word_count)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < word_count; i++)
@@ -99,8 +99,8 @@ uint64_t columns_checksum_raw(void *state)
     const raw_columns *raw = state;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < raw->layout.touched_count; i++)
-        sum += checksum_run(i, (const uint32_t *)(const void *)raw->columns[i],
-                            raw->row_count * raw->layout.sizes[i] / sizeof(uint32_t));
+        sum += checksum_words(i, (const uint32_t *)(const void *)raw->columns[i],
+                              raw->row_count * raw->layout.sizes[i] / sizeof(uint32_t));
     return sum;
 }
 
@@ -144,7 +144,7 @@ static void register_columns(quern_columns *scene)
     }
 }
 
-/* Creates a query of the touched columns: the first terms, all to read or all to write. */
+/* Creates a query with one term for each touched column, in order. All terms have the same access. */
 static quern_query *query_touched(const quern_columns *scene, quern_access access)
 {
     quern_query_def def = {0};
@@ -225,8 +225,8 @@ uint64_t columns_checksum_quern(void *state)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it))
         for (uint32_t i = 0; i < columns->layout.touched_count; i++)
-            sum += checksum_run(i, quern_view_read(&it.view, i),
-                                (size_t)it.view.count * columns->layout.sizes[i] / sizeof(uint32_t));
+            sum += checksum_words(i, quern_view_read(&it.view, i),
+                                  (size_t)it.view.count * columns->layout.sizes[i] / sizeof(uint32_t));
     REQUIRE(it.result);
     quern_query_destroy(query);
     return sum;

@@ -77,7 +77,7 @@ static inline Brain start_brain(uint32_t i)
     return (Brain){i * 2654435761u};
 }
 
-enum { LIFE_FRAMES = 100 }; /* so that 1 % of the entities die in each frame */
+enum { LIFE_FRAMES = 100 }; /* longest life; 1 % of the entities die in each frame */
 
 static inline Life start_life(uint32_t i)
 {

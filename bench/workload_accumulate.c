@@ -39,7 +39,7 @@ typedef struct raw_scene {
     raw_store store;
     uint32_t entity_count;
     raw_entity *entities;
-    Damage *damages; /* by row */
+    Damage *damages; /* indexed by row */
     uint32_t *targets;
     raw_addition *additions;
 } raw_scene;

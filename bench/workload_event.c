@@ -31,13 +31,13 @@ static inline uint64_t sum_sparks(const Spark *sparks, size_t count)
 
 /* ------------------------------------------------------------------------------------------------- raw */
 
-enum { MOST_THREADS = 256, LINE_BYTES = 128 };
+enum { MAX_THREADS = 256, LINE_BYTES = 128 };
 
 typedef struct raw_part {
     Spark *sparks;
     size_t count;
     uint64_t sum;
-    char unused[LINE_BYTES - 24]; /* each thread writes to cache lines of its own */
+    char unused[LINE_BYTES - 24]; /* keeps the parts of threads on separate cache lines */
 } raw_part;
 
 typedef struct raw_scene {
@@ -51,7 +51,7 @@ static void *open_raw(const bench_case *scene)
 {
     raw_scene *raw = bench_allocate(1, sizeof *raw);
     raw->entity_count = scene->entity_count;
-    raw->thread_count = scene->thread_count < MOST_THREADS ? scene->thread_count : MOST_THREADS;
+    raw->thread_count = scene->thread_count < MAX_THREADS ? scene->thread_count : MAX_THREADS;
     raw->brains = bench_allocate(scene->entity_count, sizeof *raw->brains);
     raw->parts = bench_allocate(raw->thread_count, sizeof *raw->parts);
     for (uint32_t i = 0; i < scene->entity_count; i++)

@@ -104,7 +104,8 @@ static void register_extras(frag_scene *frag, uint32_t count, uint32_t size_byte
     }
 }
 
-/* Creates an entity with Position, Velocity and the further components whose bits are set in the mask. */
+/* Creates an entity with Position, Velocity and, for each bit in the mask, the further component with this
+ * number. */
 static void create_entity(frag_scene *frag, uint32_t seed, uint32_t mask)
 {
     const Position position = start_position(seed);

@@ -4,7 +4,7 @@
  * processors. In the control, the same threads do the same loops without a pool: they share nothing and wait
  * for nothing.
  *
- * Threads take loops one by one, so that all threads end together. When the workload closes, it prints how
+ * Each thread claims one loop after the other from a common count, so that all threads end together. When the workload closes, it prints how
  * evenly the pool served the threads: the smallest number of loops of a thread, divided by the largest. */
 
 #include "bench/burn.h"
@@ -30,7 +30,7 @@ struct external_scene {
     quern_jobs *jobs; /* NULL: each thread works alone */
     uint64_t item_steps;
     uint32_t loop_count; /* loops of the current sample, over all threads; 0: the threads end */
-    _Atomic uint32_t begun_count;
+    _Atomic uint32_t claimed_count;
     pthread_barrier_t begin, end;
     external_thread threads[EXTERNAL_THREAD_COUNT];
     bench_tally tallies[QUERN_MAX_THREADS];
@@ -61,7 +61,8 @@ static void *external_main(void *argument)
     for (;;) {
         pthread_barrier_wait(&scene->begin);
         if (scene->loop_count == 0) return NULL;
-        while (atomic_fetch_add_explicit(&scene->begun_count, 1, memory_order_relaxed) < scene->loop_count)
+        while (atomic_fetch_add_explicit(&scene->claimed_count, 1, memory_order_relaxed) <
+               scene->loop_count)
             run_loop(self);
         pthread_barrier_wait(&scene->end);
     }
@@ -101,7 +102,7 @@ static void run(void *state, uint32_t pass_count)
 {
     external_scene *scene = state;
     scene->loop_count = pass_count;
-    atomic_store_explicit(&scene->begun_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&scene->claimed_count, 0, memory_order_relaxed);
     pthread_barrier_wait(&scene->begin);
     pthread_barrier_wait(&scene->end);
 }

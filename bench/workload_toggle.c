@@ -101,7 +101,7 @@ static void run_walk_raw(void *state, uint32_t pass_count)
         }
 }
 
-/* Returns a checksum of the positions in `rows` whose rows are disabled. */
+/* Returns a checksum of the disabled rows among those that can be toggled. */
 static uint64_t checksum_toggle_raw(void *state)
 {
     const raw_toggles *raw = state;

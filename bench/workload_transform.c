@@ -27,10 +27,10 @@ enum { TREE_NODES = 100, LEVELS = 5, SPARSENESS = 100, NO_PARENT = -1 };
 typedef struct forest {
     uint32_t tree_count, node_count;
     uint32_t level_begin[LEVELS + 1];
-    int32_t *parents;      /* parents of the nodes */
-    uint32_t *first_child; /* node_count + 1 elements: the children of node i are first_child[i] to
-                         first_child[i + 1] - 1 */
-    quern_local3 *locals;  /* start values of the nodes */
+    int32_t *parents; /* parents of the nodes */
+    /* node_count + 1 elements: the children of node i are first_child[i] to first_child[i + 1] - 1. */
+    uint32_t *first_child;
+    quern_local3 *locals; /* start values of the nodes */
 } forest;
 
 /* Returns how many nodes of a tree are on lower levels. Within a tree, the parent of node k is node
@@ -225,7 +225,8 @@ typedef struct quern_scene {
     uint32_t frame;
 } quern_scene;
 
-/* Creates each level in a random order: the position of an entity is independent of its parent. */
+/* Creates the entities level by level. is_shuffled: each level is created in a random order, so that the
+ * row of an entity is independent of the row of its parent. */
 static void create_entities(quern_scene *quern, bool is_shuffled)
 {
     const forest *f = &quern->forest;

@@ -63,7 +63,7 @@ static bool load(const program *bench, const char *path, quern__bench_results *r
     return true;
 }
 
-static uint32_t most_threads(const quern__bench_options *options)
+static uint32_t max_thread_count(const quern__bench_options *options)
 {
     uint32_t most = 1;
     for (uint32_t i = 0; i < options->thread_counts.count; i++)
@@ -80,7 +80,7 @@ static bool open_files(program *bench)
            quern__bench_output_open(&bench->csv, options->csv, true) &&
            quern__bench_output_open(&bench->report, options->report, false) &&
            quern__bench_output_open(&bench->trace, options->trace, false) &&
-           (options->trace == NULL || quern__bench_tracing_open(most_threads(options)));
+           (options->trace == NULL || quern__bench_tracing_open(max_thread_count(options)));
 }
 
 /* ------------------------------------------------------------------------------------------- results */
@@ -215,7 +215,7 @@ static void measure_all(program *bench)
         .repeat_count = options->repeat_count,
         .warm_up_count = options->warm_up_count,
         .placement_count = options->placement_count,
-        .most_passes = options->most_passes,
+        .max_passes = options->max_passes,
         .time_s = options->time_s,
         .frames = options->frames,
         .counter_source = counter_source,

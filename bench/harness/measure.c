@@ -97,7 +97,7 @@ static void pause_between_subjects(const bench_session *session)
 
 typedef struct round_options {
     bool take_checksum;              /* whether to compute the checksum after the last round */
-    bool keep_frames;                /* whether each round is a frame whose time is kept */
+    bool keep_frames;                /* whether to record the time of each round as a frame */
     quern__bench_counters *counters; /* NULL: no events are counted */
 } round_options;
 
@@ -157,7 +157,7 @@ static void run_begin(subject_run *run, const quern_bench_subject *subject)
 static void set_passes(bench_session *session, uint32_t wanted_count)
 {
     const bool fresh = session->workload->fresh;
-    const uint32_t most = session->settings->most_passes;
+    const uint32_t most = session->settings->max_passes;
     const uint32_t pass_count = wanted_count < most ? wanted_count : most;
     for (uint32_t i = 0; i < session->run_count; i++) {
         session->runs[i].round_count = fresh ? pass_count : 1;
@@ -173,7 +173,7 @@ static void find_pass_count(bench_session *session)
         const uint64_t time_ns = sample_ns(&session->runs[0], (round_options){0});
         for (uint32_t i = 1; i < session->run_count; i++)
             sample_ns(&session->runs[i], (round_options){0});
-        if (time_ns >= ENOUGH_NS || pass_count >= session->settings->most_passes) return;
+        if (time_ns >= ENOUGH_NS || pass_count >= session->settings->max_passes) return;
     }
 }
 
@@ -262,8 +262,7 @@ static void take_frames(bench_session *session, double pass_ns)
     }
 }
 
-/* Counts hardware events in rounds that are not samples, because starting and stopping counters takes
- * time. */
+/* Counts hardware events in rounds that are not samples, because starting and stopping counters is slow. */
 static void count_events(bench_session *session)
 {
     if (session->settings->counter_source == NULL) return;
@@ -299,7 +298,7 @@ static double elapsed_s(uint64_t start_ns)
     return (double)(quern_bench_now_ns() - start_ns) * 1e-9;
 }
 
-/* The samples that the current placement takes. */
+/* The samples of the current placement. */
 typedef struct sample_share {
     uint32_t first; /* index of the first sample of the placement */
     uint32_t end;   /* minimum number of samples of all placements up to this one */
@@ -321,7 +320,7 @@ static sample_share share_of_placement(const bench_session *session)
 }
 
 /* Returns whether the sample with this index is the last one of the placement. This is decided before the
- * sample, because the last sample takes the checksum. */
+ * sample, because the checksum is computed with the last sample. */
 static bool is_last(const sample_share *share, uint32_t index, uint64_t start_ns)
 {
     if (index + 1 < share->end) return false;

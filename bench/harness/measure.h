@@ -13,10 +13,10 @@
 typedef struct quern__bench_settings {
     const quern_bench_suite *suite;
     uint32_t repeat_count;    /* minimum number of samples of each subject */
-    uint32_t warm_up_count;   /* samples that each placement first takes and discards */
+    uint32_t warm_up_count;   /* discarded samples at the beginning of each placement */
     uint32_t placement_count; /* number of times that all subjects are opened; at least 1. No more than
                                  repeat_count are used, so that each gives at least one sample. */
-    uint32_t most_passes;     /* maximum number of passes in a sample */
+    uint32_t max_passes;      /* maximum number of passes in a sample */
     double time_s;            /* minimum duration of the samples of a case in seconds */
     bool frames;              /* whether single frames are timed, too */
     const quern_hardware_source *counter_source; /* NULL: no events are counted */

@@ -318,7 +318,7 @@ static bool apply_numbers(const option_parser *parser, int option)
         return parse_number(parser, "--placements", optarg, 1, QUERN__BENCH_MAX_SAMPLES,
                             &options->placement_count);
     case OPTION_PASSES:
-        return parse_number(parser, "--passes", optarg, 1, QUERN__BENCH_MAX_PASSES, &options->most_passes);
+        return parse_number(parser, "--passes", optarg, 1, QUERN__BENCH_MAX_PASSES, &options->max_passes);
     default:
         return parse_noise(parser);
     }
@@ -478,8 +478,8 @@ static void set_default_thread_counts(quern__bench_numbers *counts)
     *counts = (quern__bench_numbers){.values = {1, all}, .count = all > 1 ? 2 : 1};
 }
 
-/* Fails because of a word that is no option. If it follows an option such as -j, whose argument must be in
- * the same word, the message shows the right form. */
+/* Fails because of a word that is no option. Options such as -j expect their argument in the same word; if
+ * the word follows one of them, the message shows the right form. */
 static bool refuse_rest(const option_parser *parser, const char *word, const char *previous)
 {
     for (const struct option *option = long_options; option->name != NULL; option++) {
@@ -511,7 +511,7 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
         .repeat_count = DEFAULT_REPEAT_COUNT,
         .warm_up_count = DEFAULT_WARM_UP_COUNT,
         .placement_count = DEFAULT_PLACEMENT_COUNT,
-        .most_passes = QUERN__BENCH_MAX_PASSES,
+        .max_passes = QUERN__BENCH_MAX_PASSES,
         .noise = default_noise,
     };
     unsigned seen_count[OPTION_END] = {0};

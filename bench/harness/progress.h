@@ -17,9 +17,9 @@ typedef struct quern__bench_progress {
 
 void quern__bench_progress_begin(quern__bench_progress *progress, uint32_t case_count);
 
-/* Shows the progress. part: completed fraction of the current case, 0 to 1. */
+/* Shows the progress. fraction: completed fraction of the current case, 0 to 1. */
 void quern__bench_progress_show(const quern__bench_progress *progress, const char *workload,
-                                const quern_bench_case *scene, double part);
+                                const quern_bench_case *scene, double fraction);
 
 /* Counts a case as done and clears the line, so that the result of the case can be printed. */
 void quern__bench_progress_step(quern__bench_progress *progress);
@@ -27,6 +27,7 @@ void quern__bench_progress_step(quern__bench_progress *progress);
 /* Describes the remaining time from the elapsed time and the completed fraction (0 to 1): "about 2 min
  * left"; "" if too little is done. */
 enum { QUERN__BENCH_LEFT_TEXT_BYTES = 48 };
-void quern__bench_format_left(char text[QUERN__BENCH_LEFT_TEXT_BYTES], double done_part, double elapsed_s);
+void quern__bench_format_left(char text[QUERN__BENCH_LEFT_TEXT_BYTES], double done_fraction,
+                              double elapsed_s);
 
 #endif

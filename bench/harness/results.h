@@ -37,8 +37,8 @@ typedef struct quern__bench_results {
     size_t record_capacity;
 } quern__bench_results;
 
-/* Adds a record and takes ownership of its memory. Returns its address, valid until the next one is
- * added. */
+/* Adds a record; the results become the owner of its memory. Returns its address, valid until another
+ * record is added. */
 quern__bench_record *quern__bench_results_add(quern__bench_results *results,
                                               const quern__bench_record *record);
 
@@ -50,7 +50,7 @@ void quern__bench_results_close(quern__bench_results *results);
 const quern__bench_record *quern__bench_results_find(const quern__bench_results *results,
                                                      const quern__bench_record *like);
 
-/* Returns the control of a record; NULL if the record is a control itself. */
+/* Returns the control of a record; NULL if the record is a control itself, or its control is missing. */
 const quern__bench_record *quern__bench_results_control(const quern__bench_results *results,
                                                         const quern__bench_record *record);
 

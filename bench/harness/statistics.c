@@ -143,7 +143,7 @@ static double *logarithm_differences(const double *a, size_t a_count, const doub
     return differences;
 }
 
-/* Returns how many of the sorted differences lie outside of the interval at each end: the largest number
+/* Returns how many of the sorted differences are outside of the interval at each end: the largest number
  * for which the probability of the tail is at most alpha / 2. */
 static size_t cut_count(size_t n, size_t m, double alpha)
 {

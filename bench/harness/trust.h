@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_TRUST_H
 #define QUERN_BENCH_HARNESS_TRUST_H
 
-/* Judges how far figures can be trusted: computes an interval for each ratio, and finds controls whose
- * samples vary, which indicates that the machine was busy. */
+/* Judges how far figures can be trusted: computes an interval for each ratio, and finds controls with
+ * varying samples, which indicate that the machine was busy. */
 
 #include <stdio.h>
 

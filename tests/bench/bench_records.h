@@ -25,7 +25,7 @@ static inline quern__bench_record *add_made_record(quern__bench_results *results
         .checksum = 0xFEDCBA9876543210u,
     };
     for (size_t i = 0; i < count; i++) {
-        const size_t k = (i * 7 + 3) % count; /* a shuffle, when 7 does not divide count */
+        const size_t k = (i * 7 + 3) % count; /* a permutation, if 7 does not divide count */
         record.samples[i] = centre * (1 + spread * ((double)k - (double)(count - 1) / 2));
     }
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)

@@ -81,7 +81,7 @@ Test(bench_options, measurement_options)
     cr_expect_eq(options.time_s, 0.5);
     cr_expect_eq(options.warm_up_count, 0);
     cr_expect_eq(options.placement_count, 4);
-    cr_expect_eq(options.most_passes, 5);
+    cr_expect_eq(options.max_passes, 5);
     cr_expect(options.pin && options.counters && options.frames);
     cr_assert_float_eq(options.noise, 0.03, 1e-12);
 }

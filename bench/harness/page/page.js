@@ -21,7 +21,7 @@
 
   const subjects = [...new Set(data.results.map(result => result.subject))];
   const colourOf = subject => palette[subjects.indexOf(subject) % palette.length];
-  /* Figures of subjects whose checksum differs from their control's mean nothing: only the table of all figures has them. */
+  /* A checksum that differs from the control's makes figures meaningless: only the table of all figures has them. */
   const wrong = data.results.filter(result => result.agrees === false);
   const sound = data.results.filter(result => result.agrees !== false);
   const figureOf = result => result.ns_per_op ?? result.bytes_per_op;
@@ -36,7 +36,7 @@
 
   const formatRatio = ratio => ratio < 10 ? ratio.toFixed(2) : ratio < 100 ? ratio.toFixed(1) : ratio.toFixed(0);
 
-  /* The mark of a result whose samples show no difference between the subject and its control. */
+  /* Marks a result if its samples show no difference between the subject and its control. */
   const markOf = result => result.is_unclear ? '?' : '';
 
   const whole = number => number.toLocaleString('en');
@@ -342,7 +342,7 @@
         },
       });
     }
-    if (!section.querySelector('.grid')) addNote(section, 'Needs several thread counts: --threads 1,2,max.');
+    if (!section.querySelector('.grid')) addNote(section, 'To see speed-ups, measure several thread counts: --threads 1,2,max.');
   }
 
   /* ------------------------------------------------------------------------------------------ sizes */
@@ -412,7 +412,7 @@
         `${mark.label} (${formatBytes(mark.bytes)}) holds ${whole(Math.floor(mark.entities))} entities`);
       if (fits.length) figure.append(element('figcaption', {}, `${fits.join('; ')}.`));
     }
-    if (!section.querySelector('.grid')) addNote(section, 'Needs several sizes: --entities 1k,10k,100k,1M.');
+    if (!section.querySelector('.grid')) addNote(section, 'To see costs by size, measure several sizes: --entities 1k,10k,100k,1M.');
   }
 
   /* ----------------------------------------------------------------------------------------- frames */
@@ -465,7 +465,7 @@
       });
       figure.append(frameTable(results));
     }
-    if (timed.length === 0) addNote(section, 'Needs workloads whose passes are frames, and --frames.');
+    if (timed.length === 0) addNote(section, 'To see frame times, measure workloads with frames as passes, and use --frames.');
   }
 
   /* ----------------------------------------------------------------------------------------- tables */
@@ -474,13 +474,13 @@
     const section = document.getElementById('comparison');
     const comparison = data.comparison;
     if (!comparison) return section.remove();
-    addNote(section, `With ${comparison.path}, measured ${comparison.date} at commit ${comparison.commit}. ` +
-      'Change is now / before, of the ratio to the control (of a control, of its time): Hodges-Lehmann estimate and ' +
-      `its ${100 * (1 - comparison.alpha)} % interval. p is by Mann and Whitney's U, two-sided; a verdict needs ` +
+    addNote(section, `Earlier results: ${comparison.path}, measured ${comparison.date} at commit ${comparison.commit}. ` +
+      'Change is now / before, of the ratio to the control (for a control, of its time): Hodges-Lehmann estimate and ' +
+      `its ${100 * (1 - comparison.alpha)} % interval. p is that of the two-sided Mann-Whitney U test; a verdict needs ` +
       `p < ${comparison.alpha} and an interval that is more than ${100 * comparison.noise} % away from 1.`);
     if (comparison.drift !== undefined)
-      addNote(section, `Controls take ${formatRatio(comparison.drift)} times what they took before ` +
-        `(${formatRatio(comparison.drift_least)} to ${formatRatio(comparison.drift_greatest)}): so much has the machine changed.`);
+      addNote(section, `The machine has changed: the times of the controls, now / before, are ${formatRatio(comparison.drift)} ` +
+        `(${formatRatio(comparison.drift_least)} to ${formatRatio(comparison.drift_greatest)}).`);
     section.append(table([['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['before'],
       ['now'], ['change'], ['interval'], ['p'], ['verdict', true]], comparison.rows.map(comparisonRow)));
   }
@@ -543,7 +543,7 @@
     if (wrong.length === 0) return;
     const list = wrong.map(result => element('li', {}, `${result.subject} in ${caseOf(result)}`));
     document.getElementById('machine').after(element('div', {className: 'warning', id: 'wrong'},
-      'These did not do what their control did (their checksums differ). Their figures mean nothing, and no chart shows them:',
+      'The checksums of these subjects differ from those of their controls. Their figures mean nothing, and no chart shows them:',
       element('ul', {}, ...list)));
   }
 

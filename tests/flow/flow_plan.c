@@ -343,7 +343,7 @@ uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
     return plan->sets[hash % FLOW_SET_COUNT];
 }
 
-/* ------------------------------------------------------------------------------------------ looking */
+/* ----------------------------------------------------------------------------------------- matching */
 
 bool flow_system_matches(const flow_system *system, uint32_t set)
 {

@@ -527,7 +527,7 @@ Test(accumulate, change_filters_see_one_of_several_archetypes)
     }
 }
 
-/* ------------------------------------------------------------------------------------------- more drops */
+/* --------------------------------------------------------------------------------------- dropped values */
 
 static void add_to_stale(quern_context *context)
 {

@@ -237,7 +237,7 @@ Test(captured, stages_of_the_profile_add_up_to_the_sync_point)
     const uint64_t stages_ns = frame.gather_ns + frame.merge_ns + frame.resolve_ns + frame.apply_ns;
     cr_assert(stages_ns > 0 && stages_ns <= frame.sync_ns);
     cr_assert_leq(sum_of_links_ns(capture), frame.sync_ns);
-    cr_assert_eq(frame.workers.sync_ns, frame.sync_ns, "one worker leads, and nobody helps");
+    cr_assert_eq(frame.workers.sync_ns, frame.sync_ns, "one worker runs the sync point alone");
     quern_frame_capture_destroy(capture);
 }
 

@@ -227,22 +227,22 @@ Test(changed_frames, removing_the_last_row_does_not_change_its_chunk)
     close_world();
 }
 
-/* --------------------------------------------------------------------------------- what a system does itself */
+/* ------------------------------------------------------------------------------------ a system's own changes */
 
 enum { BY_VIEW, BY_LOOKUP, BY_COMMAND, WAY_COUNT };
 
-static uint32_t own_way;
-static _Atomic uint64_t own_shown;
+static uint32_t own_write;
+static _Atomic uint64_t own_seen;
 
 /* Changes the state of each entity that it sees; the world has one. */
 static void change_own(quern_context *context, const quern_view *view)
 {
     const state value = {.value = 9, .number = 9};
-    own_shown += view->count;
-    if (own_way == BY_VIEW) ((state *)quern_view_write(view, 0))->value++;
-    if (own_way == BY_LOOKUP)
+    own_seen += view->count;
+    if (own_write == BY_VIEW) ((state *)quern_view_write(view, 0))->value++;
+    if (own_write == BY_LOOKUP)
         ((state *)quern_context_lookup_write(context, view->entities[0], state_type))->value++;
-    if (own_way == BY_COMMAND)
+    if (own_write == BY_COMMAND)
         must(quern_commands_set(quern_context_commands(context), view->entities[0], state_type, &value));
 }
 
@@ -250,21 +250,21 @@ static void change_own(quern_context *context, const quern_view *view)
 Test(changed_frames, own_commands_are_new_to_a_filter_but_own_writes_are_not)
 {
     static const uint64_t shown_in_frames[WAY_COUNT][3] = {{1, 0, 0}, {1, 0, 0}, {1, 1, 1}};
-    for (own_way = 0; own_way < WAY_COUNT; own_way++) {
+    for (own_write = 0; own_write < WAY_COUNT; own_write++) {
         world = setup_world();
         state_type = setup_component(world, "state", sizeof(state), 8);
         setup_entity_with(world, &state_type, 1);
         quern_schedule *schedule = setup_schedule(world);
         quern_system_def def = system_def("own", change_own);
-        def.terms[0] = quern_term_changed(own_way == BY_VIEW ? quern_term_write(state_type)
-                                                             : quern_term_read(state_type));
-        if (own_way == BY_LOOKUP) def.write_lookups[0].component = state_type;
+        def.terms[0] = quern_term_changed(own_write == BY_VIEW ? quern_term_write(state_type)
+                                                               : quern_term_read(state_type));
+        if (own_write == BY_LOOKUP) def.write_lookups[0].component = state_type;
         setup_system(schedule, &def);
         for (uint32_t frame = 0; frame < 3; frame++) {
-            own_shown = 0;
+            own_seen = 0;
             must_run(schedule, NULL);
-            cr_assert_eq(own_shown, shown_in_frames[own_way][frame], "way %u, frame %u: %llu", own_way,
-                         frame, (unsigned long long)own_shown);
+            cr_assert_eq(own_seen, shown_in_frames[own_write][frame], "way %u, frame %u: %llu", own_write,
+                         frame, (unsigned long long)own_seen);
         }
         quern_schedule_destroy(schedule);
         quern_world_destroy(world);

@@ -173,7 +173,7 @@ static void end_sometimes(quern_context *context)
     expect_entity(quern_commands_create_with(quern_context_commands(context), &types[2], values, 1));
 }
 
-static quern_result add_gated_system(uint32_t phase)
+static quern_result add_conditional_system(uint32_t phase)
 {
     static const char *const names[] = {"first, too", "second, too", "third, too"};
     quern_system_def def = system_def(names[phase], run_sometimes);
@@ -215,7 +215,7 @@ static quern_result add_system(uint32_t index)
 {
     uint32_t phase = index % PHASES;
     if (index < PHASES) return add_main_system(phase);
-    return index < 2 * PHASES ? add_gated_system(phase) : add_looker(phase);
+    return index < 2 * PHASES ? add_conditional_system(phase) : add_looker(phase);
 }
 
 /* Adds a system with an order rule. */
@@ -275,7 +275,7 @@ static void close_program(void)
     close_world();
 }
 
-/* ------------------------------------------------------------------------------- what is to be expected */
+/* ----------------------------------------------------------------------------------------- expectations */
 
 typedef struct expectations {
     uint64_t start[FRAMES + 1];           /* hash before the frame */
@@ -435,7 +435,7 @@ Test(frame_failure, program_continues_when_memory_is_available_again, .timeout =
     }
 }
 
-/* -------------------------------------------------------------------------- what a failed frame has lost */
+/* ------------------------------------------------------------------------------ losses of a failed frame */
 
 static quern_event flash;
 static uint64_t recorded_count;
@@ -528,13 +528,13 @@ Test(frame_failure, building_a_schedule_fails_without_a_trace)
 Test(frame_failure, program_fuses_systems_until_an_archetype_conflicts)
 {
     open_program(no_cut);
-    quern_system gated = quern_schedule_find_system(schedule, "first, too");
+    quern_system conditional = quern_schedule_find_system(schedule, "first, too");
     quern_system looker = quern_schedule_find_system(schedule, "first looker");
     must(quern_schedule_compile(schedule));
-    cr_assert(quern_schedule_are_fused(schedule, gated, looker));
+    cr_assert(quern_schedule_are_fused(schedule, conditional, looker));
     for (uint32_t frame = 0; frame < FRAMES; frame++)
         must_run(schedule, NULL);
-    cr_assert_not(quern_schedule_are_fused(schedule, gated, looker));
+    cr_assert_not(quern_schedule_are_fused(schedule, conditional, looker));
     close_program();
 }
 

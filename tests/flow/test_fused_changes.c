@@ -15,9 +15,9 @@
 
 /* The systems with filters: one before the system that writes (`touch`), one after it, one that skips
  * every second frame, and one that writes to the views that it sees. */
-enum { BEFORE, BEHIND, SOMETIMES, OWN, EYES };
+enum { BEFORE, AFTER, SOMETIMES, OWN, FILTERING_COUNT };
 
-static _Atomic uint32_t shown_counts[EYES][MAX_VIEWS]; /* views seen in this frame, by ordinal */
+static _Atomic uint32_t shown_counts[FILTERING_COUNT][MAX_VIEWS]; /* views seen in this frame, by ordinal */
 static uint32_t touch_run, view_count;
 
 /* In each run the writing system writes to one of three views. */
@@ -53,7 +53,7 @@ static bool in_even_frames(quern_context *context)
     return quern_context_frame_index(context) % 2 == 0;
 }
 
-static quern_system add_eye(const char *name, uint32_t which)
+static quern_system add_filtering_system(const char *name, uint32_t which)
 {
     quern_term term = which == OWN ? quern_term_write(number) : quern_term_read(number);
     term = quern_term_changed(term);
@@ -103,9 +103,9 @@ static void open_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_p
     if (runs_per_frame > 1) must(quern_schedule_set_fixed_step(schedule, 0, 0.25 / runs_per_frame, 8));
 }
 
-static void run_filtered(const bool is_there[EYES], quern_system system, uint32_t runs_per_frame)
+static void run_filtered(const bool is_there[FILTERING_COUNT], quern_system system, uint32_t runs_per_frame)
 {
-    uint32_t unseen[EYES] = {0};
+    uint32_t unseen[FILTERING_COUNT] = {0};
     for (uint32_t frame = 0; frame < 7; frame++) {
         quern_system_stats stats;
         memset((void *)shown_counts, 0, sizeof shown_counts);
@@ -113,7 +113,7 @@ static void run_filtered(const bool is_there[EYES], quern_system system, uint32_
         must(quern_schedule_get_system_stats(schedule, system, &stats));
         view_count = stats.view_count / runs_per_frame;
         cr_assert_gt(view_count, 30u, "the test needs many views");
-        for (uint32_t which = 0; which < EYES; which++)
+        for (uint32_t which = 0; which < FILTERING_COUNT; which++)
             if (is_there[which]) assert_shown(which, frame, runs_per_frame, unseen);
     }
     close_crowd();
@@ -123,17 +123,17 @@ static void run_filtered(const bool is_there[EYES], quern_system system, uint32_
 static void play_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_per_frame)
 {
     open_filtered(style, thread_count, runs_per_frame);
-    add_eye("before", BEFORE);
-    quern_system toucher = add_touch(), behind = add_eye("behind", BEHIND);
-    add_eye("sometimes", SOMETIMES);
+    add_filtering_system("before", BEFORE);
+    quern_system toucher = add_touch(), behind = add_filtering_system("behind", AFTER);
+    add_filtering_system("sometimes", SOMETIMES);
     must(quern_schedule_compile(schedule));
     cr_assert_eq(quern_schedule_are_fused(schedule, toucher, behind),
                  !schedule_style(style).disable_fusing);
-    run_filtered((bool[EYES]){true, true, true, false}, toucher, runs_per_frame);
+    run_filtered((bool[FILTERING_COUNT]){true, true, true, false}, toucher, runs_per_frame);
     open_filtered(style, thread_count, runs_per_frame);
     toucher = add_touch();
-    add_eye("own", OWN);
-    run_filtered((bool[EYES]){[OWN] = true}, toucher, runs_per_frame);
+    add_filtering_system("own", OWN);
+    run_filtered((bool[FILTERING_COUNT]){[OWN] = true}, toucher, runs_per_frame);
 }
 
 Test(fused_changes, filters_show_earlier_writes_of_the_frame_once, .timeout = 120)
@@ -144,7 +144,7 @@ Test(fused_changes, filters_show_earlier_writes_of_the_frame_once, .timeout = 12
     }
 }
 
-/* --------------------------------------------------------------------------- archetypes come and go */
+/* --------------------------------------------------------------------- removed and added archetypes */
 
 /* A system of the phase before: creates entities in a new archetype. One of them is the entity that is
  * looked up. */

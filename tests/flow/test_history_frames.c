@@ -55,7 +55,7 @@ static void expect(uint64_t frame, const char *when)
               (unsigned long long)expected[frame].seen);
 }
 
-static outside put_outside(void)
+static outside save_outside(void)
 {
     outside it = {.frame_index = subject.frame_index, .seen = subject.seen};
     for (uint32_t i = 0; i < plan.system_count; i++)
@@ -63,7 +63,7 @@ static outside put_outside(void)
     return it;
 }
 
-static void take_outside(const outside *it)
+static void restore_outside(const outside *it)
 {
     subject.frame_index = it->frame_index;
     subject.seen = it->seen;
@@ -118,7 +118,7 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
     uint64_t frame = 0;
     for (uint32_t turn = 0; frame < FRAMES && turn < MAX_TURNS; turn++) {
         if (turn == 0 || random_below(&random, 5) != 0) {
-            outsides[frame] = put_outside();
+            outsides[frame] = save_outside();
             must(quern_history_save(history, frame, jobs));
             expect(frame, "saved");
         }
@@ -137,7 +137,7 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
             }
             must_go_back = false;
             frame = to;
-            take_outside(&outsides[frame]);
+            restore_outside(&outsides[frame]);
             expect(frame, "restored");
         }
         run_frame(jobs);

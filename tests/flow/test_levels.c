@@ -68,7 +68,7 @@ static quern_entity add_node(uint64_t value, uint32_t kind)
 
 /* Creates random trees. Each node becomes a child of an earlier node, of the previous one with
  * probability depth_percent; some nodes have no parent. */
-static void plant(uint32_t count, uint32_t depth_percent, uint64_t seed)
+static void create_forest(uint32_t count, uint32_t depth_percent, uint64_t seed)
 {
     random_source random = {seed};
     for (uint32_t i = 0; i < count; i++) {
@@ -159,7 +159,7 @@ static void run_frame(void)
 /* A test: functions that create the nodes, add the systems, change the world between frames, and check
  * the result. The final hash must be the same in each setting. */
 typedef struct scene {
-    void (*plant)(void);
+    void (*create_forest)(void);
     void (*make)(void);
     void (*change)(uint32_t frame); /* called between frames; may be NULL */
     void (*check)(void);
@@ -168,7 +168,7 @@ typedef struct scene {
 static uint64_t play_as(const scene *it, frame_setting setting)
 {
     open_world();
-    it->plant();
+    it->create_forest();
     schedule = setup_schedule_as(world, schedule_style(setting.style), 2);
     jobs = setup_jobs(setting.thread_count);
     it->make();
@@ -206,17 +206,17 @@ static void make_follower(void)
 
 static void plant_bushes(void)
 {
-    plant(PLANTED, 30, 1);
+    create_forest(PLANTED, 30, 1);
 }
 
 static void plant_poles(void)
 {
-    plant(PLANTED, 97, 2);
+    create_forest(PLANTED, 97, 2);
 }
 
 static void plant_few(void)
 {
-    plant(9, 60, 3);
+    create_forest(9, 60, 3);
 }
 
 Test(levels, targets_are_visited_before_their_sources, .timeout = 120)
@@ -848,7 +848,7 @@ Test(levels, frame_without_memory_for_levels_fails_and_the_next_succeeds, .timeo
     }
 }
 
-/* ------------------------------------------------------------------------------------------- looking on */
+/* --------------------------------------------------------------------- observing does not change frames */
 
 Test(levels, captured_frames_visit_levels_in_order_and_report_whole_systems, .timeout = 120)
 {

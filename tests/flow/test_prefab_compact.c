@@ -420,7 +420,7 @@ Test(prefab_compact, instance_counts_as_the_same_number_of_commands_in_both_form
     close_scene(&it);
 }
 
-/* ---------------------------------------------------------------------------------- while they wait */
+/* --------------------------------------------------------------------------------- pending commands */
 
 Test(prefab_compact, prefabs_are_retained_while_commands_are_pending)
 {

@@ -124,7 +124,7 @@ static void list_terms(const random_system *system, quern_access access, quern_t
     if (system->barred < TYPES) terms[1 + system->up_count] = quern_term_without(types[system->barred]);
 }
 
-/* ----------------------------------------------------------------------------------------- kernels */
+/* --------------------------------------------------------------------------------------- callbacks */
 
 /* Returns the new value of a row. An element of ups is NULL if there is no value. */
 static uint64_t next_value(const random_system *system, uint64_t value, const uint64_t *const *ups)

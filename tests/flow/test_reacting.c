@@ -118,7 +118,7 @@ static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
     return count;
 }
 
-/* --------------------------------------------------------------------------- what happens to one row */
+/* -------------------------------------------------------------------------------- changes of one row */
 
 typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_CREATE } op_kind;
 
@@ -205,9 +205,9 @@ typedef struct gone {
     uint32_t reaction;
 } gone;
 
-typedef struct told {
+typedef struct reported {
     uint64_t sum, count;
-} told;
+} reported;
 
 static being *entities, *before;
 static bool *is_touched;
@@ -217,7 +217,7 @@ static gone *gone_list;
 static uint32_t gone_count;
 static order *ops;
 static uint32_t op_count;
-static told model_told[MAX_REACTIONS];
+static reported model_reported[MAX_REACTIONS];
 static uint64_t most_rounds;
 
 static bool matches(const reaction_plan *reaction, const being *entity)
@@ -352,8 +352,8 @@ static void show_gone(uint32_t i, uint32_t first_count)
         if (gone_list[k].reaction != i) continue;
         const being *was = &gone_list[k].was;
         const uint64_t seen = see_entity(reaction, QUERN_REACT_REMOVED, was);
-        model_told[i].sum += seen;
-        model_told[i].count++;
+        model_reported[i].sum += seen;
+        model_reported[i].count++;
         const uint32_t index = find_entity(was->history.number);
         if (entities[index].is_alive)
             record(was->history.number, seen ^ was->history.count,
@@ -365,8 +365,8 @@ static void show_row(uint32_t i, being *entity, uint32_t kind)
 {
     const reaction_plan *reaction = &it.reactions[i];
     const uint64_t seen = see_entity(reaction, kind, entity);
-    model_told[i].sum += seen;
-    model_told[i].count++;
+    model_reported[i].sum += seen;
+    model_reported[i].count++;
     for (uint32_t k = 0; k < KINDS; k++)
         if (reaction->uses[k] == WRITE) entity->values[k] += seen;
     if (reaction->keeps_history) {
@@ -426,7 +426,7 @@ static void model_react(uint64_t frame)
     if (rounds > most_rounds) most_rounds = rounds;
 }
 
-static uint64_t stir_roll(uint64_t number, uint64_t frame, uint32_t phase)
+static uint64_t perturb_roll(uint64_t number, uint64_t frame, uint32_t phase)
 {
     return mix(number, frame * 2 + phase, 5);
 }
@@ -436,7 +436,7 @@ static uint64_t call_roll(uint64_t number, uint64_t frame)
     return mix(number, frame, 6);
 }
 
-enum { STIR_PERCENT = 10, CALL_PERCENT = 10 };
+enum { PERTURB_PERCENT = 10, CALL_PERCENT = 10 };
 
 /* Applies calls between frames. Each call is reported as a change of its own. */
 static void model_call(uint64_t frame)
@@ -463,8 +463,8 @@ static void model_frame(uint64_t frame)
     for (uint32_t phase = 0; phase < 2; phase++) {
         for (uint32_t i = 0; i < entity_count; i++)
             if (entities[i].is_alive)
-                record(entities[i].history.number, stir_roll(entities[i].history.number, frame, phase),
-                       STIR_PERCENT, true);
+                record(entities[i].history.number, perturb_roll(entities[i].history.number, frame, phase),
+                       PERTURB_PERCENT, true);
         model_sync();
         model_react(frame);
     }
@@ -480,7 +480,7 @@ static void open_model(void)
     ops = calloc(MAX_OPS, sizeof *ops);
     entity_count = gone_count = op_count = 0;
     most_rounds = 0;
-    memset(model_told, 0, sizeof model_told);
+    memset(model_reported, 0, sizeof model_reported);
 }
 
 static void close_model(void)
@@ -493,7 +493,7 @@ static void close_model(void)
     free(ops);
 }
 
-/* --------------------------------------------------------------------------------------- the real thing */
+/* ----------------------------------------------------------------------------------------- a real frame */
 
 static quern_world *world;
 static quern_schedule *schedule;
@@ -501,7 +501,7 @@ static quern_component history_type, types[KINDS];
 static quern_system handles[MAX_REACTIONS];
 static struct {
     _Atomic uint64_t sum, count;
-} real_told[MAX_REACTIONS];
+} actual_reported[MAX_REACTIONS];
 
 static uint32_t list_first(uint64_t number, quern_component *components, const void **values,
                            history *first, uint64_t *numbers)
@@ -559,14 +559,14 @@ static void command_all(quern_context *context, quern_entity entity, uint64_t nu
         command(quern_context_commands(context), entity, &fresh[i]);
 }
 
-static void stir(quern_context *context, const quern_view *view)
+static void perturb(quern_context *context, const quern_view *view)
 {
     const uint32_t phase = (uint32_t)(uintptr_t)quern_context_user_data(context);
     const uint64_t frame = quern_context_frame_index(context);
     const history *histories = QUERN_COLUMN(view, 0, const history);
     for (uint32_t row = 0; row < view->count; row++)
         command_all(context, view->entities[row], histories[row].number,
-                    stir_roll(histories[row].number, frame, phase), STIR_PERCENT, true);
+                    perturb_roll(histories[row].number, frame, phase), PERTURB_PERCENT, true);
 }
 
 /* Returns the history of a row with write access. */
@@ -619,8 +619,8 @@ static void react(quern_context *context, const quern_view *view)
         command_all(context, view->entities[row], seen_history.number, seen ^ count,
                     percent_of(reaction, kind), !is_gone && reaction->keeps_history);
     }
-    atomic_fetch_add_explicit(&real_told[i].sum, sum, memory_order_relaxed);
-    atomic_fetch_add_explicit(&real_told[i].count, view->count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&actual_reported[i].sum, sum, memory_order_relaxed);
+    atomic_fetch_add_explicit(&actual_reported[i].count, view->count, memory_order_relaxed);
 }
 
 static bool condition(quern_context *context)
@@ -672,7 +672,7 @@ static void open_world(quern_schedule_def style)
     style.max_reaction_rounds = 64;
     schedule = setup_schedule_as(world, style, 2);
     for (uint32_t phase = 0; phase < 2; phase++) {
-        quern_system_def def = system_def(phase == 0 ? "stir" : "stir again", stir);
+        quern_system_def def = system_def(phase == 0 ? "stir" : "stir again", perturb);
         def.terms[0] = quern_term_read(history_type);
         def.phase = phase;
         def.user_data = (void *)(uintptr_t)phase;
@@ -681,7 +681,7 @@ static void open_world(quern_schedule_def style)
     for (uint32_t i = 0; i < it.count; i++)
         add_reaction(i);
     for (uint32_t i = 0; i < MAX_REACTIONS; i++)
-        real_told[i].sum = real_told[i].count = 0;
+        actual_reported[i].sum = actual_reported[i].count = 0;
 }
 
 static void create_now(uint64_t number)
@@ -797,14 +797,14 @@ static void compare(uint64_t frame)
         if (entities[i].is_alive) alive[alive_count++] = &entities[i];
     qsort(alive, alive_count, sizeof *alive, compare_entities);
     for (uint32_t i = 0; i < it.count; i++) {
-        cr_assert_eq(real_told[i].count, model_told[i].count,
+        cr_assert_eq(actual_reported[i].count, model_reported[i].count,
                      "plan %llu, frame %llu, %s (%u): shown %llu rows, expected %llu",
                      (unsigned long long)it.seed, (unsigned long long)frame, it.reactions[i].name,
-                     it.reactions[i].kinds, (unsigned long long)real_told[i].count,
-                     (unsigned long long)model_told[i].count);
-        cr_assert_eq(real_told[i].sum, model_told[i].sum, "plan %llu, frame %llu, %s (%u): other rows",
-                     (unsigned long long)it.seed, (unsigned long long)frame, it.reactions[i].name,
-                     it.reactions[i].kinds);
+                     it.reactions[i].kinds, (unsigned long long)actual_reported[i].count,
+                     (unsigned long long)model_reported[i].count);
+        cr_assert_eq(actual_reported[i].sum, model_reported[i].sum,
+                     "plan %llu, frame %llu, %s (%u): other rows", (unsigned long long)it.seed,
+                     (unsigned long long)frame, it.reactions[i].name, it.reactions[i].kinds);
     }
     cr_assert_eq(count, alive_count, "plan %llu, frame %llu", (unsigned long long)it.seed,
                  (unsigned long long)frame);

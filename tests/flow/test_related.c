@@ -243,7 +243,7 @@ static int find_person(quern_entity handle, uint64_t stream)
         if (quern_entity_equal(people[i].handle, handle) &&
             (!quern_entity_is_provisional(handle) || people[i].stream == stream))
             return i;
-    cr_assert_fail("nobody has this handle");
+    cr_assert_fail("no entity has this handle");
     return NONE;
 }
 
@@ -444,7 +444,8 @@ static void learn_handles(void)
             int at = 0;
             while (at < people_count && people[at].number != numbers[i])
                 at++;
-            cr_assert(at < people_count && people[at].is_alive, "somebody who should not live");
+            cr_assert(at < people_count && people[at].is_alive,
+                      "an entity lives that is dead in the model");
             people[at].handle = walk.view.entities[i];
         }
     }

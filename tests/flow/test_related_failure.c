@@ -69,7 +69,7 @@ static void mark_rows(quern_context *context, const quern_view *view)
 
 /* Terms: sum (read), number of the nearest carrier. Runs in a parallel query and unrelates some rows
  * from their carriers. */
-static void loosen(quern_context *context, const quern_view *view)
+static void unrelate_some(quern_context *context, const quern_view *view)
 {
     const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
@@ -154,7 +154,7 @@ static quern_result run_frame(void)
 
 static quern_result run_parallel(void)
 {
-    return quern_query_parallel_for(sums, jobs, loosen, NULL);
+    return quern_query_parallel_for(sums, jobs, unrelate_some, NULL);
 }
 
 /* Makes each allocation of a call fail once, each time in a new world in which some frames have run.

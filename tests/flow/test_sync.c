@@ -539,7 +539,7 @@ Test(sync, report_of_dropped_commands_refuses_invalid_arguments)
     close_all();
 }
 
-/* --------------------------------------------------------------------------- memory that is missing */
+/* ----------------------------------------------------------------------------------- missing memory */
 
 /* Runs one frame of all systems in which the n-th allocation fails. Returns the kind of outcome. */
 typedef enum ending { ALL_DONE, NOT_RECORDED, KEPT, ELSEWHERE } ending;

@@ -98,7 +98,7 @@ static void *run_program(void *argument)
     return NULL;
 }
 
-static void live_at_the_same_time(void)
+static void run_at_the_same_time(void)
 {
     pthread_t threads[COUNT_OF(programs)];
     for (uint32_t i = 0; i < COUNT_OF(programs); i++)
@@ -113,7 +113,7 @@ Test(two_worlds, worlds_run_on_two_pools_at_the_same_time, .timeout = 300)
 {
     for (uint32_t i = 0; i < COUNT_OF(programs); i++)
         programs[i].jobs = setup_jobs(2 + i);
-    live_at_the_same_time();
+    run_at_the_same_time();
     for (uint32_t i = 0; i < COUNT_OF(programs); i++)
         quern_jobs_destroy(programs[i].jobs);
 }
@@ -133,7 +133,7 @@ Test(two_worlds, worlds_run_on_one_pool_at_the_same_time, .timeout = 600)
     for (uint32_t i = 0; i < COUNT_OF(shared_thread_counts); i++) {
         quern_jobs *jobs = open_for_two(shared_thread_counts[i]);
         reopen_worlds(jobs);
-        live_at_the_same_time();
+        run_at_the_same_time();
         quern_jobs_destroy(jobs);
     }
 }
@@ -166,7 +166,7 @@ Test(two_worlds, worlds_run_in_jobs_of_one_pool, .timeout = 600)
 
 Test(two_worlds, worlds_run_without_pools_at_the_same_time, .timeout = 300)
 {
-    live_at_the_same_time();
+    run_at_the_same_time();
 }
 
 /* Runs frames and repeats those that fail because the pool is busy. */

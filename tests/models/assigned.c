@@ -119,7 +119,7 @@ void assigned_wait(void)
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
 }
 
-/* --------------------------------------------------------------------------------------- lent workers */
+/* --------------------------------------------------------------------------------------- host threads */
 
 static void *call_lent(void *argument)
 {

@@ -187,7 +187,7 @@ void external_all_blocked(void)
     join_all();
 }
 
-/* ------------------------------------------------------------------------------------ told of something */
+/* ------------------------------------------------------------------------------------- notified threads */
 
 static void *release_hold(void *argument)
 {
@@ -217,7 +217,7 @@ static void *queue_caller_only_job(void *argument)
 }
 
 /* Enters and waits while a caller-only job is submitted. */
-static void *come_and_wait(void *argument)
+static void *enter_and_wait(void *argument)
 {
     quern__current_worker = NULL;
     quern__worker *worker = quern__jobs_try_enter(&pool);
@@ -230,7 +230,7 @@ static void *come_and_wait(void *argument)
 void external_notified_of_job(void)
 {
     set_up_inside(0, 1, false, 1);
-    start(come_and_wait, 0);
+    start(enter_and_wait, 0);
     start(queue_caller_only_job, 0);
     join_all();
 }

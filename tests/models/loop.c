@@ -89,7 +89,7 @@ static awaited_loop awaited;
 static quern__loop_slot slots[2];
 
 /* Runs an offer that the worker has already stolen. */
-static void *come(void *argument)
+static void *run_stolen_offer(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job = {.run = run_awaited_offer, .scope = &awaited.loop, .target = &awaited.loop};
@@ -114,7 +114,7 @@ void loop_help(void)
     atomic_store_explicit(&slots[1].items, pack(0, 3), memory_order_relaxed);
     atomic_store_explicit(&awaited.loop.invitation_count, 0, memory_order_relaxed);
     atomic_store_explicit(&awaited.loop.references, 1, memory_order_relaxed);
-    start(come, &workers[1]);
+    start(run_stolen_offer, &workers[1]);
     quern__wait wait = {.scope = &awaited.loop,
                         .target = &awaited.loop,
                         .is_done = all_left,

@@ -219,7 +219,7 @@ void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, ui
 }
 #endif
 
-/* ----------------------------------------------------------------------------- a fence for everybody */
+/* ----------------------------------------------------------------------------- fences on all threads */
 
 /* In a pool whose pushers have no fence (uses_asymmetric_fence), a sleeper executes a fence on every
  * thread. In a scenario one thread has no fences from begin_fenceless to end_fenceless. The requested fence
@@ -273,7 +273,7 @@ bool quern__can_fence_all_threads(void)
     return pool.uses_asymmetric_fence;
 }
 
-/* ----------------------------------------------------------------------------------- all the others */
+/* ---------------------------------------------------------------------------------- other callbacks */
 
 static quern__node_block node_block;
 

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { OUTSIDE_COUNT = 8, MAX_ITEMS = 300 };
+enum { EXTERNAL_COUNT = 8, MAX_ITEMS = 300 };
 
 typedef struct mix {
     quern_jobs *jobs;
@@ -29,7 +29,7 @@ typedef struct mix {
     _Atomic uint64_t owners[QUERN_MAX_THREADS];
     uint32_t thread_count;
     /* per external thread: its worker index + 1 while it is registered, otherwise 0 */
-    _Atomic uint32_t registered[OUTSIDE_COUNT];
+    _Atomic uint32_t registered[EXTERNAL_COUNT];
     _Atomic uint32_t acting_count;
 } mix;
 
@@ -74,9 +74,9 @@ static inline void expect_ok(const mix *of, quern_result result, const char *wha
 
 /* Checks the result of a call. Returns false if the pool had no free external slot, which is only
  * allowed for calls by external threads. */
-static inline bool is_done(const mix *of, quern_result result, bool is_outside, const char *what)
+static inline bool is_done(const mix *of, quern_result result, bool is_external, const char *what)
 {
-    if (result == QUERN_ERROR_POOL_BUSY && is_outside && of->may_be_busy) return false;
+    if (result == QUERN_ERROR_POOL_BUSY && is_external && of->may_be_busy) return false;
     expect_ok(of, result, what);
     return true;
 }

@@ -16,14 +16,14 @@
 
 enum {
     DEFAULT_SECONDS = 4,
-    ROOM_COUNT = 1000, /* number of entities alive at a time */
+    ENTITY_COUNT = 1000, /* number of entities alive at a time */
     TAG_COUNT = 14,
-    LIVES_PER_CHECK = 200000,
+    CREATES_PER_CHECK = 200000,
     SETS_PER_CHECK = 2000,
     WARM_UP_CHECKS = 3
 };
 
-#define MAX_LIVES 100000000u
+#define MAX_CREATED 100000000u
 
 /* Each of the two tests may take half of the program's time. */
 static double deadline(void)
@@ -36,10 +36,10 @@ typedef struct soak {
     quern_world *world;
     quern_component number;
     quern_component tags[TAG_COUNT];
-    quern_entity rooms[ROOM_COUNT]; /* the living entities */
-    uint64_t numbers[ROOM_COUNT];   /* the expected value of each entity */
+    quern_entity entities[ENTITY_COUNT]; /* the living entities */
+    uint64_t numbers[ENTITY_COUNT];      /* the expected value of each entity */
     random_source random;
-    uint64_t life_count;
+    uint64_t created_count;
     uint32_t check_count;
     uint64_t steady_bytes; /* maximum memory held at the checks during warm-up */
 } soak;
@@ -47,25 +47,26 @@ typedef struct soak {
 static soak state;
 
 /* Creates an entity with a number and the tags whose bits are set. */
-static void move_in(soak *s, uint32_t room, uint32_t set)
+static void create_at(soak *s, uint32_t index, uint32_t set)
 {
     quern_component components[1 + TAG_COUNT] = {s->number};
-    const void *values[1 + TAG_COUNT] = {&s->numbers[room]};
+    const void *values[1 + TAG_COUNT] = {&s->numbers[index]};
     uint32_t count = 1;
     for (uint32_t t = 0; t < TAG_COUNT; t++)
         if (set >> t & 1) components[count++] = s->tags[t];
-    s->numbers[room] = random_next(&s->random);
-    quern_result result = quern_entity_create_with(s->world, components, values, count, &s->rooms[room]);
+    s->numbers[index] = random_next(&s->random);
+    quern_result result =
+        quern_entity_create_with(s->world, components, values, count, &s->entities[index]);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-    s->life_count++;
+    s->created_count++;
 }
 
-static void move_out(soak *s, uint32_t room)
+static void destroy_at(soak *s, uint32_t index)
 {
-    const uint64_t *value = quern_entity_get(s->world, s->rooms[room], s->number);
+    const uint64_t *value = quern_entity_get(s->world, s->entities[index], s->number);
     cr_assert_not_null(value, "%s", quern_error_message());
-    cr_assert_eq(*value, s->numbers[room]);
-    cr_assert_eq(quern_entity_destroy(s->world, s->rooms[room]), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(*value, s->numbers[index]);
+    cr_assert_eq(quern_entity_destroy(s->world, s->entities[index]), QUERN_OK, "%s", quern_error_message());
 }
 
 static void open_soak(soak *s)
@@ -81,13 +82,13 @@ static void open_soak(soak *s)
         snprintf(name, sizeof name, "tag%u", t);
         s->tags[t] = setup_tag(s->world, name);
     }
-    for (uint32_t room = 0; room < ROOM_COUNT; room++)
-        move_in(s, room, 0);
+    for (uint32_t index = 0; index < ENTITY_COUNT; index++)
+        create_at(s, index, 0);
 }
 
 static void close_soak(soak *s)
 {
-    fprintf(stderr, "%llu lives, %u checks\n", (unsigned long long)s->life_count, s->check_count);
+    fprintf(stderr, "%llu entities, %u checks\n", (unsigned long long)s->created_count, s->check_count);
     cr_assert_gt(s->check_count, (uint32_t)WARM_UP_CHECKS, "the time was too short to tell anything");
     quern_world_destroy(s->world);
     failing_allocator_close(s->allocator);
@@ -97,32 +98,33 @@ static void check_memory(soak *s)
 {
     uint64_t held_bytes = failing_allocator_outstanding_bytes(s->allocator);
     assert_valid(s->world);
-    cr_assert_eq(stats_of_world(s->world).entity_count, (uint64_t)ROOM_COUNT);
+    cr_assert_eq(stats_of_world(s->world).entity_count, (uint64_t)ENTITY_COUNT);
     if (s->check_count++ < WARM_UP_CHECKS) {
         if (held_bytes > s->steady_bytes) s->steady_bytes = held_bytes;
         return;
     }
     cr_assert_leq(held_bytes, s->steady_bytes,
-                  "%llu bytes are held after %llu lives, %llu soon after the start",
-                  (unsigned long long)held_bytes, (unsigned long long)s->life_count,
+                  "%llu bytes are held after %llu entities, %llu soon after the start",
+                  (unsigned long long)held_bytes, (unsigned long long)s->created_count,
                   (unsigned long long)s->steady_bytes);
 }
 
 static bool has_time(const soak *s, double end)
 {
-    return s->check_count <= WARM_UP_CHECKS || (s->life_count < MAX_LIVES && stress_seconds_now() < end);
+    return s->check_count <= WARM_UP_CHECKS ||
+           (s->created_count < MAX_CREATED && stress_seconds_now() < end);
 }
 
-Test(soak_world, lives_that_come_and_go_leave_no_memory_behind, .timeout = 86400)
+Test(soak_world, replacing_entities_does_not_grow_memory, .timeout = 86400)
 {
     soak *s = &state;
     double end = deadline();
     open_soak(s);
     while (has_time(s, end)) {
-        for (uint32_t i = 0; i < LIVES_PER_CHECK; i++) {
-            uint32_t room = random_below(&s->random, ROOM_COUNT);
-            move_out(s, room);
-            move_in(s, room, 0);
+        for (uint32_t i = 0; i < CREATES_PER_CHECK; i++) {
+            uint32_t index = random_below(&s->random, ENTITY_COUNT);
+            destroy_at(s, index);
+            create_at(s, index, 0);
         }
         check_memory(s);
     }
@@ -132,27 +134,27 @@ Test(soak_world, lives_that_come_and_go_leave_no_memory_behind, .timeout = 86400
 /* Creates entities in many random archetypes, then leaves all archetypes but one empty; the next round
  * uses other archetypes. Warm-up rounds use twice as many, so that no later round makes a list grow by
  * chance. */
-static void pass_through_sets(soak *s)
+static void use_random_archetypes(soak *s)
 {
     uint32_t count = s->check_count < WARM_UP_CHECKS ? 2 * SETS_PER_CHECK : SETS_PER_CHECK;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t room = random_below(&s->random, ROOM_COUNT);
-        move_out(s, room);
-        move_in(s, room, random_below(&s->random, 1u << TAG_COUNT));
+        uint32_t index = random_below(&s->random, ENTITY_COUNT);
+        destroy_at(s, index);
+        create_at(s, index, random_below(&s->random, 1u << TAG_COUNT));
     }
-    for (uint32_t room = 0; room < ROOM_COUNT; room++) {
-        move_out(s, room);
-        move_in(s, room, 0);
+    for (uint32_t index = 0; index < ENTITY_COUNT; index++) {
+        destroy_at(s, index);
+        create_at(s, index, 0);
     }
 }
 
-Test(soak_world, archetypes_that_come_and_go_leave_no_memory_behind, .timeout = 86400)
+Test(soak_world, replacing_archetypes_does_not_grow_memory, .timeout = 86400)
 {
     soak *s = &state;
     double end = deadline();
     open_soak(s);
     while (has_time(s, end)) {
-        pass_through_sets(s);
+        use_random_archetypes(s);
         cr_assert_eq(quern_world_remove_empty_archetypes(s->world, NULL), QUERN_OK, "%s",
                      quern_error_message());
         cr_assert_eq(quern_world_trim(s->world), QUERN_OK, "%s", quern_error_message());

@@ -18,13 +18,13 @@
  * hold, release, cancel and wait. All submitted work is counted; each item must have run once or been
  * cancelled. QUERN_STRESS_SECONDS: duration of each test, default 2. QUERN_STRESS_SEED: the first seed. */
 
-enum { MAX_DEPTH = 2, MAX_LEVELS = 5, MAX_THINGS = 24, MAX_NODES = 12, MAX_TRIES = 4, MAX_RANGES = 3 };
+enum { MAX_DEPTH = 2, MAX_LEVELS = 5, MAX_WEB_JOBS = 24, MAX_NODES = 12, MAX_TRIES = 4, MAX_RANGES = 3 };
 
 /* --------------------------------------------------------------------------------------- webs of jobs */
 
 /* A job of a web. It runs after some of the earlier levels and is counted by the counter of its own
  * level. */
-typedef struct thing {
+typedef struct web_job {
     mix *of;
     uint64_t seed;
     uint32_t depth;
@@ -35,11 +35,11 @@ typedef struct thing {
     quern_cancel *cancels;   /* request that the job makes; NULL: none */
     quern_counter *releases; /* counter that the job releases; NULL: none */
     bool may_be_cancelled;
-} thing;
+} web_job;
 
-static void run_thing(void *argument, uint32_t worker_index)
+static void run_web_job(void *argument, uint32_t worker_index)
 {
-    thing *self = *(thing **)argument;
+    web_job *self = *(web_job **)argument;
     mix *of = self->of;
     random_source random = {self->seed};
     const uint64_t before = enter(of, worker_index);
@@ -60,10 +60,10 @@ static void run_thing(void *argument, uint32_t worker_index)
 
 /* Assigns the job to a pool thread or to a registered thread. Returns false if the job was not
  * submitted, for instance because the registered thread has left. */
-static bool is_given_away(thing *self, random_source *random, quern_job_def *def)
+static bool submit_assigned(web_job *self, random_source *random, quern_job_def *def)
 {
     mix *of = self->of;
-    const uint32_t number = random_below(random, OUTSIDE_COUNT);
+    const uint32_t number = random_below(random, EXTERNAL_COUNT);
     def->on_worker = atomic_load_explicit(&of->registered[number], memory_order_relaxed);
     if (def->on_worker == 0 && of->thread_count > 1) {
         self->only_worker = 1 + random_below(random, of->thread_count - 1);
@@ -78,10 +78,10 @@ static bool is_given_away(thing *self, random_source *random, quern_job_def *def
     return true;
 }
 
-static void submit_thing(thing *self, random_source *random, quern_counter *counter, quern_cancel *cancel,
-                         bool may_be_for_caller)
+static void submit_web_job(web_job *self, random_source *random, quern_counter *counter,
+                           quern_cancel *cancel, bool may_be_for_caller)
 {
-    quern_job_def def = {.function = run_thing,
+    quern_job_def def = {.function = run_web_job,
                          .payload = &self,
                          .payload_bytes = sizeof self,
                          .priority =
@@ -94,7 +94,7 @@ static void submit_thing(thing *self, random_source *random, quern_counter *coun
     if (may_be_for_caller && random_chance(random, 5)) {
         def.caller_only = true;
         self->depth = 0;
-    } else if (random_chance(random, 10) && is_given_away(self, random, &def)) {
+    } else if (random_chance(random, 10) && submit_assigned(self, random, &def)) {
         return;
     }
     expect_ok(self->of, quern_jobs_submit(self->of->jobs, &def), "submit");
@@ -102,7 +102,7 @@ static void submit_thing(thing *self, random_source *random, quern_counter *coun
 
 /* Waits with time limits, and without limit after a few attempts. If all workers waited with limits
  * only, none would be left to run jobs that no wait is for. */
-static void wait_patiently(const mix *of, random_source *random, quern_counter *counter)
+static void wait_with_limits(const mix *of, random_source *random, quern_counter *counter)
 {
     bool is_over = false;
     for (uint32_t tries = 1; !is_over; tries++) {
@@ -136,17 +136,17 @@ static void wait_for_all(const mix *of, random_source *random, quern_counter *co
     for (uint32_t i = 0; i < count; i++) {
         quern_counter *counter = &counters[(first + i) % count];
         if (random_chance(random, 30))
-            wait_patiently(of, random, counter);
+            wait_with_limits(of, random, counter);
         else
             expect_ok(of, quern_jobs_wait(of->jobs, counter), "wait");
     }
 }
 
-static void check_things(const mix *of, const thing *things, uint32_t count, bool is_cancelled)
+static void check_web_jobs(const mix *of, const web_job *web_jobs, uint32_t count, bool is_cancelled)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t runs = atomic_load_explicit(&things[i].run_count, memory_order_relaxed);
-        cr_expect(runs == 1 || (runs == 0 && is_cancelled && things[i].may_be_cancelled),
+        const uint32_t runs = atomic_load_explicit(&web_jobs[i].run_count, memory_order_relaxed);
+        cr_expect(runs == 1 || (runs == 0 && is_cancelled && web_jobs[i].may_be_cancelled),
                   "seed %llu: job %u of %u ran %u times", (unsigned long long)of->seed, i, count, runs);
     }
 }
@@ -173,12 +173,12 @@ static void submit_range(range *items, random_source *random, quern_counter *lev
  * some holds are released by jobs. */
 static void act_web(mix *of, random_source *random, uint32_t depth)
 {
-    thing things[MAX_THINGS] = {0};
+    web_job web_jobs[MAX_WEB_JOBS] = {0};
     range ranges[MAX_RANGES] = {0};
     quern_counter levels[MAX_LEVELS + 1] = {0}; /* one more for the jobs that release holds */
     quern_cancel cancel = {0};
     const uint32_t level_count = 1 + random_below(random, MAX_LEVELS);
-    const uint32_t count = 1 + random_below(random, MAX_THINGS - MAX_LEVELS);
+    const uint32_t count = 1 + random_below(random, MAX_WEB_JOBS - MAX_LEVELS);
     const uint32_t range_count = random_below(random, MAX_RANGES + 1);
     const bool has_cancel = random_chance(random, 30);
     uint32_t next = count;
@@ -186,7 +186,7 @@ static void act_web(mix *of, random_source *random, uint32_t depth)
         quern_counter_hold(&levels[i]);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t level = random_below(random, level_count);
-        thing *self = &things[i];
+        web_job *self = &web_jobs[i];
         self->of = of;
         self->seed = random_next(random);
         self->depth = depth;
@@ -194,7 +194,7 @@ static void act_web(mix *of, random_source *random, uint32_t depth)
         if (has_cancel && random_chance(random, 10)) self->cancels = &cancel;
         for (uint32_t k = 0; k < level; k++)
             if (random_chance(random, 50)) self->after[self->after_count++] = &levels[k];
-        submit_thing(self, random, &levels[level], &cancel, true);
+        submit_web_job(self, random, &levels[level], &cancel, true);
     }
     for (uint32_t i = 0; i < range_count; i++) {
         ranges[i].of = of;
@@ -210,46 +210,46 @@ static void act_web(mix *of, random_source *random, uint32_t depth)
             expect_ok(of, quern_counter_release(of->jobs, &levels[i]), "release");
             continue;
         }
-        things[next] = (thing){.of = of, .seed = random_next(random), .releases = &levels[i]};
-        submit_thing(&things[next++], random, &levels[MAX_LEVELS], NULL, false);
+        web_jobs[next] = (web_job){.of = of, .seed = random_next(random), .releases = &levels[i]};
+        submit_web_job(&web_jobs[next++], random, &levels[MAX_LEVELS], NULL, false);
     }
     wait_for_all(of, random, levels, level_count);
     expect_ok(of, quern_jobs_wait(of->jobs, &levels[MAX_LEVELS]), "wait");
-    check_things(of, things, next, quern_cancel_is_requested(&cancel));
+    check_web_jobs(of, web_jobs, next, quern_cancel_is_requested(&cancel));
     for (uint32_t i = 0; i < range_count; i++)
         check_items(&ranges[i], quern_cancel_is_requested(&cancel));
 }
 
 /* ---------------------------------------------------------------------------------- loops and graphs */
 
-static void act_loop(mix *of, random_source *random, uint32_t depth, bool is_outside)
+static void act_loop(mix *of, random_source *random, uint32_t depth, bool is_external)
 {
     range items = {.of = of, .seed = random_next(random), .depth = depth};
     items.count = 1 + random_below(random, MAX_ITEMS);
     const quern_result result =
         quern_jobs_parallel_for(of->jobs, items.count, random_below(random, 4), run_range, &items);
-    check_range(&items, is_done(of, result, is_outside, "loop"));
+    check_range(&items, is_done(of, result, is_external, "loop"));
 }
 
 /* A loop that may cancel itself. */
 typedef struct stopping {
     range items; /* the first member, because run_range receives a pointer to it */
     quern_cancel cancel;
-    uint32_t stops_at;
+    uint32_t cancels_at;
 } stopping;
 
 static void run_and_stop(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stopping *self = argument;
     run_range(&self->items, begin, end, worker_index);
-    if (begin <= self->stops_at && self->stops_at < end) quern_cancel_request(&self->cancel);
+    if (begin <= self->cancels_at && self->cancels_at < end) quern_cancel_request(&self->cancel);
 }
 
-static void act_stopping_loop(mix *of, random_source *random, bool is_outside)
+static void act_stopping_loop(mix *of, random_source *random, bool is_external)
 {
     stopping here = {.items = {.of = of, .seed = random_next(random)}};
     here.items.count = 1 + random_below(random, MAX_ITEMS);
-    here.stops_at = random_below(random, 2 * MAX_ITEMS);
+    here.cancels_at = random_below(random, 2 * MAX_ITEMS);
     const quern_loop_def def = {.function = run_and_stop,
                                 .user_data = &here,
                                 .count = here.items.count,
@@ -260,7 +260,7 @@ static void act_stopping_loop(mix *of, random_source *random, bool is_outside)
         cr_expect(quern_cancel_is_requested(&here.cancel));
         check_items(&here.items, true);
     } else {
-        check_range(&here.items, is_done(of, result, is_outside, "run loop"));
+        check_range(&here.items, is_done(of, result, is_external, "run loop"));
     }
 }
 
@@ -346,7 +346,7 @@ static void submit_plan(mix *of, random_source *random, plan *made)
     check_plan(made, true, result != QUERN_OK);
 }
 
-static void act_graph(mix *of, random_source *random, bool is_outside)
+static void act_graph(mix *of, random_source *random, bool is_external)
 {
     plan whole = {0}, inner = {0};
     const bool has_inner = random_chance(random, 30);
@@ -356,7 +356,7 @@ static void act_graph(mix *of, random_source *random, bool is_outside)
         if (random_chance(random, 50))
             submit_plan(of, random, &whole);
         else
-            check_plan(&whole, is_done(of, quern_graph_run(whole.graph, of->jobs), is_outside, "graph"),
+            check_plan(&whole, is_done(of, quern_graph_run(whole.graph, of->jobs), is_external, "graph"),
                        false);
     }
     quern_graph_destroy(whole.graph);
@@ -377,7 +377,7 @@ static uint32_t choose(void *argument, uint32_t worker_index)
 }
 
 /* Runs a graph in which a node repeats until a choice node leaves the cycle. */
-static void act_rounds(mix *of, random_source *random, bool is_outside)
+static void act_rounds(mix *of, random_source *random, bool is_external)
 {
     rounds here = {.body = {.of = of, .seed = random_next(random), .count = 1 + random_below(random, 20)}};
     range last = {.of = of, .seed = random_next(random), .count = 1};
@@ -401,7 +401,7 @@ static void act_rounds(mix *of, random_source *random, bool is_outside)
         check_range(&here.body, round_count);
         check_range(&last, 0);
     } else {
-        const bool has_run = is_done(of, result, is_outside, "rounds");
+        const bool has_run = is_done(of, result, is_external, "rounds");
         check_range(&here.body, has_run ? round_count : 0);
         check_range(&last, has_run);
     }
@@ -438,33 +438,33 @@ static void grow(void *argument, uint32_t worker_index)
     leave(self->of, worker_index, before);
 }
 
-static void act_forks(mix *of, random_source *random, bool is_outside)
+static void act_forks(mix *of, random_source *random, bool is_external)
 {
     _Atomic uint32_t leaf_count = 0;
     fork_tree root = {of, random_next(random), random_below(random, 6), &leaf_count};
-    const bool has_run = is_done(of, quern_jobs_run(of->jobs, grow, &root), is_outside, "run");
+    const bool has_run = is_done(of, quern_jobs_run(of->jobs, grow, &root), is_external, "run");
     cr_expect(leaf_count == (has_run ? 1u << root.depth : 0), "seed %llu: %u leaves",
               (unsigned long long)of->seed, leaf_count);
 }
 
 /* --------------------------------------------------------------------------------------------- tests */
 
-static void act_at(mix *of, random_source *random, uint32_t depth, bool is_outside)
+static void act_at(mix *of, random_source *random, uint32_t depth, bool is_external)
 {
     switch (random_below(random, 8)) {
     case 0:
     case 1:
-        act_loop(of, random, depth, is_outside);
+        act_loop(of, random, depth, is_external);
         break;
     case 2:
-        act_graph(of, random, is_outside);
-        if (random_chance(random, 20)) act_rounds(of, random, is_outside);
+        act_graph(of, random, is_external);
+        if (random_chance(random, 20)) act_rounds(of, random, is_external);
         break;
     case 3:
-        act_forks(of, random, is_outside);
+        act_forks(of, random, is_external);
         break;
     case 4:
-        act_stopping_loop(of, random, is_outside);
+        act_stopping_loop(of, random, is_external);
         break;
     default:
         act_web(of, random, depth);
@@ -478,15 +478,15 @@ static void act(mix *of, random_source *random, uint32_t depth)
     act_at(of, random, depth, false);
 }
 
-typedef struct outsider {
+typedef struct external_thread {
     mix *of;
     uint32_t number;
     uint64_t seed;
     pthread_t thread;
-} outsider;
+} external_thread;
 
 /* Registers the thread with the pool, or unregisters it. */
-static void change_place(const outsider *self)
+static void register_or_unregister(const external_thread *self)
 {
     mix *of = self->of;
     uint32_t worker_index;
@@ -503,16 +503,16 @@ static void run_caller_jobs(const mix *of)
     is_done(of, quern_jobs_run_caller_jobs(of->jobs, NULL), true, "caller jobs");
 }
 
-static void *be_outside(void *argument)
+static void *run_external_thread(void *argument)
 {
-    const outsider *self = argument;
+    const external_thread *self = argument;
     mix *of = self->of;
     random_source random = {self->seed};
     while (stress_seconds_now() < of->deadline) {
         act_at(of, &random, MAX_DEPTH, true);
         if (random_chance(&random, 5)) quern_jobs_wake(of->jobs);
         if (random_chance(&random, 5)) run_caller_jobs(of);
-        if (random_chance(&random, 3)) change_place(self);
+        if (random_chance(&random, 3)) register_or_unregister(self);
         disturb(random_next(&random));
     }
     atomic_fetch_sub(&of->acting_count, 1);
@@ -520,31 +520,33 @@ static void *be_outside(void *argument)
         run_caller_jobs(of);
         sched_yield();
     }
-    if (atomic_load(&of->registered[self->number]) != 0) change_place(self);
+    if (atomic_load(&of->registered[self->number]) != 0) register_or_unregister(self);
     return NULL;
 }
 
 static void stress_pool(uint64_t seed, uint32_t thread_count, double deadline)
 {
     static mix here;
-    outsider outsiders[OUTSIDE_COUNT];
+    external_thread external_threads[EXTERNAL_COUNT];
     random_source random = {seed};
-    const uint32_t external_thread_count = 1 + random_below(&random, OUTSIDE_COUNT);
+    const uint32_t external_thread_count = 1 + random_below(&random, EXTERNAL_COUNT);
     const quern_jobs_def def = {.thread_count = thread_count,
                                 .external_thread_count = external_thread_count,
                                 .disable_spinning = random_chance(&random, 25)};
-    here = (mix){.seed = seed, .deadline = deadline, .may_be_busy = external_thread_count < OUTSIDE_COUNT};
+    here = (mix){.seed = seed, .deadline = deadline, .may_be_busy = external_thread_count < EXTERNAL_COUNT};
     cr_assert_eq(quern_jobs_create(&def, &here.jobs), QUERN_OK, "%s", quern_error_message());
     here.worker_count = quern_jobs_worker_count(here.jobs);
     here.thread_count = thread_count;
-    here.acting_count = OUTSIDE_COUNT;
+    here.acting_count = EXTERNAL_COUNT;
     watchdog_watch(here.jobs, seed);
-    for (uint32_t i = 0; i < OUTSIDE_COUNT; i++) {
-        outsiders[i] = (outsider){.of = &here, .number = i, .seed = random_next(&random)};
-        cr_assert_eq(pthread_create(&outsiders[i].thread, NULL, be_outside, &outsiders[i]), 0);
+    for (uint32_t i = 0; i < EXTERNAL_COUNT; i++) {
+        external_threads[i] = (external_thread){.of = &here, .number = i, .seed = random_next(&random)};
+        cr_assert_eq(
+            pthread_create(&external_threads[i].thread, NULL, run_external_thread, &external_threads[i]),
+            0);
     }
-    for (uint32_t i = 0; i < OUTSIDE_COUNT; i++)
-        pthread_join(outsiders[i].thread, NULL);
+    for (uint32_t i = 0; i < EXTERNAL_COUNT; i++)
+        pthread_join(external_threads[i].thread, NULL);
     watchdog_watch(NULL, seed);
     quern_jobs_destroy(here.jobs);
 }

@@ -27,14 +27,14 @@ static quern_jobs *random_pool(void)
 }
 
 /* Creates and destroys entities immediately, between frames. */
-static void meddle(flow_subject *subject)
+static void change_between_frames(flow_subject *subject)
 {
     quern_entity entity = setup_entity_with(subject->world, subject->components, 3);
     if (quern_entity_index(entity) % 2 == 0)
         cr_assert_eq(quern_entity_destroy(subject->world, entity), QUERN_OK);
 }
 
-static void meddle_reference(void)
+static void change_reference_between_frames(void)
 {
     uint64_t words[FLOW_WORD_COUNT] = {0};
     quern_entity entity = naive_create(&reference.world, 7, words);
@@ -56,9 +56,9 @@ static void play_frame(uint32_t frame)
     assert_valid(shifting.world);
     cr_assert_eq(quern_world_hash(shifting.world), quern_world_hash(steady.world),
                  "seed %llu, frame %u, %u threads", (unsigned long long)plan.seed, frame, thread_count);
-    meddle(&steady);
-    meddle(&shifting);
-    meddle_reference();
+    change_between_frames(&steady);
+    change_between_frames(&shifting);
+    change_reference_between_frames();
 }
 
 static void play(uint64_t seed)
@@ -81,7 +81,7 @@ static void play(uint64_t seed)
     flow_subject_close(&shifting);
 }
 
-Test(stress_frames, random_frames_agree_with_the_reference_whatever_the_pool, .timeout = 86400)
+Test(stress_frames, random_frames_match_the_reference_with_any_pool, .timeout = 86400)
 {
     double end = stress_deadline(DEFAULT_SECONDS, 1);
     uint64_t seed = stress_seed(5000);

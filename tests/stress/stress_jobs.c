@@ -17,7 +17,7 @@
 #include <time.h>
 
 /* Random loops, nested loops, graphs, forks, trees and floods of jobs. Random pauses of the caller let
- * workers fall asleep in every state, and jobs yield at random. Pools of every size up to many times the
+ * workers run_flood_job asleep in every state, and jobs yield at random. Pools of every size up to many times the
  * number of processors are tested; some are resized meanwhile, and four external threads submit as well.
  * All results are checked. A watchdog turns a hang into a failure that shows the state of every worker.
  * QUERN_STRESS_SECONDS: duration of each test, default 1.5. */
@@ -322,31 +322,31 @@ static void wait_for_tree(stress *of)
     cr_expect(quern_jobs_wait(of->jobs, &counter) == QUERN_OK);
 }
 
-/* A job of a flood: more jobs than a deque holds. Half of them submit another job each. */
+/* A job of a submit_flood: more jobs than a deque holds. Half of them submit another job each. */
 typedef struct drop {
     stress *of;
     quern_counter *counter;
     uint32_t left;
 } drop;
 
-static void fall(void *argument, uint32_t worker_index)
+static void run_flood_job(void *argument, uint32_t worker_index)
 {
     drop mine = *(drop *)argument;
     (void)worker_index;
     atomic_fetch_add_explicit(&mine.of->job_count, 1, memory_order_relaxed);
     if (mine.left-- == 0) return;
     quern_job_def def = {
-        .function = fall, .payload = &mine, .payload_bytes = sizeof mine, .counter = mine.counter};
+        .function = run_flood_job, .payload = &mine, .payload_bytes = sizeof mine, .counter = mine.counter};
     cr_expect(quern_jobs_submit(mine.of->jobs, &def) == QUERN_OK);
 }
 
-static void flood(void *argument, uint32_t worker_index)
+static void submit_flood(void *argument, uint32_t worker_index)
 {
     stress *of = argument;
     quern_counter counter = {0};
     for (uint32_t i = 0; i < FLOOD_JOBS; i++) {
         drop each = {of, &counter, i % 2};
-        fall(&each, worker_index);
+        run_flood_job(&each, worker_index);
     }
     cr_expect(quern_jobs_wait(of->jobs, &counter) == QUERN_OK);
 }
@@ -354,7 +354,7 @@ static void flood(void *argument, uint32_t worker_index)
 static void stress_flood(stress *of)
 {
     atomic_store(&of->job_count, 0);
-    cr_assert_eq(quern_jobs_run(of->jobs, flood, of), QUERN_OK);
+    cr_assert_eq(quern_jobs_run(of->jobs, submit_flood, of), QUERN_OK);
     cr_assert_eq(atomic_load(&of->job_count), FLOOD_JOBS + FLOOD_JOBS / 2);
 }
 
@@ -386,7 +386,7 @@ static void visit(meeting *of, uint32_t number)
     if (number % 16 == 5) quern_jobs_wake(of->jobs);
 }
 
-static void *be_guest(void *argument)
+static void *run_external_thread(void *argument)
 {
     meeting *of = argument;
     for (uint32_t round = 1; round <= MEETING_ROUNDS; round++) {
@@ -404,7 +404,7 @@ static void stress_meeting(stress *of)
     pthread_t guests[FOREIGN_COUNT];
     uint32_t expected = 0;
     for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
-        cr_assert_eq(pthread_create(&guests[i], NULL, be_guest, &here), 0);
+        cr_assert_eq(pthread_create(&guests[i], NULL, run_external_thread, &here), 0);
     for (uint32_t round = 1; round <= MEETING_ROUNDS; round++) {
         quern_counter_hold(&here.shared);
         atomic_store(&here.round, round);
@@ -421,7 +421,7 @@ static void stress_meeting(stress *of)
 }
 
 /* An external thread that submits trees and waits for them. */
-static void *plant_trees(void *argument)
+static void *submit_trees(void *argument)
 {
     stress own = *(stress *)argument;
     atomic_init(&own.yield_state, 0);
@@ -446,7 +446,7 @@ static void stress_foreign(stress *of)
     copy.thread_count = of->thread_count;
     copy.seed = of->seed;
     for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, plant_trees, &copy), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, submit_trees, &copy), 0);
     for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
         pthread_join(threads[i], NULL);
 }
@@ -560,7 +560,7 @@ Test(stress_jobs, sixty_four_threads)
     stress_pool(MAX_POOL_THREADS, chosen_seconds(1.5), false);
 }
 
-Test(stress_jobs, as_many_threads_as_it_likes)
+Test(stress_jobs, resized_pools)
 {
     stress_pool(12, chosen_seconds(1.5), true);
 }
@@ -576,7 +576,7 @@ static void *release_one(void *argument)
 
 /* The pool is destroyed as soon as the counter is done, while the call that released the counter may
  * still be running in it. */
-Test(stress_jobs, pools_go_when_somebody_outside_says_so)
+Test(stress_jobs, pools_are_destroyed_when_an_external_release_ends_the_wait)
 {
     random_source random = {9};
     uint64_t start_ns = now_ns();
@@ -612,8 +612,8 @@ typedef struct ending {
 
 typedef struct left_job {
     ending *of;
-    quern_counter *bell; /* released by the job at its end; may be NULL */
-    uint32_t depth;      /* depth of the jobs that it may submit */
+    quern_counter *end_signal; /* released by the job at its end; may be NULL */
+    uint32_t depth;            /* depth of the jobs that it may submit */
 } left_job;
 
 static uint32_t draw_end(ending *of)
@@ -641,11 +641,11 @@ static void submit_left(ending *of, const left_job *child, bool for_any)
 /* Submits a job and waits for a counter that the job itself releases, not for the job's completion. */
 static void submit_left_and_wait(ending *of, uint32_t depth)
 {
-    quern_counter bell = {0};
-    const left_job child = {of, &bell, depth};
-    quern_counter_hold(&bell);
+    quern_counter end_signal = {0};
+    const left_job child = {of, &end_signal, depth};
+    quern_counter_hold(&end_signal);
     submit_left(of, &child, true);
-    cr_expect_eq(quern_jobs_wait(of->jobs, &bell), QUERN_OK);
+    cr_expect_eq(quern_jobs_wait(of->jobs, &end_signal), QUERN_OK);
 }
 
 static void run_left(void *argument, uint32_t worker_index)
@@ -658,7 +658,8 @@ static void run_left(void *argument, uint32_t worker_index)
     if (mine.depth != 0 && number % 3 == 0) submit_left_and_wait(mine.of, mine.depth - 1);
     if (mine.depth != 0 && number % 3 == 1)
         submit_left(mine.of, &(left_job){mine.of, NULL, mine.depth - 1}, false);
-    if (mine.bell != NULL) cr_expect_eq(quern_counter_release(mine.of->jobs, mine.bell), QUERN_OK);
+    if (mine.end_signal != NULL)
+        cr_expect_eq(quern_counter_release(mine.of->jobs, mine.end_signal), QUERN_OK);
 }
 
 static void check_all_ran(ending *of)
@@ -691,7 +692,7 @@ static void end_with_jobs_left(random_source *random, uint32_t most_threads)
     watchdog_beat();
 }
 
-Test(stress_jobs, pools_end_while_their_jobs_submit_and_wait)
+Test(stress_jobs, pools_are_destroyed_while_their_jobs_submit_and_wait)
 {
     random_source random = {11};
     uint64_t start_ns = now_ns();
@@ -753,7 +754,7 @@ static void resize_beside_others(random_source *random)
     check_all_ran(&of);
 }
 
-Test(stress_jobs, pools_are_resized_while_threads_outside_submit)
+Test(stress_jobs, pools_are_resized_while_external_threads_submit)
 {
     random_source random = {12};
     uint64_t start_ns = now_ns();
@@ -820,7 +821,7 @@ static void drop_and_release(random_source *random, quern_jobs *other)
     watchdog_beat();
 }
 
-Test(stress_jobs, counters_are_released_through_another_pool_while_theirs_ends)
+Test(stress_jobs, counters_are_released_through_another_pool)
 {
     random_source random = {13};
     quern_jobs *other;
@@ -833,7 +834,7 @@ Test(stress_jobs, counters_are_released_through_another_pool_while_theirs_ends)
 }
 
 /* Pools that exist for a few steps only, so that workers are stopped in every state. */
-Test(stress_jobs, pools_come_and_go)
+Test(stress_jobs, short_lived_pools_stop_workers_in_every_state)
 {
     random_source random = {5};
     uint64_t start_ns = now_ns();

@@ -121,15 +121,15 @@ static void crowd_round(crowd *all)
 
 /* Asserts that the world holds little more memory than its entity records after all entities were
  * destroyed. */
-static void assert_gives_memory_back(const crowd *all)
+static void assert_memory_released(const crowd *all)
 {
     quern_world_stats stats = stats_of_world(all->world);
     uint64_t record_bytes = (uint64_t)MAX_CROWD * 32;
-    cr_assert_leq(stats.held_bytes, record_bytes + (8u << 20), "%llu bytes are held for nobody",
+    cr_assert_leq(stats.held_bytes, record_bytes + (8u << 20), "%llu bytes are held without entities",
                   (unsigned long long)stats.held_bytes);
 }
 
-Test(stress_world, crowds_come_and_go, .timeout = 86400)
+Test(stress_world, creating_and_destroying_crowds_releases_memory, .timeout = 86400)
 {
     static crowd all;
     double end = deadline();
@@ -146,6 +146,6 @@ Test(stress_world, crowds_come_and_go, .timeout = 86400)
     }
     crowd_destroy(&all, all.count);
     crowd_check(&all);
-    assert_gives_memory_back(&all);
+    assert_memory_released(&all);
     quern_world_destroy(all.world);
 }

@@ -22,7 +22,7 @@ Test(trim, releases_unused_memory)
     cr_assert_eq(stats().chunk_count, 0u);
     cr_assert_eq(stats().held_bytes, 0u);
     uint64_t kept = failing_allocator_outstanding_bytes(allocator) - at_first;
-    cr_assert_lt(kept, 64u << 10, "%llu bytes are held for nobody", (unsigned long long)kept);
+    cr_assert_lt(kept, 64u << 10, "%llu bytes are held without entities", (unsigned long long)kept);
     create_crowd();
     cr_assert_eq(number_of(entities[CROWD - 1]), CROWD - 1u);
     close_bare();

@@ -203,7 +203,7 @@ Test(disabled, one_call_disables_and_enables_many_entities)
     cr_assert_eq(quern_query_count(on), 0u);
     cr_assert_eq(quern_query_count(off), 1000u);
     must(quern_entity_remove_matching(on, disabled, &changed));
-    cr_assert_eq(changed, 0u, "a query that does not name the tag finds nobody to enable");
+    cr_assert_eq(changed, 0u, "a query that does not name the tag finds no entity to enable");
     must(quern_entity_remove_matching(off, disabled, &changed));
     cr_assert_eq(changed, 1000u);
     cr_assert_eq(quern_query_count(on), 1000u);
@@ -211,7 +211,7 @@ Test(disabled, one_call_disables_and_enables_many_entities)
     quern_query_destroy(off);
 }
 
-/* ------------------------------------------------------------------------------- systems and kernels */
+/* ----------------------------------------------------------------------------- systems and callbacks */
 
 static _Atomic uint64_t rows_seen;
 

@@ -511,7 +511,7 @@ Test(row_changes, parallel_queries_see_and_make_changes_by_row)
     quern_query_destroy(writer);
 }
 
-/* ------------------------------------------------------------------------------- other choosy terms */
+/* ---------------------------------------------------------------------------- other selecting terms */
 
 /* Only changed rows whose parent has the component are visited, as ranges or in one view. */
 Test(row_changes, up_terms_select_among_changed_rows)

@@ -150,8 +150,8 @@ Test(target, list_of_sources_is_updated_after_every_change)
     assert_walk(query, targets[1]);
     must(quern_entity_destroy(world, targets[1])); /* its sources are destroyed with it */
     cr_assert_eq(quern_query_count(query), 0u);
-    const quern_entity heir = setup_entity(world); /* may reuse its slot */
-    must(quern_entity_relate(world, setup_entity(world), owner, heir));
+    const quern_entity successor = setup_entity(world); /* may reuse its slot */
+    must(quern_entity_relate(world, setup_entity(world), owner, successor));
     cr_assert_eq(quern_query_count(query), 0u);
     quern_query_destroy(query);
 }
@@ -285,7 +285,7 @@ Test(target, iteration_fails_without_memory_and_works_later)
     failing_allocator_close(allocator);
 }
 
-/* -------------------------------------------------------------------------------- systems and kernels */
+/* ------------------------------------------------------------------------------ systems and callbacks */
 
 static uint64_t seen_numbers[COUNT];
 static uint32_t seen_count;

@@ -195,7 +195,7 @@ Test(after, caller_only_jobs_may_wait_for_several_counters)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ------------------------------------------------------------------------------- counters that are gone */
+/* --------------------------------------------------------------------------------------- freed counters */
 
 typedef struct loose {
     quern_jobs *jobs;

@@ -176,7 +176,7 @@ Test(cancel, a_continuation_of_cancelled_jobs_runs)
     quern_jobs_destroy(of.jobs);
 }
 
-/* --------------------------------------------------------------------------------- jobs that ask themselves */
+/* ------------------------------------------------------------------------------ jobs that cancel themselves */
 
 typedef struct question {
     quern_cancel *cancel;

@@ -176,7 +176,7 @@ Test(counter, the_last_waiting_worker_takes_remaining_jobs)
     }
 }
 
-/* ----------------------------------------------------------------------------------- what is kept back */
+/* ------------------------------------------------------------------------------------ deferred changes */
 
 /* The worker helps with a loop during its wait. Its only item needs the counter to be at zero. */
 static bool help_that_looks(const quern__wait *wait, quern__worker *worker)
@@ -269,7 +269,7 @@ Test(counter, waits_for_continuations_nest)
     }
 }
 
-/* ------------------------------------------------------- what frames below on the stack have submitted */
+/* --------------------------------------------------------------- jobs submitted further down the stack */
 
 typedef struct burrow {
     quern_jobs *jobs;

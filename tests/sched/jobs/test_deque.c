@@ -244,17 +244,17 @@ static void run_owner_and_thieves(uint32_t burst_count)
                      atomic_load(&items[i].taken_count));
 }
 
-Test(deque, last_item_is_taken_once)
+Test(deque, last_item_is_removed_once)
 {
     run_owner_and_thieves(1);
 }
 
-Test(deque, every_item_is_taken_once)
+Test(deque, every_item_is_removed_once)
 {
     run_owner_and_thieves(50);
 }
 
-Test(deque, every_item_is_taken_once_when_full)
+Test(deque, every_item_is_removed_once_from_a_full_deque)
 {
     run_owner_and_thieves(2 * CAPACITY);
 }

@@ -114,7 +114,7 @@ Test(external_threads, too_many_slots_are_refused)
     quern_jobs_destroy(jobs);
 }
 
-/* ------------------------------------------------------------------------------------- places are full */
+/* ---------------------------------------------------------------------------------------- no free slot */
 
 static void stay(void *argument, uint32_t worker_index)
 {
@@ -247,7 +247,7 @@ Test(external_threads, outside_waiter_enters_when_slot_is_free)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- side by side */
+/* ------------------------------------------------------------------------------------- at the same time */
 
 enum { ITEM_COUNT = 200, TREE_DEPTH = 5, JOB_COUNT = 20 };
 
@@ -352,7 +352,7 @@ Test(external_threads, work_in_pool_that_never_spins)
     quern_jobs_destroy(jobs);
 }
 
-/* ------------------------------------------------------------------------- more than there are places */
+/* ---------------------------------------------------------------------------- more threads than slots */
 
 static void *submit_and_wait(void *argument)
 {

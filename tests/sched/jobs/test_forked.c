@@ -77,7 +77,7 @@ static void *wait_outside(void *argument)
     return NULL;
 }
 
-Test(forked, a_forked_process_can_destroy_a_pool_in_whatever_state)
+Test(forked, forked_process_can_destroy_a_pool_in_any_state)
 {
     busy_pool of = {.jobs = open_pool(2)};
     pthread_t inside, outside;

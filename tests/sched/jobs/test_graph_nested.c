@@ -102,7 +102,7 @@ Test(graph_nested, submitted_jobs_run_graphs_while_the_caller_runs_one)
     }
 }
 
-/* --------------------------------------------------------------------------------------------- to depth */
+/* ---------------------------------------------------------------------------------------- nested graphs */
 
 typedef struct level {
     quern_jobs *jobs;

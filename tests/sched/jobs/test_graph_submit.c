@@ -316,15 +316,15 @@ Test(graph_submit, nodes_may_wait_for_graphs_they_submit)
 
 /* A job waits for an event that a submitted graph causes. If all other workers wait, the job's worker may
  * run the graph. */
-typedef struct bringing {
+typedef struct awaited_event {
     quern_jobs *jobs;
     quern_graph *graph;
     quern_counter held;
-} bringing;
+} awaited_event;
 
 static void bring(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    bringing *of = argument;
+    awaited_event *of = argument;
     (void)begin;
     (void)end;
     (void)worker_index;
@@ -333,7 +333,7 @@ static void bring(void *argument, uint32_t begin, uint32_t end, uint32_t worker_
 
 static void submit_and_wait_for_what_it_brings(void *argument, uint32_t worker_index)
 {
-    bringing *of = argument;
+    awaited_event *of = argument;
     (void)worker_index;
     quern_counter_hold(&of->held);
     cr_expect(quern_graph_submit(of->graph, of->jobs, NULL) == QUERN_OK);
@@ -343,7 +343,7 @@ static void submit_and_wait_for_what_it_brings(void *argument, uint32_t worker_i
 Test(graph_submit, a_job_may_wait_for_an_event_of_a_graph)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
-        bringing of = {.jobs = open_pool(thread_counts[t]), .graph = open_graph()};
+        awaited_event of = {.jobs = open_pool(thread_counts[t]), .graph = open_graph()};
         add_node(of.graph, bring, &of, 1);
         for (uint32_t run = 0; run < 50; run++) {
             cr_assert_eq(quern_jobs_run(of.jobs, submit_and_wait_for_what_it_brings, &of), QUERN_OK);
@@ -355,7 +355,7 @@ Test(graph_submit, a_job_may_wait_for_an_event_of_a_graph)
     }
 }
 
-/* ------------------------------------------------------------------------------------- outside threads */
+/* ------------------------------------------------------------------------------------ external threads */
 
 typedef struct visitor {
     quern_jobs *jobs;

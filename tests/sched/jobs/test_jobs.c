@@ -424,7 +424,7 @@ Test(jobs, a_call_back_into_the_first_pool_is_inside_it)
     quern_jobs_destroy(trip.second);
 }
 
-/* ------------------------------------------------------------------------------------- outside threads */
+/* ------------------------------------------------------------------------------------ external threads */
 
 typedef struct outsider {
     quern_jobs *jobs;

@@ -352,7 +352,7 @@ Test(on_worker, job_of_ended_worker_runs_anywhere)
     }
 }
 
-/* ------------------------------------------------------------------------------------- threads of a host */
+/* ------------------------------------------------------------------------------------------ host threads */
 
 typedef struct host_call {
     void (*function)(void *data);

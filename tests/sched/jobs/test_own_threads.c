@@ -260,7 +260,7 @@ static void check_confined(quern_jobs_def def, const cpu_set_t *expected)
     check_same(&after, &before);
 }
 
-Test(own_threads, run_on_the_processors_of_the_set_alone)
+Test(own_threads, run_only_on_the_processors_of_the_set)
 {
     const cpu_set_t all = own_affinity();
     const uint32_t last = nth_processor(&all, (uint32_t)CPU_COUNT(&all) - 1);
@@ -297,7 +297,7 @@ Test(own_threads, are_pinned_within_the_set)
 }
 
 /* The program has moved its own thread to other processors. */
-Test(own_threads, the_set_may_be_where_the_caller_may_not_run)
+Test(own_threads, set_may_exclude_the_caller)
 {
     const cpu_set_t all = own_affinity();
     if (CPU_COUNT(&all) < 2) return;

@@ -35,7 +35,7 @@ static struct rlimit leave_address_space(uint64_t bytes)
 
 #if !defined(__SANITIZE_THREAD__)
 
-Test(refused_threads, create_cleans_up)
+Test(refused_threads, create_releases_all_threads)
 {
     failing_allocator *allocator = failing_allocator_create();
     quern_jobs_def def = {.thread_count = QUERN_MAX_THREADS,
@@ -57,7 +57,7 @@ Test(refused_threads, create_cleans_up)
 #endif
 
 /* The threads search for jobs from their start, so all must know how many there are. */
-Test(refused_threads, resize_keeps_those_that_it_gets)
+Test(refused_threads, resize_keeps_the_threads_that_started)
 {
     enum { ASKED_COUNT = 12 };
     const size_t stack_bytes = (size_t)256 << 20;
@@ -82,6 +82,6 @@ Test(refused_threads, resize_keeps_those_that_it_gets)
 
 #else
 
-Test(refused_threads, nothing_here) {}
+Test(refused_threads, platform_cannot_refuse_threads) {}
 
 #endif

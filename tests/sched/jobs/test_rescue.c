@@ -17,7 +17,7 @@ TestSuite(rescue, .timeout = 120);
 enum { DEEP = 300, PATIENCE_MS = 20000 };
 
 /* Waits until the counter is zero, without running jobs. */
-static bool comes_to_zero(const quern_counter *counter)
+static bool reaches_zero(const quern_counter *counter)
 {
     for (uint32_t look = 0; look < PATIENCE_MS && !quern_counter_is_done(counter); look++)
         sleep_ms(1);
@@ -64,13 +64,13 @@ static void descend(void *argument, uint32_t worker_index)
     cr_expect_eq(index, 1u);
 }
 
-Test(rescue, a_wait_for_any_runs_what_is_assigned_for_each_however_deep)
+Test(rescue, wait_for_any_runs_assigned_jobs_at_any_depth)
 {
     static descent of;
     of.jobs = open_pool(2);
     quern_counter_hold(&of.never);
     submit_step(&of, 0, 1);
-    cr_assert(comes_to_zero(&of.counters[0]), "%u jobs ran", of.run_count);
+    cr_assert(reaches_zero(&of.counters[0]), "%u jobs ran", of.run_count);
     cr_assert_eq(of.run_count, DEEP + 1);
     quern_jobs_destroy(of.jobs);
 }
@@ -211,7 +211,7 @@ Test(rescue, graph_wakes_worker_waiting_outside_of_nodes)
     open_sleepers(&of);
     wait_until_asleep(of.jobs, 2);
     submit_other(&other, of.jobs);
-    cr_assert(comes_to_zero(&other.counter));
+    cr_assert(reaches_zero(&other.counter));
     cr_assert_eq(other.run_count, 1u);
     quern_graph_destroy(other.graph);
     close_sleepers(&of);
@@ -225,13 +225,13 @@ Test(rescue, worker_falling_asleep_in_node_wakes_another_for_graph)
     wait_until_asleep(of.jobs, 1);
     submit_other(&other, of.jobs);
     atomic_store(&of.may_sleep, true);
-    cr_assert(comes_to_zero(&other.counter));
+    cr_assert(reaches_zero(&other.counter));
     cr_assert_eq(other.run_count, 1u);
     quern_graph_destroy(other.graph);
     close_sleepers(&of);
 }
 
-/* --------------------------------------------------------------------------- threads that come and go */
+/* -------------------------------------------------------------------------------- short-lived threads */
 
 typedef struct visit {
     quern_jobs *jobs;
@@ -316,7 +316,7 @@ Test(rescue, jobs_of_ending_thread_wake_worker_that_waits_for_them)
     wait_until_asleep(of.jobs, 1);
     atomic_store(&of.may_end, true);
     pthread_join(window, NULL);
-    cr_assert(comes_to_zero(&of.counter), "worker 1 is not told, and worker 2 has no time");
+    cr_assert(reaches_zero(&of.counter), "worker 1 is not told, and worker 2 has no time");
     cr_assert_eq(of.run_count, 1u);
     cr_assert_eq(quern_counter_release(of.jobs, &of.never), QUERN_OK);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.busy), QUERN_OK);
@@ -363,7 +363,7 @@ Test(rescue, external_thread_skips_jobs_left_by_previous_thread)
     while (quern_counter_is_done(&of.other))
         sleep_ms(1);
     cr_assert_eq(quern_jobs_wait_for(of.jobs, &of.never, 5000000, &is_done), QUERN_OK);
-    cr_assert_eq(of.run_count + of.other_count, 0u, "nobody waits for these");
+    cr_assert_eq(of.run_count + of.other_count, 0u, "no thread waits for these jobs");
     cr_assert_eq(quern_jobs_wait_for(of.jobs, &of.counter, PATIENCE_MS * 1000000ull, &is_done), QUERN_OK);
     cr_assert(is_done, "what it waits for is among what was left");
     cr_assert_eq(of.run_count, 1u);

@@ -41,7 +41,7 @@ static void check_payload(void *argument, uint32_t worker_index)
     }
 }
 
-Test(submit, payload_is_copied_whatever_its_size)
+Test(submit, payload_of_any_size_is_copied)
 {
     quern_jobs *jobs = open_pool(2);
     quern_counter counter = {0};
@@ -139,7 +139,7 @@ Test(submit, high_runs_first_and_low_last)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ---------------------------------------------------------------------------------- low jobs come last */
+/* ---------------------------------------------------------------------------------------- low priority */
 
 typedef struct queue_jump {
     board of;
@@ -256,7 +256,7 @@ Test(submit, caller_jobs_run_in_explicit_call)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ------------------------------------------------------------------------------------- foreign threads */
+/* ------------------------------------------------------------------------------------ external threads */
 
 enum { FOREIGN_THREADS = 4, FOREIGN_ROUNDS = 200 };
 
@@ -272,7 +272,7 @@ static void *submit_and_wait(void *argument)
     return NULL;
 }
 
-Test(submit, outside_threads_submit_and_wait)
+Test(submit, external_threads_submit_and_wait)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         board shared = {.jobs = open_pool(thread_counts[t])};

@@ -91,7 +91,7 @@ Test(submit_loop, a_loop_without_a_counter_runs_before_the_pool_ends)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ order of things */
+/* ---------------------------------------------------------------------------------------------------- order */
 
 typedef struct sequence {
     quern_jobs *jobs;
@@ -226,7 +226,7 @@ Test(submit_loop, high_priority_runs_first_and_low_last)
     quern_jobs_destroy(all.of.jobs);
 }
 
-/* ----------------------------------------------------------------------------------------- who takes part */
+/* ---------------------------------------------------------------------------------- participating workers */
 
 typedef struct meeting {
     quern_jobs *jobs;
@@ -379,7 +379,7 @@ static void submit_many_inner(void *argument, uint32_t worker_index)
     cr_expect(quern_jobs_wait(of->jobs, &of->inner) == QUERN_OK);
 }
 
-Test(submit_loop, loops_that_find_the_deque_full_run_all_the_same)
+Test(submit_loop, loops_run_even_if_the_deque_is_full)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         nest of = {.jobs = open_pool(thread_counts[t])};

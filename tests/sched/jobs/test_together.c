@@ -119,7 +119,7 @@ Test(together, node_waiting_for_any_runs_caller_nodes)
     }
 }
 
-/* ------------------------------------------------------------- submitting from outside, and the pool's end */
+/* ------------------------------------------------------------------ external submits and the end of a pool */
 
 typedef struct host {
     quern_jobs *jobs;
@@ -137,7 +137,7 @@ static void *call_lent(void *argument)
 }
 
 /* Delays the submitting thread for longer than the job takes. */
-static void lend_and_linger(void *user_data, void (*function)(void *data), void *data)
+static void submit_to_host_and_delay(void *user_data, void (*function)(void *data), void *data)
 {
     host *of = user_data;
     of->function = function;
@@ -171,7 +171,7 @@ static void *submit_after_zero(void *argument)
 Test(together, pool_outlives_call_that_submits_after_counters)
 {
     host of = {.jobs = NULL};
-    const quern_jobs_def def = {.thread_count = 2, .host_threads = {lend_and_linger, &of}};
+    const quern_jobs_def def = {.thread_count = 2, .host_threads = {submit_to_host_and_delay, &of}};
     pthread_t submitter;
     cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
     cr_assert_eq(pthread_create(&submitter, NULL, submit_after_zero, &of), 0);

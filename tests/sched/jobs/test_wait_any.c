@@ -293,7 +293,7 @@ static void push_part_and_watch(void *argument, uint32_t worker_index)
         cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
         for (uint32_t look = 0; look < 20000 && atomic_load(&of->run_count) == before; look++)
             sleep_ms(look < 10 ? 0 : 1);
-        cr_expect(atomic_load(&of->run_count) != before, "nobody was woken for it");
+        cr_expect(atomic_load(&of->run_count) != before, "no sleeper was woken for the job");
     }
 }
 
@@ -370,7 +370,7 @@ Test(wait_any, waits_with_limits_nest)
     }
 }
 
-/* ------------------------------------------------------------------------------- outside, without place */
+/* ---------------------------------------------------------------------- external threads without a slot */
 
 static void sleep_until_gate(void *argument, uint32_t worker_index)
 {
@@ -414,7 +414,7 @@ Test(wait_any, threads_without_a_slot_sleep_with_a_limit)
     quern_jobs_destroy(of.jobs);
 }
 
-/* --------------------------------------------------------------- waits that end while others finish it */
+/* ----------------------------------------------------------- waits that end while the counter finishes */
 
 enum { RACE_ROUNDS = 300, RACERS = 3 };
 

@@ -68,7 +68,7 @@ Test(forecast, one_thread_needs_the_sum_of_all_tasks)
     quern_frame_capture_destroy(capture);
 }
 
-Test(forecast, many_chunks_are_as_many_times_faster)
+Test(forecast, many_chunks_scale_with_the_threads)
 {
     quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -95,7 +95,7 @@ Test(forecast, few_chunks_leave_threads_without_work)
     quern_frame_capture_destroy(capture);
 }
 
-Test(forecast, a_serial_system_is_what_remains)
+Test(forecast, serial_system_limits_the_speedup)
 {
     quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -135,7 +135,7 @@ Test(forecast, caller_only_tasks_run_one_after_another)
     quern_frame_capture_destroy(capture);
 }
 
-Test(forecast, parts_before_and_after_items_are_not_shared)
+Test(forecast, begin_and_end_of_a_task_are_not_shared)
 {
     quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -177,7 +177,7 @@ Test(forecast, loops_of_a_sync_point_are_shared)
     quern_frame_capture_destroy(capture);
 }
 
-Test(forecast, memory_does_not_get_faster_with_threads)
+Test(forecast, more_threads_do_not_increase_memory_bandwidth)
 {
     quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);
@@ -226,7 +226,7 @@ Test(forecast, claims_get_smaller_toward_the_end)
 }
 
 /* Items of one claim end together: the first claim, an eighth, includes the long item. */
-Test(forecast, a_long_chunk_is_waited_for)
+Test(forecast, task_ends_with_its_longest_chunk)
 {
     quern_frame_capture *capture = open_capture();
     quern__capture_start_segment(capture, false, 0);

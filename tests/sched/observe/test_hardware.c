@@ -359,7 +359,7 @@ Test(counting, a_thread_without_counters_counts_nothing)
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
 }
 
-Test(counting, later_systems_are_counted_and_others_keep_their_counts)
+Test(counting, systems_added_later_are_counted)
 {
     scene opened = open_scene();
     must(quern_schedule_set_counting(opened.schedule, &source));

@@ -272,7 +272,7 @@ Test(trace, wrong_names_are_rejected)
 }
 
 /* Each allocation of a trace fails in turn; nothing leaks, and the next attempt succeeds. */
-Test(trace, failed_allocations_leave_nothing_behind)
+Test(trace, failed_allocations_leak_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
     quern_trace_def def = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Change filters by row: few trees burn, and only those are drawn. docs/changes.md explains it. */
+/* Change filters by row: few of the trees burn, and only these are drawn. docs/changes.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -34,10 +34,10 @@ static void burn(quern_context *context, const quern_view *view)
 static void draw(quern_context *context, const quern_view *view)
 {
     const Fuel *fuels = QUERN_COLUMN(view, 0, const Fuel);
-    quern_row_range run = {0};
+    quern_row_range range = {0};
     (void)context;
-    while (quern_view_next_range(view, &run))
-        for (uint32_t i = run.first; i < run.first + run.count; i++)
+    while (quern_view_next_range(view, &range))
+        for (uint32_t i = range.first; i < range.first + range.count; i++)
             printf("  tree %u: %d\n", quern_entity_index(view->entities[i]), fuels[i].left);
 }
 

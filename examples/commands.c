@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Commands: structural changes that systems record while other systems run. docs/commands.md explains it. */
+/* Commands: structural changes that systems record while other systems run. docs/commands.md explains
+ * it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* An entity burns in its last frame, and is destroyed in the next one. */
+/* Tags entities as burning one frame before their fuses end, and destroys them when the fuses end. */
 static void burn(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -43,7 +44,7 @@ static void burn(quern_context *context, const quern_view *view)
 
 enum { SHARDS = 3 };
 
-/* Each shard refers to the shard created after it. */
+/* Creates three shards for each entity that is being destroyed. Each shard refers to the next one. */
 static void scatter(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -63,7 +64,8 @@ static void scatter(quern_context *context, const quern_view *view)
     }
 }
 
-/* Runs after burn. Some of its entities are destroyed at the same sync point; their commands are dropped. */
+/* Removes the tag again. Runs after burn: entities that burn destroys at the same sync point no longer
+ * exist when these commands are applied, so their commands are dropped. */
 static void extinguish(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -100,14 +102,14 @@ static void report_drops(const quern_schedule *schedule)
     }
 }
 
-/* A frame that found no memory for its commands has kept them. */
+/* Runs a frame. If memory runs out while commands are applied, the schedule keeps the commands. */
 static void run_frame(quern_schedule *schedule, quern_jobs *jobs)
 {
     quern_result result = quern_schedule_run(schedule, jobs, 1.0 / 60);
     if (result == QUERN_OK) return;
     fprintf(stderr, "%s\n", quern_error_message());
     if (quern_schedule_kept_command_count(schedule) > 0)
-        check(quern_schedule_discard_commands(schedule)); /* or free memory, and run the next frame */
+        check(quern_schedule_discard_commands(schedule)); /* or free memory and run the next frame */
 }
 
 static void create_fuses(quern_world *world, const Types *types)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Deltas: a server sends to a client the changes since the last frame that the client has. Here a packet
+ * is printed as lines of text. docs/history.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Deltas: a client of a network game receives the changes since the frame that it has. Here they are lines of
- * text. */
 
 typedef struct Position {
     float x, y;
@@ -27,7 +26,7 @@ static const char *const kinds[] = {
     [QUERN_DELTA_RESOURCE] = "a resource",
 };
 
-/* Prints the head of a batch. A packet would continue with its batch->count values. */
+/* Prints the head of a batch. In a packet, the batch->count values would follow. */
 static void send_batch(const quern_world *world, const quern_delta_batch *batch, uint32_t *sent_bytes)
 {
     const bool has_component = !quern_component_is_null(batch->component);
@@ -78,7 +77,7 @@ int main(void)
     check(quern_entity_destroy(world, entities[998]));
     check(quern_history_save(history, 2, NULL));
     send_delta(world, history, 1, 2);
-    send_delta(world, history, 0, 2); /* contains what a lost packet contained */
+    send_delta(world, history, 0, 2); /* all changes of both frames, for a client that lost a packet */
 
     quern_history_destroy(history);
     quern_world_destroy(world);

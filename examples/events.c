@@ -47,7 +47,8 @@ static void shoot(quern_context *context, const quern_view *view)
         quern_emit(hits, &(Hit){.target = guns[i].target, .damage = guns[i].damage});
 }
 
-/* Its views are blocks of hits instead of entities. It writes through lookups, so it is serial. */
+/* The views of this system are blocks of hits instead of rows of entities. It writes through lookups, so
+ * it is serial. */
 static void bleed(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -62,7 +63,7 @@ static void bleed(quern_context *context, const quern_view *view)
     }
 }
 
-/* Reads all events at once, in its one call. */
+/* Has neither terms nor items, so it is called once per frame. Reads all events in that call. */
 static void bury(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
@@ -76,7 +77,7 @@ static void bury(quern_context *context, const quern_view *view)
     }
 }
 
-/* Code between frames also reads events: for sounds, a display, statistics. */
+/* Reads events between frames, as code for sounds, a display or statistics does. */
 static uint32_t count_hits(quern_event_reader *reader)
 {
     quern_event_block block;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* A schedule that explains itself: which systems run together, which one waits for which, and why.
+ * docs/passes.md explains the output.
+ *
+ * usage: explain [--json] */
 #include <quern/quern.h>
 
 #include <stdio.h>
@@ -40,7 +44,6 @@ static quern_resource resource(quern_world *world, const char *name)
     return handle;
 }
 
-/* explain [--json] */
 int main(int argument_count, char **arguments)
 {
     bool as_json = argument_count > 1 && strcmp(arguments[1], "--json") == 0;

@@ -20,7 +20,7 @@ int main(void)
     quern_entity last;
     QUERN_MUST(quern_world_create(NULL, &world));
     QUERN_MUST(quern_schedule_create(world, NULL, &schedule));
-    QUERN_MUST(quern_jobs_create(NULL, &jobs)); /* a thread for each processor */
+    QUERN_MUST(quern_jobs_create(NULL, &jobs)); /* one thread per processor */
     QUERN_MUST(QUERN_ADD_SYSTEM(schedule, move));
     for (int i = 0; i < 1000; i++)
         QUERN_MUST(QUERN_CREATE(world, &last, QUERN_VALUE(Position, (float)i), QUERN_VALUE(Velocity, 1)));

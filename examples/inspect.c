@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Reflection: a tiny inspector prints the fields of an entity and sets them from text, without knowing
+ * their types. docs/reflection.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* A tiny inspector: it lists the fields of an entity and sets them as text, without knowing their types. */
 
 typedef enum Mood { MOOD_CALM, MOOD_ANGRY } Mood;
 
@@ -68,7 +68,8 @@ static void print_entity(const quern_world *world, quern_entity entity)
     }
 }
 
-/* Sets a field to a text from a console: prints the error message if that fails, and continues. */
+/* Sets a field to a text, such as the input of a console. Prints the error message if the text is not
+ * valid. */
 static void set_field(quern_world *world, quern_entity entity, const char *path, const char *text)
 {
     if (quern_entity_set_text(world, entity, path, text) != QUERN_OK) printf("%s\n", quern_error_message());

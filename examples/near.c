@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-
-/* The grid of the kit (docs/kit.md): each bee flies to the nearest flower within sight and drinks its nectar.
- * Flowers without nectar are destroyed. */
-
+/* The grid of the kit: each bee flies to the nearest flower within sight and drinks its nectar. A flower
+ * without nectar is destroyed. docs/kit.md explains it. */
 #include <quern/kit/grid.h>
 
 #include <stdio.h>
@@ -20,14 +18,14 @@ typedef struct Place {
 } Place;
 
 typedef struct Bee {
-    quern_entity flower; /* the flower it flies to; null while it sees none */
-    uint32_t nectar;
+    quern_entity flower; /* the flower that it flies to; null while it sees none */
+    uint32_t nectar;     /* number of flowers that it has emptied */
 } Bee;
 
 typedef struct Meadow {
     quern_component place, bee, flower;
     quern_grid *grid;
-    quern_resource flowers; /* the resource of the grid, which systems declare */
+    quern_resource flowers; /* the grid as a resource, which the systems that read the grid declare */
 } Meadow;
 
 static void check(quern_result result)
@@ -37,7 +35,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Makes a grid of flowers. Its cells are as wide as the radius of the queries. */
+/* Creates a grid of flowers. Its cells are as wide as the radius of the queries. */
 static void make_grid(quern_world *world, Meadow *meadow)
 {
     const quern_grid_def def = {.name = "flowers",
@@ -95,7 +93,8 @@ static void add_systems(quern_schedule *schedule, Meadow *meadow)
                                    .terms = {quern_term_read(meadow->place), quern_term_write(meadow->bee)},
                                    .resources = {{meadow->flowers, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(schedule, &look, NULL));
-    /* Flowers are no bees, so the lookup does not conflict with the places that this system writes. */
+    /* The system writes only places of entities that are not flowers, and looks up only places of
+     * flowers. So the lookup does not conflict with the writes, and views can run at the same time. */
     const quern_system_def flight = {.name = "fly",
                                      .run = fly,
                                      .user_data = meadow,
@@ -106,8 +105,8 @@ static void add_systems(quern_schedule *schedule, Meadow *meadow)
     check(quern_schedule_add_system(schedule, &flight, NULL));
 }
 
-/* Returns a place that looks random and is the same in every run. */
-static Place some_place(uint32_t i)
+/* Returns a scattered place, the same in every run. */
+static Place scattered_place(uint32_t i)
 {
     return (Place){(float)(i * 2654435761u >> 16) / 65536.0f * size,
                    (float)(i * 40503u * 65537u >> 16) / 65536.0f * size};
@@ -116,7 +115,7 @@ static Place some_place(uint32_t i)
 static void populate(quern_world *world, const Meadow *meadow)
 {
     for (uint32_t i = 1; i <= FLOWERS + BEES; i++) {
-        const Place place = some_place(i);
+        const Place place = scattered_place(i);
         const quern_component components[] = {meadow->place, i <= FLOWERS ? meadow->flower : meadow->bee};
         const void *const values[] = {&place, NULL};
         quern_entity entity;
@@ -138,7 +137,8 @@ static void report(quern_world *world, const Meadow *meadow)
             printf("bee %u: nectar of %u flowers\n", i + 1, bees[i].nectar);
     }
     quern_query_destroy(query);
-    /* The radius covers the whole meadow. The grid still has the flowers that the last frame destroyed. */
+    /* The grid still contains the flowers that the last frame destroyed, so it is built again. The radius
+     * covers the whole meadow. */
     const float middle[] = {size / 2, size / 2};
     uint32_t left = 0;
     check(quern_grid_build(meadow->grid, NULL));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A benchmark of one's own with Quern's harness: what does a game's frame cost in which items cool and wear
- * out, as a schedule and as a plain loop over a query? own_bench --help lists what it can do; --trace shows
- * the schedule's frames, and --forecast says what they would take on more threads. */
+/* A user's benchmark with Quern's harness. In each frame of a game, items cool and wear out. The
+ * benchmark measures the frame as a schedule and, for comparison, as a plain loop over a query.
+ * own_bench --help lists the options: --trace records the frames of the schedule, --forecast prints
+ * their expected duration on more threads. docs/benchmarks/using.md explains it. */
 #include <quern/bench.h>
 #include <quern/profile.h>
 #include <quern/quern.h>
@@ -12,20 +13,20 @@
 typedef uint32_t Heat;
 typedef uint32_t Wear;
 
-typedef struct item_scene {
+typedef struct Scene {
     quern_world *world;
     quern_component heat, wear;
     quern_query *query;
     quern_jobs *jobs;
     quern_schedule *schedule;
-} item_scene;
+} Scene;
 
 static void require(quern_result result)
 {
     if (result != QUERN_OK) quern_bench_die("%s: %s", quern_result_string(result), quern_error_message());
 }
 
-/* --------------------------------------------------------------------------- what both subjects need */
+/* ----------------------------------------------------------------- systems and world of both subjects */
 
 static void cool(quern_context *context, const quern_view *view)
 {
@@ -46,14 +47,14 @@ static void wear_out(quern_context *context, const quern_view *view)
         wears[i] += heats[i] >> 20;
 }
 
-static void *open_world(const quern_bench_case *asked)
+static void *open_world(const quern_bench_case *bench_case)
 {
-    item_scene *scene = quern_bench_allocate(1, sizeof *scene);
+    Scene *scene = quern_bench_allocate(1, sizeof *scene);
     require(quern_world_create(NULL, &scene->world));
     require(QUERN_COMPONENT_REGISTER(scene->world, &scene->heat, Heat));
     require(QUERN_COMPONENT_REGISTER(scene->world, &scene->wear, Wear));
     const quern_component components[] = {scene->heat, scene->wear};
-    for (uint32_t i = 0; i < asked->entity_count; i++) {
+    for (uint32_t i = 0; i < bench_case->entity_count; i++) {
         const Heat heat = i * 2654435761u;
         require(quern_entity_create_with(scene->world, components, (const void *[]){&heat, NULL}, 2, NULL));
     }
@@ -62,11 +63,11 @@ static void *open_world(const quern_bench_case *asked)
     return scene;
 }
 
-/* In no order: integers add up to the same in any. What wears an item out is its heat, so that counts,
- * too. */
+/* Returns a checksum of the world, which must be equal for both subjects. Sums of integers do not depend
+ * on the order of items. Wear is a sum of heat, so the sum of all wear covers both components. */
 static uint64_t checksum(void *state)
 {
-    const item_scene *scene = state;
+    const Scene *scene = state;
     uint64_t sum = 0;
     quern_query_iterator it = quern_query_iterate(scene->query);
     while (quern_query_next(&it)) {
@@ -81,7 +82,7 @@ static uint64_t checksum(void *state)
 
 static void close_world(void *state)
 {
-    item_scene *scene = state;
+    Scene *scene = state;
     quern_schedule_destroy(scene->schedule);
     quern_jobs_destroy(scene->jobs);
     quern_query_destroy(scene->query);
@@ -89,11 +90,11 @@ static void close_world(void *state)
     free(scene);
 }
 
-/* ------------------------------------------------------------------------------ the control: a loop */
+/* ------------------------------------------------------------------------ subject for comparison: loop */
 
 static void run_loop(void *state, uint32_t pass_count)
 {
-    const item_scene *scene = state;
+    const Scene *scene = state;
     for (uint32_t pass = 0; pass < pass_count; pass++) {
         quern_query_iterator it = quern_query_iterate(scene->query);
         while (quern_query_next(&it)) {
@@ -104,13 +105,13 @@ static void run_loop(void *state, uint32_t pass_count)
     }
 }
 
-/* -------------------------------------------------------------------------- the subject: a schedule */
+/* ------------------------------------------------------------------------------------ subject: schedule */
 
-/* Pool and schedule show what they do in the harness's trace, which is NULL without --trace. */
-static void *open_schedule(const quern_bench_case *asked)
+/* The pool and the schedule write to the trace of the harness, which is NULL without --trace. */
+static void *open_schedule(const quern_bench_case *bench_case)
 {
-    item_scene *scene = open_world(asked);
-    quern_jobs_def jobs = {.thread_count = asked->thread_count, .trace = quern_bench_trace()};
+    Scene *scene = open_world(bench_case);
+    quern_jobs_def jobs = {.thread_count = bench_case->thread_count, .trace = quern_bench_trace()};
     require(quern_jobs_create(&jobs, &scene->jobs));
     const quern_schedule_def def = {.trace = quern_bench_trace()};
     require(quern_schedule_create(scene->world, &def, &scene->schedule));
@@ -128,21 +129,22 @@ static void *open_schedule(const quern_bench_case *asked)
 
 static void run_schedule(void *state, uint32_t pass_count)
 {
-    const item_scene *scene = state;
+    const Scene *scene = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
         require(quern_schedule_run(scene->schedule, scene->jobs, 1.0 / 60));
 }
 
-/* One pass, for --forecast. */
+/* Runs one pass and captures it, for --forecast. */
 static quern_result capture_schedule(void *state, quern_frame_capture *capture)
 {
-    const item_scene *scene = state;
+    const Scene *scene = state;
     return quern_schedule_run_captured(scene->schedule, scene->jobs, 1.0 / 60, capture);
 }
 
-/* ---------------------------------------------------------------------------------------- the table */
+/* ------------------------------------------------------------------------------------------- workload */
 
-static uint64_t one_for_each(uint32_t entity_count)
+/* Returns the number of operations in a pass: one per item. */
+static uint64_t count_operations(uint32_t entity_count)
 {
     return entity_count;
 }
@@ -154,7 +156,7 @@ static const quern_bench_workload items = {
     .entity_counts = {1000, 100000},
     .frames = true,
     .bytes_per_entity = sizeof(Heat) + sizeof(Wear),
-    .operation_count = one_for_each,
+    .operation_count = count_operations,
     .subjects = {{open_world, NULL, run_loop, NULL, checksum, close_world, NULL},
                  {open_schedule, NULL, run_schedule, NULL, checksum, close_world, capture_schedule}},
     .subject_names = {"loop", "schedule"},
@@ -164,7 +166,7 @@ int main(int argc, char **argv)
 {
     static const quern_bench_workload *const workloads[] = {&items};
     const quern_bench_suite suite = {.program = "own_bench",
-                                     .summary = "Measures a schedule against a plain loop over a query.",
+                                     .summary = "Compares a schedule with a plain loop over a query.",
                                      .workloads = workloads,
                                      .workload_count = sizeof workloads / sizeof workloads[0]};
     return quern_bench_main(&suite, argc, argv);

@@ -61,7 +61,7 @@ static void hurt(quern_context *context, const quern_view *view)
     }
 }
 
-/* Reacts to the tag, one round later. */
+/* Reacts to the tag "dead", one round later. */
 static void bury(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -70,8 +70,8 @@ static void bury(quern_context *context, const quern_view *view)
         check(quern_commands_destroy(commands, view->entities[i]));
 }
 
-/* Reacts to the removal of bounties, another round later. The entities are destroyed by then, and the view has
- * copies of their values. */
+/* Reacts to the removal of bounties, another round later. The entities no longer exist then: the view
+ * contains copies of their values. */
 static void reward(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);

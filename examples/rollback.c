@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Rollback: two players on two machines, here in one process. No peer waits for the other's input. It guesses
- * that the input has not changed and continues; after a wrong guess it restores that frame and runs the frames
- * since then again. The channel between the peers loses, delays and reorders packets. docs/replays.md explains
- * it.
+/* Rollback: a game of two players on two machines (peers), here in one process. A peer does not wait for
+ * the input of the other player: it guesses that the input has not changed, and runs the frame. After a
+ * wrong guess, it restores that frame and runs the frames since then again. The channel between the peers
+ * loses, delays and reorders packets. docs/replays.md explains it.
  *
  * usage: rollback [THREADS] */
 #include <quern/quern.h>
@@ -30,7 +30,7 @@ typedef struct Input {
     bool fires;
 } Input;
 
-/* Input from outside, as a resource. */
+/* The inputs of all players in one frame: a resource that systems read. */
 typedef struct Inputs {
     int32_t steer[PLAYERS];
     bool fires[PLAYERS];
@@ -133,7 +133,7 @@ static void add_systems(Game *game)
         check(quern_schedule_add_system(game->schedule, &systems[i], NULL));
 }
 
-/* The game must not move: systems point to it. */
+/* Creates a game. The game must not move, because systems have its address as user data. */
 static void game_open(Game *game)
 {
     check(quern_world_create(NULL, &game->world));
@@ -169,7 +169,6 @@ static void game_step(Game *game, quern_jobs *jobs, const Input *players)
     check(quern_schedule_run(game->schedule, jobs, frame_seconds));
 }
 
-/* Returns the input of a player in a frame, which changes every few frames. */
 static uint32_t random_below(uint64_t seed, uint32_t limit)
 {
     seed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9ull;
@@ -177,7 +176,8 @@ static uint32_t random_below(uint64_t seed, uint32_t limit)
     return (uint32_t)(seed >> 33) % limit;
 }
 
-static Input played(uint32_t player, uint32_t frame)
+/* Returns what a player does in a frame: a function of both, which changes every few frames. */
+static Input player_input(uint32_t player, uint32_t frame)
 {
     const uint64_t seed = (uint64_t)(frame / 7 + 1) * PLAYERS + player;
     return (Input){.steer = (int32_t)random_below(seed, 3) - 1,
@@ -186,12 +186,13 @@ static Input played(uint32_t player, uint32_t frame)
 
 /* ------------------------------------------------------------------------------------- the channel */
 
-/* The latest inputs of a player. Packets repeat inputs, so the next one replaces a lost one. */
+/* The latest inputs of a player. Packets repeat inputs until they are acknowledged, so a lost packet
+ * does not matter. Ranges of frames exclude their end. */
 typedef struct Packet {
-    uint32_t to, arrival;           /* peer and tick */
-    uint32_t end;                   /* the frame after the last one */
-    uint32_t known_end;             /* the sender has the receiver's inputs up to here */
-    Input inputs[2 * FRAMES_AHEAD]; /* of frames end - count to end */
+    uint32_t to, arrival; /* receiving peer, and tick of arrival */
+    uint32_t end;         /* end of the frames whose inputs the packet has */
+    uint32_t known_end;   /* acknowledgement: the sender has the receiver's inputs up to this frame */
+    Input inputs[2 * FRAMES_AHEAD]; /* inputs of the frames from end - count to end */
     uint32_t count;
 } Packet;
 
@@ -213,7 +214,8 @@ static void channel_send(Channel *channel, const Packet *packet)
     sent->arrival += 1 + random_below(number * 131u + 7, DELAY);
 }
 
-/* Returns a packet that has arrived, in any order. */
+/* Takes a packet for the peer that has arrived by this tick, in no particular order. Returns false if
+ * there is none. */
 static bool channel_receive(Channel *channel, uint32_t to, uint32_t tick, Packet *out_packet)
 {
     for (uint32_t i = 0; i < channel->count; i++) {
@@ -232,10 +234,10 @@ typedef struct Peer {
     quern_history *history;
     uint32_t player;
     uint32_t frame;                /* the next frame to run */
-    uint32_t known_end;            /* the other player's inputs are guessed from here on */
-    uint32_t acknowledged_end;     /* the other peer has this player's inputs up to here */
-    Input inputs[FRAMES][PLAYERS]; /* the inputs that were run, known or guessed */
-    uint32_t rollback_count, again_count;
+    uint32_t known_end;            /* first frame for which the other player's input is guessed */
+    uint32_t acknowledged_end;     /* first frame whose input of this player the other peer may lack */
+    Input inputs[FRAMES][PLAYERS]; /* inputs of the frames, known or guessed */
+    uint32_t rollback_count, rerun_count;
 } Peer;
 
 static void peer_open(Peer *peer, uint32_t player)
@@ -256,20 +258,20 @@ static void peer_step(Peer *peer, quern_jobs *jobs)
 {
     const uint32_t frame = peer->frame++, other = 1 - peer->player;
     Input *inputs = peer->inputs[frame];
-    if (frame >= peer->known_end) /* guess that the other player continues as before */
+    if (frame >= peer->known_end) /* guess that the other player's input has not changed */
         inputs[other] = peer->known_end > 0 ? peer->inputs[peer->known_end - 1][other] : (Input){0, false};
     inputs[other].fires &= frame < peer->known_end;
     check(quern_history_save(peer->history, frame, jobs));
     game_step(&peer->game, jobs, inputs);
 }
 
-/* Restores the first frame with a wrong guess, and runs again up to the frame where the peer was. */
-static void peer_go_back(Peer *peer, uint32_t first_wrong, quern_jobs *jobs)
+/* Restores the first frame with a wrong guess, and runs all frames since then again. */
+static void peer_roll_back(Peer *peer, uint32_t first_wrong, quern_jobs *jobs)
 {
     const uint32_t end = peer->frame;
     check(quern_history_restore(peer->history, first_wrong, jobs));
     peer->rollback_count++;
-    peer->again_count += end - first_wrong;
+    peer->rerun_count += end - first_wrong;
     for (peer->frame = first_wrong; peer->frame < end;)
         peer_step(peer, jobs);
 }
@@ -284,8 +286,9 @@ static void peer_send(const Peer *peer, uint32_t tick, Channel *channel)
     channel_send(channel, &packet);
 }
 
-/* Returns the first frame that has run with a wrong guess, or the next frame. */
-static uint32_t peer_learn(Peer *peer, const Packet *packet)
+/* Stores the inputs of a packet. Returns the first frame that was run with a wrong guess; peer->frame if
+ * there is none. */
+static uint32_t peer_store_inputs(Peer *peer, const Packet *packet)
 {
     const uint32_t other = 1 - peer->player;
     uint32_t first_wrong = peer->frame;
@@ -307,13 +310,13 @@ static void peer_tick(Peer *peer, uint32_t tick, Channel *channel, quern_jobs *j
     Packet packet;
     uint32_t first_wrong = peer->frame;
     while (channel_receive(channel, peer->player, tick, &packet)) {
-        const uint32_t wrong = peer_learn(peer, &packet);
+        const uint32_t wrong = peer_store_inputs(peer, &packet);
         if (wrong < first_wrong) first_wrong = wrong;
     }
-    if (first_wrong < peer->frame) peer_go_back(peer, first_wrong, jobs);
-    /* a peer that is too far ahead waits: the history has no older frames */
+    if (first_wrong < peer->frame) peer_roll_back(peer, first_wrong, jobs);
+    /* A peer that is too far ahead waits, because the history has no older frames to restore. */
     if (peer->frame < FRAMES && peer->frame < peer->known_end + FRAMES_AHEAD) {
-        peer->inputs[peer->frame][peer->player] = played(peer->player, peer->frame);
+        peer->inputs[peer->frame][peer->player] = player_input(peer->player, peer->frame);
         peer_step(peer, jobs);
     }
     peer_send(peer, tick, channel);
@@ -321,13 +324,13 @@ static void peer_tick(Peer *peer, uint32_t tick, Channel *channel, quern_jobs *j
 
 /* -------------------------------------------------------------------------------------------- main */
 
-/* Runs the game with all inputs in time. */
+/* Runs the game with known inputs only, as if there were no delay. Returns the hash of its world. */
 static uint64_t run_without_channel(quern_jobs *jobs)
 {
     Game game;
     game_open(&game);
     for (uint32_t frame = 0; frame < FRAMES; frame++)
-        game_step(&game, jobs, (Input[]){played(0, frame), played(1, frame)});
+        game_step(&game, jobs, (Input[]){player_input(0, frame), player_input(1, frame)});
     const uint64_t hash = quern_world_hash(game.world);
     game_close(&game);
     return hash;
@@ -352,7 +355,7 @@ int main(int argc, char **argv)
         const Peer *peer = &peers[player];
         const uint64_t hash = quern_world_hash(peer->game.world);
         printf("player %u: %u frames, %u times back, %u frames run again, world hash 0x%016" PRIx64 "\n",
-               player, peer->frame, peer->rollback_count, peer->again_count, hash);
+               player, peer->frame, peer->rollback_count, peer->rerun_count, hash);
         agrees &= hash == expected;
     }
     printf("all inputs in time: world hash 0x%016" PRIx64 "\n", expected);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives: a world is saved, and loaded by a newer program; and a tower is copied from one world to another.
+/* Archives: a world is saved, and a newer program loads it. Then a tower is copied to another world.
  * docs/archives.md explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The type in the program that saved. */
+/* The component "Health" in the old program. */
 typedef struct OldHealth {
     int32_t points;
 } OldHealth;
 
+/* The same component in the new program. Loading converts old values by the names of their fields. */
 typedef struct Health {
     float points, maximum;
 } Health;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Accumulating commands: turrets on all threads lower the health of enemies in any chunk. docs/commands.md
+/* Accumulating commands: turrets that run on all threads lower the health of any enemies. docs/commands.md
  * explains it. */
 #include <quern/quern.h>
 
@@ -42,7 +42,7 @@ static void shoot(quern_context *context, const quern_view *view)
     }
 }
 
-/* Reacts to the sums. */
+/* Reacts to the sums: destroys enemies without points. */
 static void die(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
@@ -73,7 +73,7 @@ static void add_systems(quern_schedule *schedule, Types *types)
     check(quern_schedule_add_system(schedule, &deaths, NULL));
 }
 
-/* Turret i aims at enemy i % ENEMIES, which are 20 for each; the i-th enemy bears 100 + 10 * i. */
+/* Enemy i has 100 + 10 * i points. Turret i aims at enemy i % ENEMIES, so 20 turrets aim at each enemy. */
 static void populate(quern_world *world, const Types *types)
 {
     quern_entity enemies[ENEMIES];

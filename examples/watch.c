@@ -29,7 +29,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Has no terms, so it is called once per frame. */
+/* This system has no terms, so it is called once per frame. */
 static void spawn(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);
@@ -62,7 +62,7 @@ static void fall(quern_context *context, const quern_view *view)
     quern_trace_zone_end(&zone);
 }
 
-/* Creates a trace with a track per worker: the pool has at most one thread per processor. */
+/* Creates a trace with one track per worker: the pool has at most one thread per processor. */
 static void open_trace(Game *game)
 {
     const quern_trace_def def = {.track_count = quern_processor_count()};
@@ -71,7 +71,8 @@ static void open_trace(Game *game)
     check(quern_trace_add_name(game->trace, "bounce", &game->bounce_zone));
 }
 
-/* Both get the trace: the pool records steals and sleeps, the schedule records frames and systems. */
+/* The pool and the schedule write to the same trace: the pool records steals and sleeps, the schedule
+ * records frames and systems. */
 static void open_schedule(Game *game)
 {
     quern_jobs_def jobs_def = {.trace = game->trace};
@@ -107,7 +108,7 @@ static void draw(const Game *game)
     quern_trace_zone_end(&zone);
 }
 
-/* watch [FILE]: writes the trace of some frames to FILE. */
+/* usage: watch [FILE], which writes the trace of some frames to FILE */
 int main(int argc, char **argv)
 {
     Game game = {0};

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct level {
+typedef struct Level {
     quern_jobs *jobs;
     uint32_t piece_sizes[8];
     uint32_t size;
-} level;
+} Level;
 
-typedef struct piece {
-    level *of;
+typedef struct Piece {
+    Level *level;
     uint32_t number;
-} piece;
+} Piece;
 
 static void check(quern_result result)
 {
@@ -25,51 +25,50 @@ static void check(quern_result result)
 
 static void load_piece(void *user_data, uint32_t worker_index)
 {
-    const piece *loaded = user_data; /* the job's copy of the payload */
+    const Piece *piece = user_data; /* the job's copy of the payload */
     (void)worker_index;
-    loaded->of->piece_sizes[loaded->number] = 100 + loaded->number;
+    piece->level->piece_sizes[piece->number] = 100 + piece->number;
 }
 
 static void join_pieces(void *user_data, uint32_t worker_index)
 {
-    const piece *all = user_data;
+    Level *level = *(Level **)user_data;
     (void)worker_index;
     for (uint32_t i = 0; i < 8; i++)
-        all->of->size += all->of->piece_sizes[i];
+        level->size += level->piece_sizes[i];
 }
 
 static void show(void *user_data, uint32_t worker_index)
 {
-    const piece *all = user_data;
-    printf("size %u, on worker %u\n", all->of->size, worker_index);
+    const Level *level = *(Level **)user_data;
+    printf("size %u, on worker %u\n", level->size, worker_index);
 }
 
 int main(void)
 {
-    level loaded = {0};
-    quern_counter pieces = {0}, joined = {0}, shown = {0};
-    check(quern_jobs_create(NULL, &loaded.jobs));
+    Level level = {0}, *address = &level; /* the payload of the last two jobs */
+    quern_counter loaded = {0}, joined = {0}, shown = {0};
+    check(quern_jobs_create(NULL, &level.jobs));
     for (uint32_t i = 0; i < 8; i++) {
-        piece payload = {&loaded, i};
+        const Piece piece = {&level, i};
         quern_job_def load = {.function = load_piece,
-                              .payload = &payload,
-                              .payload_bytes = sizeof payload,
+                              .payload = &piece,
+                              .payload_bytes = sizeof piece,
                               .priority = QUERN_PRIORITY_LOW, /* after the work of frames */
-                              .counter = &pieces};
-        check(quern_jobs_submit(loaded.jobs, &load));
+                              .counter = &loaded};
+        check(quern_jobs_submit(level.jobs, &load));
     }
-    piece whole = {&loaded, 0};
     quern_job_def join = {
-        .function = join_pieces, .payload = &whole, .payload_bytes = sizeof whole, .counter = &joined};
-    check(quern_jobs_submit_after(loaded.jobs, &join, &pieces));
+        .function = join_pieces, .payload = &address, .payload_bytes = sizeof address, .counter = &joined};
+    check(quern_jobs_submit_after(level.jobs, &join, &loaded));
     quern_job_def last = {.function = show,
-                          .payload = &whole,
-                          .payload_bytes = sizeof whole,
-                          .caller_only = true, /* windows and graphics often need one thread */
+                          .payload = &address,
+                          .payload_bytes = sizeof address,
+                          .caller_only = true, /* windows and graphics often require one thread */
                           .counter = &shown};
-    check(quern_jobs_submit_after(loaded.jobs, &last, &joined));
-    check(quern_jobs_wait(loaded.jobs, &shown)); /* a game would go on with its frames and ask
-                                                    quern_counter_is_done */
-    quern_jobs_destroy(loaded.jobs);
+    check(quern_jobs_submit_after(level.jobs, &last, &joined));
+    /* A game would run frames instead of waiting, and check quern_counter_is_done between them. */
+    check(quern_jobs_wait(level.jobs, &shown));
+    quern_jobs_destroy(level.jobs);
     return 0;
 }

@@ -7,11 +7,11 @@
 
 enum { COUNT = 500000, SMALL = 2000 };
 
-typedef struct part {
+typedef struct Part {
     quern_jobs *jobs;
     uint32_t *begin;
     uint32_t *end;
-} part;
+} Part;
 
 static int compare(const void *left, const void *right)
 {
@@ -19,7 +19,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static uint32_t *partition(const part *whole)
+static uint32_t *partition(const Part *whole)
 {
     uint32_t pivot = whole->begin[(whole->end - whole->begin) / 2];
     uint32_t *low = whole->begin, *high = whole->end - 1;
@@ -37,17 +37,17 @@ static uint32_t *partition(const part *whole)
 
 static void sort(void *user_data, uint32_t worker_index)
 {
-    part *whole = user_data;
+    Part *whole = user_data;
     if (whole->end - whole->begin <= SMALL) {
         qsort(whole->begin, (size_t)(whole->end - whole->begin), sizeof(uint32_t), compare);
         return;
     }
     uint32_t *middle = partition(whole);
-    part left = {whole->jobs, whole->begin, middle}, right = {whole->jobs, middle, whole->end};
+    Part left = {whole->jobs, whole->begin, middle}, right = {whole->jobs, middle, whole->end};
     quern_fork fork;
-    quern_jobs_fork(whole->jobs, &fork, sort, &left); /* another worker may run it ... */
+    quern_jobs_fork(whole->jobs, &fork, sort, &left); /* another worker may run it */
     sort(&right, worker_index);
-    quern_jobs_join(whole->jobs, &fork); /* ... otherwise this call runs it */
+    quern_jobs_join(whole->jobs, &fork); /* runs it here if no other worker has begun it */
 }
 
 int main(void)
@@ -57,12 +57,12 @@ int main(void)
     if (quern_jobs_create(NULL, &jobs) != QUERN_OK) return 1;
     for (uint32_t i = 0; i < COUNT; i++)
         numbers[i] = i * 2654435761u;
-    part whole = {jobs, numbers, numbers + COUNT};
+    Part whole = {jobs, numbers, numbers + COUNT};
     quern_jobs_run(jobs, sort, &whole);
-    uint32_t disorder = 0;
+    uint32_t disorder_count = 0;
     for (uint32_t i = 1; i < COUNT; i++)
-        disorder += numbers[i - 1] > numbers[i];
-    printf("%u out of order\n", disorder);
+        disorder_count += numbers[i - 1] > numbers[i];
+    printf("%u out of order\n", disorder_count);
     quern_jobs_destroy(jobs);
-    return disorder != 0;
+    return disorder_count != 0;
 }

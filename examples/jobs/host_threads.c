@@ -7,22 +7,22 @@
 #include <stdlib.h>
 
 /* The smallest possible job system: one thread per call. Yours has a queue. */
-typedef struct own_call {
+typedef struct OwnCall {
     void (*function)(void *data);
     void *data;
     bool is_used;
     pthread_t thread;
-} own_call;
+} OwnCall;
 
-typedef struct own_system {
-    own_call calls[64];
+typedef struct OwnJobSystem {
+    OwnCall calls[64];
     uint32_t call_count;
     pthread_mutex_t mutex;
-} own_system;
+} OwnJobSystem;
 
 static void *run(void *data)
 {
-    own_call *call = data;
+    OwnCall *call = data;
     call->function(call->data);
     return NULL;
 }
@@ -30,11 +30,11 @@ static void *run(void *data)
 /* Called from any thread. Must not make the call itself. */
 static void submit(void *user_data, void (*function)(void *data), void *data)
 {
-    own_system *system = user_data;
+    OwnJobSystem *system = user_data;
     pthread_mutex_lock(&system->mutex);
-    own_call *call = &system->calls[system->call_count++ % 64];
+    OwnCall *call = &system->calls[system->call_count++ % 64];
     if (call->is_used) pthread_join(call->thread, NULL);
-    *call = (own_call){.function = function, .data = data, .is_used = true};
+    *call = (OwnCall){.function = function, .data = data, .is_used = true};
     if (pthread_create(&call->thread, NULL, run, call) != 0) abort();
     pthread_mutex_unlock(&system->mutex);
 }
@@ -46,7 +46,7 @@ static void count(void *user_data, uint32_t begin, uint32_t end, uint32_t worker
 
 int main(void)
 {
-    static own_system system = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    static OwnJobSystem system = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     uint32_t counts[3] = {0};
     quern_jobs *jobs;
     quern_jobs_def def = {.thread_count = 3, /* at most two calls at a time, plus the caller */

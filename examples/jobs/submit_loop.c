@@ -9,10 +9,10 @@ enum { CELLS = 1000000, ENOUGH = 100 };
 
 static float heights[CELLS], slopes[CELLS];
 
-typedef struct search {
+typedef struct Search {
     uint32_t found_counts[QUERN_MAX_THREADS]; /* one per worker */
     quern_cancel enough;
-} search;
+} Search;
 
 static void check(quern_result result)
 {
@@ -38,15 +38,15 @@ static void compare(void *user_data, uint32_t begin, uint32_t end, uint32_t work
 /* Stops the loop as soon as this worker alone has found enough. */
 static void find_cliffs(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    search *of = user_data;
+    Search *search = user_data;
     for (uint32_t i = begin; i < end; i++)
-        of->found_counts[worker_index] += slopes[i] < -100;
-    if (of->found_counts[worker_index] >= ENOUGH) quern_cancel_request(&of->enough);
+        search->found_counts[worker_index] += slopes[i] < -100;
+    if (search->found_counts[worker_index] >= ENOUGH) quern_cancel_request(&search->enough);
 }
 
 int main(void)
 {
-    static search of;
+    static Search search;
     quern_jobs *jobs;
     quern_counter raised = {0}, compared = {0}, searched = {0};
     check(quern_jobs_create(NULL, &jobs));
@@ -58,20 +58,20 @@ int main(void)
          .after = (quern_counter *[]){&raised},
          .after_count = 1},
         {.function = find_cliffs,
-         .user_data = &of,
+         .user_data = &search,
          .count = CELLS,
          .counter = &searched,
          .after = (quern_counter *[]){&compared},
          .after_count = 1,
-         .cancel = &of.enough},
+         .cancel = &search.enough},
     };
     for (int i = 0; i < 3; i++)
         check(quern_jobs_submit_loop(jobs, &loops[i]));
-    /* ... a game does something else here ... */
+    /* a game would do other work here */
     check(quern_jobs_wait(jobs, &searched));
     uint32_t found_count = 0;
     for (uint32_t i = 0; i < quern_jobs_worker_count(jobs); i++)
-        found_count += of.found_counts[i];
+        found_count += search.found_counts[i];
     printf("%s\n", found_count >= ENOUGH ? "found enough" : "found too few");
     quern_jobs_destroy(jobs);
     return 0;

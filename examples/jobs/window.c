@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct window {
+typedef struct Window {
     quern_jobs *jobs;
     uint32_t worker; /* worker index of the window's thread */
     _Atomic int state;
     uint32_t picture_count; /* not atomic: only one thread accesses it */
-} window;
+} Window;
 
 enum { CLOSED, OPEN, CLOSING };
 
@@ -25,31 +25,31 @@ static void check(quern_result result)
 
 static void *run_window(void *data)
 {
-    window *own = data;
-    check(quern_jobs_register_thread(own->jobs, &own->worker));
-    atomic_store(&own->state, OPEN);
-    while (atomic_load(&own->state) == OPEN)
-        check(quern_jobs_run_caller_jobs(own->jobs, NULL)); /* between two polls for events */
-    check(quern_jobs_unregister_thread(own->jobs));         /* runs the remaining jobs */
+    Window *window = data;
+    check(quern_jobs_register_thread(window->jobs, &window->worker));
+    atomic_store(&window->state, OPEN);
+    while (atomic_load(&window->state) == OPEN)
+        check(quern_jobs_run_caller_jobs(window->jobs, NULL)); /* between two polls for events */
+    check(quern_jobs_unregister_thread(window->jobs));         /* runs the remaining jobs */
     return NULL;
 }
 
 static void upload(void *user_data, uint32_t worker_index)
 {
-    window *own = *(window **)user_data;
-    if (worker_index == own->worker) own->picture_count++;
+    Window *window = *(Window **)user_data;
+    if (worker_index == window->worker) window->picture_count++;
 }
 
 int main(void)
 {
     pthread_t thread;
-    window own = {0};
-    window *address = &own;
+    Window window = {0};
+    Window *address = &window;
     quern_counter uploaded = {0};
     quern_jobs_def def = {.external_thread_count = 2}; /* the window's thread, and this one */
-    check(quern_jobs_create(&def, &own.jobs));
-    if (pthread_create(&thread, NULL, run_window, &own) != 0) return 1;
-    while (atomic_load(&own.state) != OPEN) {
+    check(quern_jobs_create(&def, &window.jobs));
+    if (pthread_create(&thread, NULL, run_window, &window) != 0) return 1;
+    while (atomic_load(&window.state) != OPEN) {
     }
     for (int i = 0; i < 100; i++) {
         quern_job_def job = {.function = upload,
@@ -57,13 +57,13 @@ int main(void)
                              .payload_bytes = sizeof address,
                              .counter = &uploaded,
                              .name = "upload",
-                             .on_worker = own.worker + 1};
-        check(quern_jobs_submit(own.jobs, &job));
+                             .on_worker = window.worker + 1};
+        check(quern_jobs_submit(window.jobs, &job));
     }
-    check(quern_jobs_wait(own.jobs, &uploaded));
-    atomic_store(&own.state, CLOSING);
+    check(quern_jobs_wait(window.jobs, &uploaded));
+    atomic_store(&window.state, CLOSING);
     pthread_join(thread, NULL);
-    printf("%u pictures\n", own.picture_count);
-    quern_jobs_destroy(own.jobs);
+    printf("%u pictures\n", window.picture_count);
+    quern_jobs_destroy(window.jobs);
     return 0;
 }

@@ -35,7 +35,7 @@ static void shoot(quern_context *context, const quern_view *view)
         quern_emit(hits, &(Hit){.damage = guns[i].damage});
 }
 
-/* Its views are blocks of events instead of rows of entities. */
+/* The views of this system are blocks of events instead of rows of entities. */
 static void sum_up(quern_context *context, const quern_view *view)
 {
     const Hit *hits = QUERN_EVENTS(view, Hit);

@@ -43,7 +43,7 @@ int main(void)
     check(quern_schedule_run(schedule, NULL, 0));
 
     check(quern_entity_set(world, monsters[1], health, &(Health){0}));
-    check(quern_world_react(world, NULL)); /* the next frame would do it, too */
+    check(quern_world_react(world, NULL)); /* otherwise the next frame reacts */
     for (int i = 0; i < 3; i++)
         printf("monster %d: %s\n", i, quern_entity_is_alive(world, monsters[i]) ? "alive" : "dead");
     quern_schedule_destroy(schedule);

@@ -20,10 +20,10 @@ static void check(quern_result result)
 static void fire(quern_context *context, const quern_view *view)
 {
     Weapon *weapons = QUERN_COLUMN(view, 0, Weapon);
-    quern_row_range run = {0};
+    quern_row_range range = {0};
     (void)context;
-    while (quern_view_next_range(view, &run))
-        for (uint32_t i = run.first; i < run.first + run.count; i++)
+    while (quern_view_next_range(view, &range))
+        for (uint32_t i = range.first; i < range.first + range.count; i++)
             if (--weapons[i].shots == 0) quern_view_set_enabled(view, 0, i, false);
 }
 

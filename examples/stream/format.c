@@ -77,7 +77,7 @@ static uint8_t *write_block(uint8_t *to, const Placement *rows)
 
 uint32_t piece_encode(uint32_t number, uint8_t *out_bytes)
 {
-    piece_head head = {.magic = magic, .number = number};
+    PieceHead head = {.magic = magic, .number = number};
     Placement rows[BLOCK_ROWS];
     uint8_t *body = out_bytes + sizeof head, *end = body;
     for (uint32_t block = 0; block < PIECE_BLOCKS; block++) {
@@ -90,7 +90,7 @@ uint32_t piece_encode(uint32_t number, uint8_t *out_bytes)
     return (uint32_t)(end - out_bytes);
 }
 
-bool piece_head_is_sound(const piece_head *head, uint32_t number)
+bool piece_head_is_sound(const PieceHead *head, uint32_t number)
 {
     uint32_t begin = 0;
     for (uint32_t block = 0; block < PIECE_BLOCKS; block++) {
@@ -100,7 +100,7 @@ bool piece_head_is_sound(const piece_head *head, uint32_t number)
     return head->magic == magic && head->number == number && begin <= BODY_BYTES_MAX;
 }
 
-bool piece_decode_block(const piece_head *head, const uint8_t *body, uint32_t block, Placement *out_rows)
+bool piece_decode_block(const PieceHead *head, const uint8_t *body, uint32_t block, Placement *out_rows)
 {
     const uint8_t *from = body + (block == 0 ? 0 : head->block_ends[block - 1]);
     const uint8_t *end = body + head->block_ends[block];

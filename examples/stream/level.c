@@ -15,22 +15,23 @@ void level_piece_path(const char *folder, uint32_t number, char *out_path, size_
     snprintf(out_path, path_bytes, "%s/piece-%u", folder, number);
 }
 
-/* Writes a file to the disk and drops it from the cache of the system, so that reading is real. */
+/* Writes a file to the disk and drops it from the cache of the system, so that later reads access the
+ * disk. */
 static bool write_file(const char *path, const uint8_t *bytes, uint32_t byte_count)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (file < 0) return false;
-    bool is_fine = write(file, bytes, byte_count) == (ssize_t)byte_count && fsync(file) == 0;
+    bool is_written = write(file, bytes, byte_count) == (ssize_t)byte_count && fsync(file) == 0;
 #ifdef POSIX_FADV_DONTNEED
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
 #endif
-    return close(file) == 0 && is_fine;
+    return close(file) == 0 && is_written;
 }
 
 bool level_write_piece(const char *folder, uint32_t number, uint32_t byte_count_kept, bool is_damaged)
 {
-    static uint8_t bytes[sizeof(piece_head) + BODY_BYTES_MAX];
-    char path[sizeof(((piece *)NULL)->path)];
+    static uint8_t bytes[sizeof(PieceHead) + BODY_BYTES_MAX];
+    char path[sizeof(((Piece *)NULL)->path)];
     uint32_t byte_count = piece_encode(number, bytes);
     if (byte_count > byte_count_kept) byte_count = byte_count_kept;
     if (is_damaged) bytes[byte_count / 2] ^= 0x10;
@@ -40,17 +41,17 @@ bool level_write_piece(const char *folder, uint32_t number, uint32_t byte_count_
 
 /* -------------------------------------------------------------------------------------------- stages */
 
-typedef struct block_job {
-    piece *of;
+typedef struct BlockJob {
+    Piece *piece;
     uint32_t block;
-} block_job;
+} BlockJob;
 
-static bool is_read(const read_request *request)
+static bool is_complete(const ReadRequest *request)
 {
     return request->error == 0 && request->read_count == request->byte_count;
 }
 
-/* Ends the program if a job cannot be submitted: the level needs all of them. */
+/* Ends the program if a job cannot be submitted, because a piece needs all of its jobs. */
 static void check(quern_result result)
 {
     if (result == QUERN_OK) return;
@@ -58,97 +59,98 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-static quern_result submit_after(const level *of, quern_counter *after, quern_job_function *function,
-                                 const block_job *payload, quern_counter *counter)
+static quern_result submit_after(const Level *level, quern_counter *after, quern_job_function *function,
+                                 const BlockJob *payload, quern_counter *counter)
 {
     const quern_job_def def = {.function = function,
                                .payload = payload,
                                .payload_bytes = sizeof *payload,
                                .priority = QUERN_PRIORITY_LOW,
                                .counter = counter};
-    return quern_jobs_submit_after(of->jobs, &def, after);
+    return quern_jobs_submit_after(level->jobs, &def, after);
 }
 
 static void decode(void *argument, uint32_t worker_index)
 {
-    const block_job *mine = argument;
-    piece *of = mine->of;
-    const uint32_t first = mine->block * BLOCK_ROWS;
+    const BlockJob *job = argument;
+    Piece *piece = job->piece;
+    const uint32_t first = job->block * BLOCK_ROWS;
     (void)worker_index;
-    of->is_block_sound[mine->block] =
-        is_read(&of->body_request) &&
-        piece_decode_block(&of->head, of->body, mine->block, &of->placements[first]);
-    if (!of->is_block_sound[mine->block]) return;
+    piece->is_block_sound[job->block] =
+        is_complete(&piece->body_request) &&
+        piece_decode_block(&piece->head, piece->body, job->block, &piece->placements[first]);
+    if (!piece->is_block_sound[job->block]) return;
     for (uint32_t i = first; i < first + BLOCK_ROWS; i++)
-        of->sways[i] = (Sway){.lean = (float)(of->placements[i].x & 0xFF) / 256,
-                              .stiffness = 1 + (float)of->placements[i].kind / 64};
+        piece->sways[i] = (Sway){.lean = (float)(piece->placements[i].x & 0xFF) / 256,
+                                 .stiffness = 1 + (float)piece->placements[i].kind / 64};
 }
 
 static void finish(void *argument, uint32_t worker_index)
 {
-    piece *of = ((const block_job *)argument)->of;
+    Piece *piece = ((const BlockJob *)argument)->piece;
     (void)worker_index;
-    if (!is_read(&of->body_request)) {
-        of->failure = PIECE_BODY_NOT_READ;
+    if (!is_complete(&piece->body_request)) {
+        piece->failure = PIECE_BODY_NOT_READ;
         return;
     }
     for (uint32_t block = PIECE_BLOCKS; block-- > 0;) {
-        if (of->is_block_sound[block]) continue;
-        of->failure = PIECE_BLOCK_DAMAGED;
-        of->damaged_block = block;
+        if (piece->is_block_sound[block]) continue;
+        piece->failure = PIECE_BLOCK_DAMAGED;
+        piece->damaged_block = block;
     }
 }
 
-/* Reads the head and requests the body. The following stages are submitted before the read, so neither
- * counter can reach zero before all of them are known. */
+/* Checks the head and requests the body. The jobs of the later stages are submitted before the read is
+ * requested, so neither of their counters can reach zero before it counts all of its jobs. */
 static void open_piece(void *argument, uint32_t worker_index)
 {
-    const block_job *mine = argument;
-    piece *of = mine->of;
+    const BlockJob *job = argument;
+    Piece *piece = job->piece;
     (void)worker_index;
-    if (!is_read(&of->head_request))
-        of->failure = PIECE_HEAD_NOT_READ;
-    else if (!piece_head_is_sound(&of->head, of->number))
-        of->failure = PIECE_HEAD_DAMAGED;
-    if (of->failure != PIECE_IS_SOUND) return;
+    if (!is_complete(&piece->head_request))
+        piece->failure = PIECE_HEAD_NOT_READ;
+    else if (!piece_head_is_sound(&piece->head, piece->number))
+        piece->failure = PIECE_HEAD_DAMAGED;
+    if (piece->failure != PIECE_IS_SOUND) return;
 
-    quern_counter_hold(&of->body_read);
+    quern_counter_hold(&piece->body_read);
     for (uint32_t block = 0; block < PIECE_BLOCKS; block++)
-        check(submit_after(of->of, &of->body_read, decode, &(block_job){of, block}, &of->decoded));
-    check(submit_after(of->of, &of->decoded, finish, mine, &of->ready));
-    of->body_request = (read_request){.path = of->path,
-                                      .offset = sizeof of->head,
-                                      .bytes = of->body,
-                                      .byte_count = of->head.block_ends[PIECE_BLOCKS - 1],
-                                      .arrived = &of->body_read};
-    reader_ask(of->of->files, &of->body_request);
+        check(submit_after(piece->level, &piece->body_read, decode, &(BlockJob){piece, block},
+                           &piece->decoded));
+    check(submit_after(piece->level, &piece->decoded, finish, job, &piece->ready));
+    piece->body_request = (ReadRequest){.path = piece->path,
+                                        .offset = sizeof piece->head,
+                                        .bytes = piece->body,
+                                        .byte_count = piece->head.block_ends[PIECE_BLOCKS - 1],
+                                        .arrived = &piece->body_read};
+    reader_submit(piece->level->files, &piece->body_request);
 }
 
-quern_result level_ask(level *of, uint32_t number, piece *asked)
+quern_result level_request(Level *level, uint32_t number, Piece *piece)
 {
-    asked->of = of;
-    asked->number = number;
-    asked->failure = PIECE_IS_SOUND;
-    level_piece_path(of->folder, number, asked->path, sizeof asked->path);
+    piece->level = level;
+    piece->number = number;
+    piece->failure = PIECE_IS_SOUND;
+    level_piece_path(level->folder, number, piece->path, sizeof piece->path);
 
-    quern_counter_hold(&asked->head_read);
+    quern_counter_hold(&piece->head_read);
     const quern_result result =
-        submit_after(of, &asked->head_read, open_piece, &(block_job){asked, 0}, &asked->ready);
+        submit_after(level, &piece->head_read, open_piece, &(BlockJob){piece, 0}, &piece->ready);
     if (result != QUERN_OK) {
-        quern_counter_release(of->jobs, &asked->head_read);
+        quern_counter_release(level->jobs, &piece->head_read);
         return result;
     }
-    asked->head_request = (read_request){.path = asked->path,
-                                         .bytes = &asked->head,
-                                         .byte_count = sizeof asked->head,
-                                         .arrived = &asked->head_read};
-    reader_ask(of->files, &asked->head_request);
+    piece->head_request = (ReadRequest){.path = piece->path,
+                                        .bytes = &piece->head,
+                                        .byte_count = sizeof piece->head,
+                                        .arrived = &piece->head_read};
+    reader_submit(level->files, &piece->head_request);
     return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- reports */
 
-static void report_read(const read_request *request, FILE *to)
+static void report_read(const ReadRequest *request, FILE *to)
 {
     if (request->error != 0)
         fprintf(to, "cannot be read: %s\n", strerror(request->error));
@@ -156,7 +158,7 @@ static void report_read(const read_request *request, FILE *to)
         fprintf(to, "ends after %llu bytes\n", (unsigned long long)(request->offset + request->read_count));
 }
 
-void level_report(const piece *failed, FILE *to)
+void level_report(const Piece *failed, FILE *to)
 {
     fprintf(to, "piece %u is left out: ", failed->number);
     switch (failed->failure) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A level is streamed from files while frames run, and no worker waits for a file. docs/jobs.md,
+/* Streams a level from files while frames run, without a worker that waits for a file. docs/jobs.md,
  * "Waiting for files", explains it. Some of the files are missing, truncated or damaged: the program
- * reports them, and the level continues. */
+ * reports them and continues with the next piece. */
 #include "level.h"
 
 #include <quern/quern.h>
@@ -14,9 +14,9 @@
 
 enum {
     LEVEL_PIECES = 48, /* pieces of the level, which is a circle */
-    AHEAD = 4,         /* pieces that are being loaded */
+    AHEAD = 4,         /* maximum number of pieces that are being loaded */
     DEFAULT_WINDOW = 32,
-    ROWS_PER_FRAME = 1024, /* rows that enter and rows that leave per frame */
+    ROWS_PER_FRAME = 1024, /* rows that a frame creates, and rows that it destroys */
     FRAME_NS = 3000000,
     DEFAULT_ROUNDS = 5,
     MISSING_PIECE = 5,
@@ -30,20 +30,22 @@ typedef struct Times {
     uint32_t count, capacity;
 } Times;
 
-/* Pieces are numbered along the way around the level. Those from `left` to `entered` are in the world,
- * those up to `asked` are being loaded. Each has the slot of its number. */
+/* Pieces are numbered along the way around the level, and numbers continue after a round. The pieces from
+ * `first` to `created_end` are in the world, those from there to `requested_end` are being loaded. piece_at
+ * returns the slot of a number. */
 typedef struct Game {
     quern_world *world;
     quern_jobs *jobs;
     quern_schedule *schedule;
     quern_query *placed;
     quern_component placement, sway;
-    level level;
-    uint32_t window; /* pieces in the world */
-    piece *slots;
+    Level level;
+    uint32_t window; /* number of pieces in the world */
+    Piece *slots;
     quern_entity (*entities)[PIECE_ROWS]; /* entities of each slot */
-    uint32_t left, entered, asked;
-    uint32_t rows_gone, rows_come; /* rows of the leaving and of the entering piece that are done */
+    uint32_t first, created_end, requested_end;
+    uint32_t rows_destroyed; /* destroyed rows of piece `first` */
+    uint32_t rows_created;   /* created rows of piece `created_end` */
     uint32_t left_out_count;
     bool is_reported[LEVEL_PIECES];
     uint64_t next_frame_ns;
@@ -83,13 +85,13 @@ static void remove_files(void)
     rmdir(folder);
 }
 
-static bool is_wrong(uint32_t number)
+static bool is_made_faulty(uint32_t number)
 {
     return number == MISSING_PIECE || number == CUT_PIECE || number == EMPTY_PIECE ||
            number == DAMAGED_PIECE;
 }
 
-static void write_level(void)
+static void write_files(void)
 {
     const char *temporary = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/quern-stream-XXXXXX", temporary != NULL ? temporary : "/tmp");
@@ -150,7 +152,7 @@ static void open_game(Game *game)
     for (uint32_t i = 0; i < sizeof systems / sizeof systems[0]; i++)
         check(quern_schedule_add_system(game->schedule, &systems[i], NULL));
 
-    game->level = (level){.folder = folder, .jobs = game->jobs, .files = reader_start(game->jobs)};
+    game->level = (Level){.folder = folder, .jobs = game->jobs, .files = reader_start(game->jobs)};
     game->slots = calloc(game->window + AHEAD, sizeof *game->slots);
     game->entities = calloc(game->window + AHEAD, sizeof *game->entities);
     if (game->level.files == NULL || game->slots == NULL || game->entities == NULL)
@@ -170,7 +172,7 @@ static void close_game(Game *game)
 
 /* ------------------------------------------------------------------------------------- between frames */
 
-static piece *piece_at(const Game *game, uint32_t number)
+static Piece *piece_at(const Game *game, uint32_t number)
 {
     return &game->slots[number % (game->window + AHEAD)];
 }
@@ -180,74 +182,77 @@ static quern_entity *entities_at(const Game *game, uint32_t number)
     return game->entities[number % (game->window + AHEAD)];
 }
 
-static void leave_out(Game *game, const piece *failed)
+static void skip_piece(Game *game, const Piece *failed)
 {
     game->left_out_count++;
     if (!game->is_reported[failed->number]) level_report(failed, stdout);
     game->is_reported[failed->number] = true;
 }
 
-/* Creates the next rows of a piece that is ready. A piece that failed has no rows. */
-static void let_enter(Game *game, uint32_t row_count)
+/* Creates the next rows of a loaded piece. Skips a piece that could not be loaded. */
+static void create_rows(Game *game, uint32_t row_count)
 {
-    piece *next = piece_at(game, game->entered);
+    Piece *next = piece_at(game, game->created_end);
     if (next->failure == PIECE_IS_SOUND) {
         const quern_component components[] = {game->placement, game->sway};
-        const void *columns[] = {&next->placements[game->rows_come], &next->sways[game->rows_come]};
+        const void *columns[] = {&next->placements[game->rows_created], &next->sways[game->rows_created]};
         check(quern_entity_create_many(game->world, components, columns, 2, row_count,
-                                       &entities_at(game, game->entered)[game->rows_come]));
-        game->rows_come += row_count;
-        if (game->rows_come < PIECE_ROWS) return;
+                                       &entities_at(game, game->created_end)[game->rows_created]));
+        game->rows_created += row_count;
+        if (game->rows_created < PIECE_ROWS) return;
     } else {
-        leave_out(game, next);
+        skip_piece(game, next);
     }
-    game->rows_come = 0;
-    game->entered++;
+    game->rows_created = 0;
+    game->created_end++;
 }
 
-static void let_leave(Game *game, uint32_t row_count)
+static void destroy_rows(Game *game, uint32_t row_count)
 {
-    if (piece_at(game, game->left)->failure == PIECE_IS_SOUND) {
-        check(quern_entity_destroy_many(game->world, &entities_at(game, game->left)[game->rows_gone],
+    if (piece_at(game, game->first)->failure == PIECE_IS_SOUND) {
+        check(quern_entity_destroy_many(game->world, &entities_at(game, game->first)[game->rows_destroyed],
                                         row_count));
-        game->rows_gone += row_count;
-        if (game->rows_gone < PIECE_ROWS) return;
+        game->rows_destroyed += row_count;
+        if (game->rows_destroyed < PIECE_ROWS) return;
     }
-    game->rows_gone = 0;
-    game->left++;
+    game->rows_destroyed = 0;
+    game->first++;
 }
 
-/* Moves rows into and out of the world without waiting: a piece that is not ready is checked again in
- * the next frame. */
-static void hand_over(Game *game)
+/* Creates and destroys rows without waiting: a piece that is not loaded yet is checked again in the next
+ * frame. */
+static void exchange_rows(Game *game)
 {
-    if (game->entered < game->asked && quern_counter_is_done(&piece_at(game, game->entered)->ready))
-        let_enter(game, ROWS_PER_FRAME);
-    if (game->entered - game->left > game->window) let_leave(game, ROWS_PER_FRAME);
+    if (game->created_end < game->requested_end &&
+        quern_counter_is_done(&piece_at(game, game->created_end)->ready))
+        create_rows(game, ROWS_PER_FRAME);
+    if (game->created_end - game->first > game->window) destroy_rows(game, ROWS_PER_FRAME);
 }
 
-/* Requests pieces ahead. Called after the frame, because it wakes the reader. */
-static void ask_ahead(Game *game, uint32_t goal)
+/* Requests the next pieces. Called after the frame, because it wakes the reader's thread. */
+static void request_ahead(Game *game, uint32_t goal)
 {
-    while (game->asked < goal && game->asked - game->left < game->window + AHEAD) {
-        check(level_ask(&game->level, game->asked % LEVEL_PIECES, piece_at(game, game->asked)));
-        game->asked++;
+    while (game->requested_end < goal && game->requested_end - game->first < game->window + AHEAD) {
+        check(level_request(&game->level, game->requested_end % LEVEL_PIECES,
+                            piece_at(game, game->requested_end)));
+        game->requested_end++;
     }
 }
 
-/* Loads the first pieces behind a loading screen: here the caller may wait, and helps. */
+/* Loads the first pieces. A game would show a loading screen: here the caller may wait, and runs jobs
+ * meanwhile. */
 static void load_window(Game *game)
 {
-    ask_ahead(game, game->window);
-    while (game->entered < game->window) {
-        check(quern_jobs_wait(game->jobs, &piece_at(game, game->entered)->ready));
-        let_enter(game, PIECE_ROWS);
+    request_ahead(game, game->window);
+    while (game->created_end < game->window) {
+        check(quern_jobs_wait(game->jobs, &piece_at(game, game->created_end)->ready));
+        create_rows(game, PIECE_ROWS);
     }
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
 
-static void note_time(Times *times, uint64_t ns)
+static void add_time(Times *times, uint64_t ns)
 {
     if (times->count == times->capacity) {
         times->capacity = times->capacity == 0 ? 1024 : 2 * times->capacity;
@@ -266,18 +271,18 @@ static void run_frame(Game *game, uint32_t goal, Times *times)
         begin_ns = now_ns();
     }
     game->next_frame_ns = begin_ns + FRAME_NS;
-    hand_over(game);
+    exchange_rows(game);
     check(quern_schedule_run(game->schedule, game->jobs, (double)FRAME_NS / 1e9));
-    ask_ahead(game, goal);
-    note_time(times, now_ns() - begin_ns);
+    request_ahead(game, goal);
+    add_time(times, now_ns() - begin_ns);
 }
 
 /* Runs frames for one round of the level. */
 static void run_streaming(Game *game, Times *times)
 {
-    const uint32_t goal = game->entered + LEVEL_PIECES;
+    const uint32_t goal = game->created_end + LEVEL_PIECES;
     times->count = 0;
-    while (game->entered < goal || game->entered - game->left > game->window)
+    while (game->created_end < goal || game->created_end - game->first > game->window)
         run_frame(game, goal, times);
 }
 
@@ -285,7 +290,7 @@ static void run_still(Game *game, Times *times, uint32_t frame_count)
 {
     times->count = 0;
     while (times->count < frame_count)
-        run_frame(game, game->asked, times);
+        run_frame(game, game->requested_end, times);
 }
 
 static int compare_times(const void *left, const void *right)
@@ -301,7 +306,8 @@ static double percentile_ms(Times *times, uint32_t percent)
     return (double)times->ns[nearest] / 1e6;
 }
 
-/* Measures rounds without and with streaming in turn, so that other load of the machine affects both. */
+/* Measures rounds without and with streaming alternately, so that other load of the machine affects
+ * both. */
 static void run_rounds(Game *game, uint32_t round_count)
 {
     Times times = {0}, worst_still = {0}, worst_streaming = {0};
@@ -309,12 +315,12 @@ static void run_rounds(Game *game, uint32_t round_count)
     puts("milliseconds of a frame   median  99 of 100 below");
     for (uint32_t round = 0; round < round_count; round++) {
         run_still(game, &times, frame_count);
-        note_time(&worst_still, (uint64_t)(percentile_ms(&times, 99) * 1e6));
+        add_time(&worst_still, (uint64_t)(percentile_ms(&times, 99) * 1e6));
         printf("without streaming         %6.3f           %6.3f\n", percentile_ms(&times, 50),
                percentile_ms(&times, 99));
         run_streaming(game, &times);
         frame_count = times.count;
-        note_time(&worst_streaming, (uint64_t)(percentile_ms(&times, 99) * 1e6));
+        add_time(&worst_streaming, (uint64_t)(percentile_ms(&times, 99) * 1e6));
         printf("with streaming            %6.3f           %6.3f\n", percentile_ms(&times, 50),
                percentile_ms(&times, 99));
     }
@@ -341,15 +347,15 @@ static uint64_t sum_of_world(const Game *game, uint64_t *out_count)
     return sum;
 }
 
-/* Returns the checksum of the pieces in the world, computed from the rule of the level and without
+/* Returns the expected checksum of the world: computed from the rule that defines the level, not from
  * files. */
 static uint64_t sum_of_window(const Game *game, uint64_t *out_count)
 {
     Placement rows[BLOCK_ROWS];
     uint64_t sum = 0;
     *out_count = 0;
-    for (uint32_t number = game->left; number < game->entered; number++) {
-        if (is_wrong(number % LEVEL_PIECES)) continue;
+    for (uint32_t number = game->first; number < game->created_end; number++) {
+        if (is_made_faulty(number % LEVEL_PIECES)) continue;
         for (uint32_t block = 0; block < PIECE_BLOCKS; block++) {
             piece_make_block(number % LEVEL_PIECES, block, rows);
             sum += placement_sum(rows, BLOCK_ROWS);
@@ -359,11 +365,11 @@ static uint64_t sum_of_window(const Game *game, uint64_t *out_count)
     return sum;
 }
 
-static uint32_t count_wrong(uint32_t end)
+static uint32_t count_made_faulty(uint32_t end)
 {
     uint32_t count = 0;
     for (uint32_t number = 0; number < end; number++)
-        count += is_wrong(number % LEVEL_PIECES);
+        count += is_made_faulty(number % LEVEL_PIECES);
     return count;
 }
 
@@ -371,15 +377,15 @@ static bool is_as_written(const Game *game)
 {
     uint64_t count, expected_count;
     const uint64_t sum = sum_of_world(game, &count), expected = sum_of_window(game, &expected_count);
-    printf("%u pieces streamed, %u left out; %llu entities, ", game->entered, game->left_out_count,
+    printf("%u pieces streamed, %u left out; %llu entities, ", game->created_end, game->left_out_count,
            (unsigned long long)count);
-    const bool is_right =
-        sum == expected && count == expected_count && game->left_out_count == count_wrong(game->entered);
+    const bool is_right = sum == expected && count == expected_count &&
+                          game->left_out_count == count_made_faulty(game->created_end);
     puts(is_right ? "as they were written" : "NOT as they were written");
     return is_right;
 }
 
-/* stream [ROUNDS [PIECES]]: number of rounds, and number of pieces in the world. */
+/* usage: stream [ROUNDS [PIECES]], with the number of rounds and the number of pieces in the world */
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : DEFAULT_ROUNDS;
@@ -389,7 +395,7 @@ int main(int argc, char **argv)
         return 2;
     }
     Game game = {.window = (uint32_t)window};
-    write_level();
+    write_files();
     open_game(&game);
     load_window(&game);
     run_rounds(&game, (uint32_t)rounds);

@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct reader {
+struct Reader {
     quern_jobs *jobs;
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
-    read_request *first; /* queue in order; NULL: empty */
-    read_request **end;
+    ReadRequest *first; /* queue in order; NULL: empty */
+    ReadRequest **end;
     bool is_stopping;
     pthread_t thread;
 };
 
 /* Reads all bytes of the request. One call of pread may return fewer. */
-static void read_bytes(read_request *request, int file)
+static void read_bytes(ReadRequest *request, int file)
 {
     while (request->read_count < request->byte_count) {
         char *to = (char *)request->bytes + request->read_count;
@@ -35,7 +35,7 @@ static void read_bytes(read_request *request, int file)
     }
 }
 
-static void read_file(read_request *request)
+static void read_file(ReadRequest *request)
 {
     request->read_count = 0;
     request->error = 0;
@@ -52,60 +52,61 @@ static void read_file(read_request *request)
 }
 
 /* Waits for the next request. Returns NULL if the queue is empty and the reader stops. */
-static read_request *take(reader *of)
+static ReadRequest *take_request(Reader *reader)
 {
-    pthread_mutex_lock(&of->mutex);
-    while (of->first == NULL && !of->is_stopping)
-        pthread_cond_wait(&of->changed, &of->mutex); /* woken by reader_ask and reader_stop */
-    read_request *request = of->first;
-    if (request != NULL) of->first = request->next;
-    if (of->first == NULL) of->end = &of->first;
-    pthread_mutex_unlock(&of->mutex);
+    pthread_mutex_lock(&reader->mutex);
+    while (reader->first == NULL && !reader->is_stopping)
+        pthread_cond_wait(&reader->changed, &reader->mutex); /* woken by reader_submit and reader_stop */
+    ReadRequest *request = reader->first;
+    if (request != NULL) reader->first = request->next;
+    if (reader->first == NULL) reader->end = &reader->first;
+    pthread_mutex_unlock(&reader->mutex);
     return request;
 }
 
 static void *run(void *argument)
 {
-    reader *of = argument;
-    for (read_request *request = take(of); request != NULL; request = take(of)) {
-        quern_counter *arrived = request->arrived; /* read before the release, which ends our use of it */
+    Reader *reader = argument;
+    for (ReadRequest *request = take_request(reader); request != NULL; request = take_request(reader)) {
+        quern_counter *arrived = request->arrived; /* after the release, the request must not be accessed */
         read_file(request);
-        if (quern_counter_release(of->jobs, arrived) != QUERN_OK) abort(); /* the counter was not held */
+        if (quern_counter_release(reader->jobs, arrived) != QUERN_OK)
+            abort(); /* the counter was not held */
     }
     return NULL;
 }
 
-reader *reader_start(quern_jobs *jobs)
+Reader *reader_start(quern_jobs *jobs)
 {
-    reader *of = calloc(1, sizeof *of);
-    if (of == NULL) return NULL;
-    of->jobs = jobs;
-    of->end = &of->first;
-    pthread_mutex_init(&of->mutex, NULL);
-    pthread_cond_init(&of->changed, NULL);
-    if (pthread_create(&of->thread, NULL, run, of) == 0) return of;
-    free(of);
+    Reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) return NULL;
+    reader->jobs = jobs;
+    reader->end = &reader->first;
+    pthread_mutex_init(&reader->mutex, NULL);
+    pthread_cond_init(&reader->changed, NULL);
+    if (pthread_create(&reader->thread, NULL, run, reader) == 0) return reader;
+    free(reader);
     return NULL;
 }
 
-void reader_ask(reader *of, read_request *request)
+void reader_submit(Reader *reader, ReadRequest *request)
 {
     request->next = NULL;
-    pthread_mutex_lock(&of->mutex);
-    *of->end = request;
-    of->end = &request->next;
-    pthread_cond_signal(&of->changed);
-    pthread_mutex_unlock(&of->mutex);
+    pthread_mutex_lock(&reader->mutex);
+    *reader->end = request;
+    reader->end = &request->next;
+    pthread_cond_signal(&reader->changed);
+    pthread_mutex_unlock(&reader->mutex);
 }
 
-void reader_stop(reader *of)
+void reader_stop(Reader *reader)
 {
-    pthread_mutex_lock(&of->mutex);
-    of->is_stopping = true;
-    pthread_cond_signal(&of->changed);
-    pthread_mutex_unlock(&of->mutex);
-    pthread_join(of->thread, NULL);
-    pthread_cond_destroy(&of->changed);
-    pthread_mutex_destroy(&of->mutex);
-    free(of);
+    pthread_mutex_lock(&reader->mutex);
+    reader->is_stopping = true;
+    pthread_cond_signal(&reader->changed);
+    pthread_mutex_unlock(&reader->mutex);
+    pthread_join(reader->thread, NULL);
+    pthread_cond_destroy(&reader->changed);
+    pthread_mutex_destroy(&reader->mutex);
+    free(reader);
 }

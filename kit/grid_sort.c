@@ -513,7 +513,8 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
 
 /* ------------------------------------------------------------------------------------------------ all */
 
-/* Chooses the number of parts so that all counters together are not many more than the rows. */
+/* Chooses the number of parts: at least ROWS_PER_PART rows per part, and, from the third part on, at most
+ * COUNTERS_PER_ROW counters per row in all parts together. */
 static uint32_t choose_part_count(const quern_grid *grid, quern_jobs *jobs)
 {
     uint32_t max_count = jobs != NULL ? quern_jobs_worker_count(jobs) : 1;

@@ -207,7 +207,8 @@ QUERN_API quern_result quern_transform_record_parent(const quern_transform *tran
 
 /** Statistics of the systems in the last frame. */
 typedef struct quern_transform_stats {
-    bool swept;             /**< Whether all worlds were computed; then only node_count is exact. */
+    /** Whether the frame computed all worlds instead of only changed ones; then only node_count is exact. */
+    bool swept;
     uint64_t node_count;    /**< Entities with local and world. */
     uint64_t changed_count; /**< Entities in chunks that may have changed, and marked entities. */
     uint64_t moved_count;   /**< Entities that were placed again: changed ones and all their descendants. */

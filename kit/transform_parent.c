@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Returns the world that places the children of an entity, computed from current locals, or NULL if the entity has
- * none. */
+/* Returns the world transform that applies to children of an entity: computed from the current locals if the entity
+ * has a local, otherwise its stored world. NULL if the entity is null or has no world. */
 static const void *world_for_children(const quern_transform *transform, quern_entity entity,
                                       quern__transform_value *out_world)
 {

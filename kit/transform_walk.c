@@ -464,7 +464,8 @@ static void walk_parts(void *user_data, uint32_t begin, uint32_t end, uint32_t w
         walk_part(&parts[i]);
 }
 
-/* Divides the tops into shares for jobs. The number of shares depends on the number of tops alone. */
+/* Divides the tops (changed nodes without a changed ancestor) into shares for jobs. The number of shares depends
+ * only on the number of tops, not on the number of threads. */
 static bool divide_tops(quern_transform *transform, uint32_t *out_count)
 {
     const quern__transform_list *tops = &transform->tops;

@@ -212,7 +212,8 @@ typedef struct quern_cache_sizes {
  * prefetches. Threads: any. */
 QUERN_API quern_cache_sizes quern_processor_caches(void);
 
-/** Writes one line per worker with its state and the jobs in its deque, to find out why a program hangs.
+/** Writes the pool's queue lengths and one line per worker: its state, the name of its work and the index range of
+ * its deque. Use it to find out why a program hangs.
  * Takes no lock and allocates nothing, unless the sink does. Errors: NULL_ARGUMENT, IO. Threads: any. */
 QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink);
 

@@ -39,11 +39,11 @@ typedef struct quern__facts {
     uint32_t system_words, pass_words;
     QUERN__ARRAY(quern__segment_facts) segments; /* by segment index of the schedule */
     QUERN__ARRAY(quern__pass_facts) passes;
-    /* Row of bits per system, [later * system_words]: by position, the systems that declared order (before, after)
-     * puts before it, directly or indirectly. */
+    /* One row of bits per system, at [position * system_words]. Bit i is set if the system at position i must run
+     * earlier because of declared order (before, after), directly or indirectly. */
     quern__bits declared_before;
-    /* Rows of bits per pass, [later * pass_words]: by number, the passes that it runs after. predecessors: all of them;
-     * direct_predecessors: those not implied by others, which are the edges of the graph. */
+    /* One row of bits per pass, at [number * pass_words]. Bit i is set if the pass must wait for pass i.
+     * predecessors: all such passes; direct_predecessors: those that no other one implies, the edges of the graph. */
     quern__bits predecessors, direct_predecessors;
     quern__load load;
 } quern__facts;

@@ -282,7 +282,8 @@ static uint64_t calls_of(const quern__system *system)
     const quern_event_reader *items = system->events.items;
     if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
     if (system->query.term_count == 0) return 1;
-    if (system->reaction != NULL) return system->step_view_count; /* views of the last frame */
+    if (system->reaction != NULL)
+        return system->step_view_count; /* the number of views is known only for the last frame */
     uint64_t count = 0;
     for (uint32_t i = 0; i < system->query.matches.count; i++) {
         const quern__archetype *archetype = system->query.matches.items[i].archetype;

@@ -382,7 +382,7 @@ typedef struct handle_search {
     uint32_t stream;             /* position of the search in the streams; restarts for each channel */
     uint32_t first_created;      /* number of creates in the streams before that position */
     const quern__type *type;
-    const quern__stream *own; /* stream at that position, or NULL */
+    const quern__stream *own; /* stream of the callback whose handles are resolved */
 } handle_search;
 
 static quern_entity resolve_handle(void *argument, quern_entity entity)

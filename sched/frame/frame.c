@@ -444,8 +444,8 @@ static quern_result fail_refused(const quern_schedule *schedule, const char *nam
                        frame, system->name, refusals_of(system), others);
 }
 
-/* Clears the refusals, so that the next frame counts its own. Relaxed: pairs with the increments in
- * callbacks, and starting the next frame's jobs orders the stores before these. */
+/* Clears the refusals, so that the next frame counts its own. Relaxed: the next increments are in callbacks
+ * of the next frame, and the start of that frame's jobs orders these stores before them. */
 static void forget_refusals(quern_schedule *schedule)
 {
     bool has_refusals = false;

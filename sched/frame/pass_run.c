@@ -98,9 +98,9 @@ static void report_call(const quern_context *context, uint32_t ordinal, uint32_t
 
 /* ------------------------------------------------------------------------------- before and after items */
 
-/* Returns whether the system runs in this frame. due_seconds is the time since the last multiple of the
- * interval that a run covered. While the condition returns false, due_seconds continues to grow, so the
- * system remains due. A run covers all multiples that were reached. */
+/* Returns whether the system runs in this frame. Multiples of the interval are due times. A run covers all due
+ * times that were reached; due_seconds is the time since the last covered one. While the condition returns
+ * false, due_seconds continues to grow, so the system remains due. */
 SPECIALIZED bool passes_gates(quern__system *system, quern_context *context, const bool is_reported)
 {
     double interval = system->interval_seconds;
@@ -257,7 +257,7 @@ SPECIALIZED bool call_run(quern_context *context, quern_view_callback *run, cons
     return true;
 }
 
-/* For reaction_calls.c, which makes its own views (pass_run.h). */
+/* Functions for reaction_calls.c, which builds the views of reactions itself; see pass_run.h. */
 
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index)
 {
@@ -574,7 +574,7 @@ SPECIALIZED void run_items(const quern__pass_stage *stage, uint32_t begin, uint3
         run(pass, stage->first_chunk + begin, stage->first_chunk + end, ALL_LANES, context);
 }
 
-/* Replaces the single item of a serial pass by all of its chunks. */
+/* Converts the job of a serial pass, a single item, to the range of all chunks of the stage. */
 static void spread_item(const quern__pass_stage *stage, uint32_t *begin, uint32_t *end)
 {
     if (stage->pass->kind != QUERN__PASS_SERIAL || stage->is_deep) return;

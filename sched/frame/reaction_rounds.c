@@ -58,8 +58,8 @@ static void append_round(quern_schedule *schedule, reaction_choice *is_selected)
 
 /* -------------------------------------------------------------------------------------------- rounds */
 
-/* Begins a round. A segment without pending changes does not run, so the marks of the previous round are
- * cleared here. */
+/* Begins a round: marks all reactions as inactive. A segment without pending changes does not run, so it would
+ * keep the marks of the previous round. */
 static void start_round(quern_schedule *schedule)
 {
     schedule->has_reacted = true;

@@ -31,8 +31,8 @@ static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 
 /* ------------------------------------------------------------------------------------ loops of a stage */
 
-/* Runs a loop on the pool. Without a pool, runs it on the caller in parts of `grain` items, which only happens
- * if the observer wants parts. */
+/* Runs a loop on the pool. Without a pool, the caller runs it in ranges of `grain` items; only an observer that
+ * reports each range requests that. */
 static void run_in_parts(quern_jobs *jobs, uint32_t count, uint32_t grain,
                          quern__executor_function *function, void *argument)
 {

@@ -18,11 +18,12 @@ quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
 void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer);
 
-/* Checks that the schedule has the same systems as when it was saved, and advances the reader past it. Fails with
- * INVALID_ARGUMENT. */
+/* Checks that the schedule has the same systems as when it was saved, and advances the reader past the saved
+ * schedule. Fails with INVALID_ARGUMENT if the systems differ. */
 quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
 
-/* Puts it back. */
+/* Restores the schedule from the state that quern__schedule_save wrote. Precondition: quern__schedule_check_saved
+ * succeeded. */
 void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader);
 
 #endif

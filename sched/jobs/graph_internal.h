@@ -114,7 +114,8 @@ struct quern_graph {
     quern_graph *before_waiting;
     quern__worker *starter; /* worker that began the run */
     uint64_t start_ns;
-    quern__node caller_node;     /* job that calls an external worker for the tasks in caller_tasks */
+    /* Job for an external worker: starts a submitted run there, or runs the tasks in caller_tasks. */
+    quern__node caller_node;
     pthread_mutex_t ready_mutex; /* with has_priorities: protects `ready` */
     quern__task_queue ready[QUERN__PRIORITY_COUNT];
 

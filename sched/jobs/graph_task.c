@@ -248,7 +248,7 @@ static void start_loop(quern__graph_task *starting, const quern__range *range, c
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
 
-/* State of the worker while it runs a node in one call. */
+/* State that the worker restores after it has run a node in one call. */
 typedef struct plain_work {
     int64_t floor;
     quern__named_work work;

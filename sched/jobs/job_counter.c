@@ -114,8 +114,8 @@ static quern__link *reverse(quern__link *list)
 }
 
 /* Finishes a counter without pending jobs; the calling thread holds the lock. Acquire and release: pairs
- * with the same order in take_off. The mask clears the flags only: a job that another thread added too
- * early, against the rules, keeps its count. */
+ * with the acquire and release in take_off. The mask clears only the flags: if another thread broke the rules
+ * and added a job too early, that job stays counted. */
 static void finish_locked(quern_counter *counter, quern__worker *worker)
 {
     quern__link *list = counter->links;

@@ -41,9 +41,9 @@ static void wake_all(quern_jobs *jobs)
         quern__parker_give(&jobs->workers[index].parker);
 }
 
-/* Stops the pool's threads, with the queues' lock held, when all workers rest. Returns false if there is a
- * job that only one of them may run; that worker is about to run it. After success no job can be assigned
- * to a thread any more. Release: pairs with the acquire in has_stopped. */
+/* Stops the pool's threads. Precondition: the queues' lock is held and all workers rest. Returns false if a job
+ * that only one certain worker may run is still queued; that worker will end its rest to run it. After success
+ * no job can be assigned to a thread any more. Release: pairs with the acquire loads of has_stopped. */
 static bool stop_locked(quern_jobs *jobs)
 {
     if (!quern__queue_looks_empty(&jobs->queues, QUERN__QUEUE_CALLER)) return false;
@@ -489,7 +489,8 @@ static quern_result install_workers(quern_jobs *jobs, quern__worker *workers, ui
     const uint32_t capacity = jobs->worker_capacity;
     for (uint32_t index = 0; index < jobs->worker_count; index++)
         quern__worker_return_spare_nodes(&before[index]);
-    quern__jobs_free_submitted_loops(jobs); /* submitted loops have one slot per old worker */
+    /* Submitted loops cannot be reused: they have one slot per old worker. */
+    quern__jobs_free_submitted_loops(jobs);
     set_workers(jobs, workers, thread_count);
     quern__jobs_rebind_worker_0(jobs, before);
     release_workers(jobs, before, capacity, capacity);

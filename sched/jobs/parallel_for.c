@@ -19,8 +19,8 @@
  * again from time to time. Builds with QUERN_CHECKS share every loop, because there finding races matters
  * more than time. docs/jobs.md has measurements of each of these rules.
  *
- * While external workers make the awake workers more than the processors, loops are not shared; see
- * yield.c. */
+ * Loops are not shared while external workers raise the number of awake workers above the number of processors;
+ * see yield.c. */
 
 /* Up to this number of workers, the slots need at most 1 KiB of stack per nested call. */
 #ifndef QUERN__FEW_WORKERS

@@ -77,8 +77,8 @@ bool quern__jobs_has_any_job(const quern_jobs *jobs)
     return false;
 }
 
-/* Wakes an idle worker whose bit the caller has cleared: gives a permit, or requests a host thread.
- * Relaxed: the permit, or the host, orders the count. */
+/* Wakes an idle worker whose bit the caller has cleared: gives it a permit, or asks the host for a thread.
+ * Relaxed: the thread that the host provides sees the incremented count, because submit orders it. */
 static void start_waking(quern_jobs *jobs, uint32_t index)
 {
     quern__worker *worker = &jobs->workers[index];

@@ -81,7 +81,8 @@ static double work_ns(const quern_frame_capture *capture, const quern__task *tas
     return (double)task->before_ns + (double)task->after_ns + items_ns(capture, task, 0, task->item_count);
 }
 
-/* Whether the items count as divisible at will, so that the removed limit no longer applies to the task. */
+/* Whether the simulation treats the task's work as arbitrarily divisible, because it omits the limit that binds
+ * the task (run->without). */
 static bool is_divided(const simulation *run, const quern__task *task)
 {
     if (task->is_sync) return false;
@@ -357,7 +358,7 @@ static double limiting_ns(const quern_frame_capture *capture, const quern__task 
     return hooks_path_ns(capture, task) + (task->is_serial ? longest_item_ns(capture, task) : 0);
 }
 
-/* Returns the name of the task with the largest part to which the limit applies. */
+/* Returns the name of the task that loses most time to the bottleneck; "" if no task loses any. */
 static const char *find_culprit(const quern_frame_capture *capture, quern_forecast_bottleneck bottleneck)
 {
     const quern__task *culprit = NULL;

@@ -62,7 +62,7 @@ typedef struct quern__observed_worker {
     bool is_recorded;          /* whether observed calls are recorded in the trace */
     bool is_counted;           /* whether observed calls are counted with hardware counters */
     quern__span span;
-    uint64_t job_start_ns;  /* begin of the part before or after the items */
+    uint64_t job_start_ns;  /* start of the begin or end callbacks of a pass */
     uint64_t item_start_ns; /* in a captured frame: begin of the current item */
     /* Time in loops of sync points that other workers lead, over all observed frames. */
     uint64_t sync_ns;

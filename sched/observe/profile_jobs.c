@@ -3,7 +3,7 @@
 #include "sched/jobs/thread.h"
 #include "sched/observe/profile_internal.h"
 
-/* Calls of workers: jobs, their ranges, and calls of systems. */
+/* The observer functions that workers call: begin and end of jobs, of their ranges, and of calls of systems. */
 
 enum {
     FIRST_STRIDE = 16,
@@ -131,7 +131,7 @@ static void record_call(const quern__profiler *profiler, const quern__observed_c
     quern__profile_record_event(profiler, call->worker_index, &event);
 }
 
-/* A call begins when the previous one ended. */
+/* Adds the duration of the call to its system. Only its end is timed: it began when the previous call ended. */
 void quern__profile_end_call(quern__frame_observer *observer, const quern__observed_call *call)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);

@@ -436,7 +436,7 @@ static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *t
                            quern__trace_event *events, uint32_t count)
 {
     const uint64_t start = start_of(track);
-    /* Relaxed: the acquires of the words make it recent enough. */
+    /* Relaxed: the acquire loads of the copied words order this load after the heads that their writer had read. */
     const uint64_t now = atomic_load_explicit(&track->head, memory_order_relaxed);
     const uint64_t whole = quern__trace_oldest_whole(trace, now);
     uint32_t kept = 0;

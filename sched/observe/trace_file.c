@@ -17,7 +17,7 @@ enum { EVENTS_ALIGNMENT_BYTES = 64, LINE_DEPTH = 2 }; /* one event per line */
 /* Category of each kind of event in the file, and the names of its arguments. */
 static const struct {
     const char *category;
-    const char *ordinal, *count; /* NULL if the kind has none */
+    const char *ordinal, *count; /* NULL if events of the kind have no such argument */
 } kinds[QUERN__TRACE_KIND_COUNT] = {
     [QUERN__TRACE_ZONE] = {"zone", NULL, NULL},
     [QUERN__TRACE_FRAME] = {"frame", "frame", "schedule"},

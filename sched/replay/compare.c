@@ -234,8 +234,8 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
 
 /* ------------------------------------------------------------------------- relations and resources */
 
-/* Finds the index of the first differing pair. Both states list the same types, checked before, unless one has more
- * pairs. */
+/* Finds the index of the first differing pair. Precondition: the types of both states were compared and agree; one
+ * state may have more pairs. */
 static bool find_pair(const char *recorded, uint32_t was_count, const char *current, uint32_t is_count,
                       uint32_t *out_index)
 {

@@ -19,8 +19,9 @@ typedef struct replay {
     uint64_t block_count; /* number of blocks read */
     quern__inputs inputs;
     quern__type_counts listed;
-    quern__byte_writer start, frame, next; /* payloads of blocks */
-    quern__byte_writer actual;             /* a state of the replaying world */
+    /* Payloads of the start block, the current frame and the block after it. */
+    quern__byte_writer start, frame, next;
+    quern__byte_writer actual; /* a state of the replaying world */
     quern__state start_state;
 } replay;
 

@@ -48,8 +48,8 @@ typedef struct quern__observed_job {
     uint32_t begin, end; /* items of the stage; used if callback is RUN */
 } quern__observed_job;
 
-/* A range of a job, up to `end`, and whether its calls are reported one by one. The range counts chunks in
- * the single item of a serial pass, and items in other passes. */
+/* The next range of a job, which ends before `end`. is_reported: whether each of its calls is reported to the
+ * observer. Unit of the range: chunks in a serial pass, whose job is a single item; otherwise items. */
 typedef struct quern__job_range {
     uint32_t end;
     bool is_reported;

@@ -56,7 +56,8 @@ typedef struct quern__pass_table {
     /* Level of the archetype if the pass is level-ordered; otherwise 0. */
     uint32_t level;
     /* set by quern__pass_prepare */
-    uint32_t first_chunk, chunk_count;         /* in iteration order; no chunks if no call is enabled */
+    /* Chunks of the table, numbered in the iteration order of the pass; none if no call is enabled. */
+    uint32_t first_chunk, chunk_count;
     const quern__pass_call *calls, *calls_end; /* the range of calls as pointers */
     uint32_t deep_range_count;                 /* views on the last level */
     uint32_t fetch_limit_bytes;                /* most bytes to prefetch of each column of the next chunk */
@@ -67,10 +68,11 @@ typedef struct quern__pass_table {
  * graph. */
 typedef struct quern__pass_stage {
     struct quern__pass *pass;
-    uint32_t first_chunk, chunk_count; /* in iteration order */
+    uint32_t first_chunk, chunk_count; /* chunks of the stage, in the iteration order of the pass */
     uint32_t item_count;
-    bool is_deep;       /* the last level, which is a single item (levels.h) */
-    bool shows_removed; /* of reactions: copies of removed rows (reaction_pass.h) */
+    bool is_deep; /* whether the stage is the last level, which is a single item (levels.h) */
+    /* Whether the views are copies of removed rows; only for reactions (reaction_pass.h). */
+    bool shows_removed;
 } quern__pass_stage;
 
 /* A view of the last level: adjacent rows of one chunk that have the same depth. */

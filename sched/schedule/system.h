@@ -67,7 +67,8 @@ typedef struct quern__system {
     /* state in the current frame */
     bool is_active; /* runs in this frame: enabled, interval reached, condition true */
     /* of a system with an interval */
-    double due_seconds;     /* time since the last multiple of the interval that a run covered */
+    /* Time since the last due time that a run covered; see passes_gates in frame/pass_run.c. */
+    double due_seconds;
     double elapsed_seconds; /* time since the last run */
     double delta_seconds;   /* time step of the current run */
     uint64_t command_count;

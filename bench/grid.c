@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_bench_grid: frames of every shape, to find out where prefetching and fusing help. A workload is
+/* The program quern_grid: frames of many shapes, to find out where prefetching and fusing help. A workload is
  * named MODE_COLUMNSxBYTES_PERCENT: number of touched columns, bytes of a value, and the percentage of the
  * row that the touched columns occupy. one: one system uses all columns. chain: a system for each column,
  * which also reads the next column. apart: a system for each column, which uses no other column. unfused:

@@ -56,7 +56,7 @@ void wide_close_raw(void *state);
 void wide_enter_quern(void *state);
 void wide_run_quern(void *state, uint32_t pass_count);
 
-/* Frames of a pass of the functions below. */
+/* Number of frames that a pass of the functions below runs. */
 enum { WIDE_ROLLBACK = 8 };
 
 /* Each pass runs WIDE_ROLLBACK frames. `eight` only runs them. `rollback` first restores the frame that the

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Handles of one call of get_many. */
+/* Number of handles in one call of quern_getter_get_many. */
 enum { BATCH_COUNT = 256 };
 
 /* --------------------------------------------------------------------------------------------- raw */

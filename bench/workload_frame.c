@@ -141,7 +141,8 @@ static void *seven_with_history(const bench_case *scene)
     return wide_open_quern(&seven, scene, WIDE_WITH_HISTORY);
 }
 
-/* Subjects without a checksum, because the control continues where the others go back. */
+/* A subject of rollback8. It has no checksum, because the control runs on while the other subjects go back,
+ * so that their worlds differ. */
 #define ROLLBACK(open, run)                                             \
     {                                                                   \
         open, wide_enter_quern, run, NULL, NULL, wide_close_quern, NULL \

@@ -33,8 +33,8 @@ typedef struct forest {
     quern_local3 *locals; /* start values of the nodes */
 } forest;
 
-/* Returns how many nodes of a tree are on lower levels. Within a tree, the parent of node k is node
- * (k - 1) / 3. */
+/* Returns how many nodes of a tree are on the levels before this one; the root is on level 0. Within a tree,
+ * the parent of node k is node (k - 1) / 3. */
 static uint32_t nodes_before(uint32_t level)
 {
     uint32_t count = 0, width = 1;

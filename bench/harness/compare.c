@@ -29,7 +29,7 @@ const char *quern__bench_verdict_text(quern__bench_verdict verdict, bool is_byte
     }
 }
 
-/* Returns the verdict on a change, now / before, of which the interval from low to high is known. */
+/* Returns the verdict on a change. low, high: the ends of the interval of the change, now / before. */
 static quern__bench_verdict judge(double low, double high, double noise)
 {
     if (low > 1 + noise) return QUERN__BENCH_SLOWER;

@@ -39,8 +39,8 @@ static quern__bench_footprint measure_here(const quern_bench_subject *subject,
     };
 }
 
-/* Reads all bytes from the forked process. If it ended early, ends the program; the forked process has then
- * printed the cause. */
+/* Reads all bytes from the forked process. Ends the program if the forked process ended early; unless a
+ * signal ended it, it has printed the cause. */
 static void read_all(int file, void *target, size_t size_bytes)
 {
     for (size_t done = 0; done < size_bytes;) {
@@ -55,7 +55,7 @@ quern__bench_footprint quern__bench_footprint_measure(const quern_bench_subject 
                                                       const quern_bench_case *scene)
 {
     int ends[2];
-    fflush(NULL); /* so that both processes do not write the same buffered output */
+    fflush(NULL); /* otherwise both processes would write the buffered output */
     if (pipe(ends) != 0) quern_bench_die("cannot create a pipe to measure memory: %s", strerror(errno));
     const pid_t child = fork();
     if (child < 0) quern_bench_die("cannot fork a process to measure memory: %s", strerror(errno));

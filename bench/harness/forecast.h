@@ -11,7 +11,8 @@
 #include "bench/harness/options.h"
 #include "bench/harness/results.h"
 
-/* Captures of each subject, on the first number of threads. The result is the median of their forecasts. */
+/* Number of frames captured of each subject, all on the first number of threads. The forecast of a subject
+ * is the median of the forecasts from its captures. */
 enum { QUERN__BENCH_CAPTURES = 9 };
 
 typedef struct quern__bench_captured {

@@ -26,7 +26,7 @@ enum { PAUSE_NS = 1000000 };
 enum {
     ENOUGH_NS = 5000000, /* duration of a sample if the workload does not set the number of passes */
     FRAME_BATCHES = 5,
-    FRAMES_NS = 300000000, /* duration of all single frames of one subject */
+    FRAMES_NS = 300000000, /* intended duration of all single frames of one subject */
     MIN_BATCH_FRAMES = 4,
     MAX_BATCH_FRAMES = 100,
     PROFILED_ROUNDS = 4,
@@ -449,8 +449,8 @@ static void record_frames(const bench_session *session)
             record_frame(session, i);
 }
 
-/* Profiles frames in the last placement, after all other measurements: it switches profiling off at the end,
- * also for a subject that has switched it on itself. */
+/* Profiles frames in the last placement. This must follow all other measurements, because it switches
+ * profiling off at the end, even for a subject that has switched it on itself. */
 static void profile_passes(const bench_session *session)
 {
     const quern__bench_profiles *profiles = session->settings->profiles;

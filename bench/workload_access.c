@@ -18,7 +18,7 @@ enum { BATCH_COUNT = 256 };
 typedef struct raw_access {
     raw_store store;
     uint32_t entity_count;
-    raw_entity *entities; /* in the order in which they are visited */
+    raw_entity *entities; /* entities in the order in which they are visited */
     uint32_t bits_sum;
 } raw_access;
 
@@ -77,7 +77,7 @@ static void close_raw(void *state)
 typedef struct access_scene {
     bench_world bench;
     uint32_t entity_count;
-    quern_entity *entities; /* in the order in which they are visited */
+    quern_entity *entities; /* entities in the order in which they are visited */
     quern_getter *getter;
     quern_ref *refs; /* refs to the entities, for the workload ref */
     uint32_t bits_sum;

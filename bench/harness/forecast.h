@@ -16,8 +16,8 @@
 enum { QUERN__BENCH_CAPTURES = 9 };
 
 typedef struct quern__bench_captured {
-    const char *workload; /* as in records; not copied */
-    const char *subject;  /* as in records; not copied */
+    const char *workload; /* name as in records; not copied */
+    const char *subject;  /* name as in records; not copied */
     uint32_t entity_count;
     uint32_t thread_count; /* threads on which the frames were captured */
     double operations;     /* operations of a frame */

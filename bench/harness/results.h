@@ -27,7 +27,7 @@ typedef struct quern__bench_record {
     size_t frame_count;
     double counters[QUERN_HARDWARE_EVENT_COUNT]; /* hardware events per unit; NAN: not counted */
     uint64_t checksum;
-    quern__bench_summary summary; /* of the samples */
+    quern__bench_summary summary; /* summary of the samples */
 } quern__bench_record;
 
 typedef struct quern__bench_results {

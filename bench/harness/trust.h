@@ -18,7 +18,7 @@
 
 /* The ratio of a subject to its control. All numbers are NAN if the subject has no ratio. */
 typedef struct quern__bench_trust {
-    double ratio;    /* as quern__bench_record_ratio */
+    double ratio;    /* result of quern__bench_record_ratio */
     double low;      /* end of the interval; 0 if there are too few samples for one */
     double high;     /* end of the interval; infinity if there are too few samples for one */
     bool is_unclear; /* the interval includes 1: the samples show no difference from the control */

@@ -489,7 +489,7 @@ Test(accumulate, provisional_handles_in_values_are_resolved)
         &(quern_component_def){.name = "knows",
                                .size_bytes = 8,
                                .alignment_bytes = 8,
-                               .fields = {{"who", QUERN_FIELD_ENTITY, .count = 1}}},
+                               .fields = {{"entity", QUERN_FIELD_ENTITY, .count = 1}}},
         &knows_type));
     must(quern_entity_add(world, one, knows_type, NULL));
     must(quern_combine_register(world, &(quern_combine_def){.name = "replace", .function = replace_value},

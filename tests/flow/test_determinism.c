@@ -146,7 +146,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
 }
 
 /* In one of three plans the entities are so few that passes have fewer chunks than workers. */
-static uint32_t entities_for(uint64_t seed)
+static uint32_t entity_count_for(uint64_t seed)
 {
     return seed % 3 == 0 ? 30 : ENTITY_COUNT;
 }
@@ -154,7 +154,7 @@ static uint32_t entities_for(uint64_t seed)
 Test(determinism, frames_match_the_reference_at_every_thread_count, .timeout = 600)
 {
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, entities_for(seed));
+        flow_plan_make(&plan, seed, entity_count_for(seed));
         play_with_reference(style(true, 0), 0);
         for (uint32_t i = 1; i < POOL_COUNT; i++) {
             play_as_expected(style(true, 0), pool_threads[i]);
@@ -167,7 +167,7 @@ Test(determinism, frames_match_the_reference_at_every_thread_count, .timeout = 6
 Test(determinism, frames_match_the_reference_in_every_style, .timeout = 600)
 {
     for (uint64_t seed = 201; seed <= 200 + SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, entities_for(seed));
+        flow_plan_make(&plan, seed, entity_count_for(seed));
         play_with_reference(style(seed % 2 == 0, seed % 4 < 2 ? seed : 0), pool_threads[seed % POOL_COUNT]);
     }
     cr_assert_gt(left_command_count, 40u * SEED_COUNT, "%llu commands waited for a frame",
@@ -178,7 +178,7 @@ Test(determinism, fast_path_of_create_and_destroy_matches_the_reference, .timeou
 {
     destroy_and_create_count = 0;
     for (uint64_t seed = 601; seed <= 600 + DESTROY_AND_CREATE_SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, entities_for(seed) / 3);
+        flow_plan_make(&plan, seed, entity_count_for(seed) / 3);
         flow_plan_destroy_and_create(&plan);
         play_with_reference(style(true, 0), 0);
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
@@ -196,7 +196,7 @@ Test(determinism, fast_path_of_create_and_destroy_matches_the_reference, .timeou
 }
 
 /* Runs the plan without a pool and without fusing, and expects its outcomes from later runs. */
-static void expect_as_alone(void)
+static void record_expected_outcomes(void)
 {
     open_subject(style(false, 0));
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
@@ -211,8 +211,8 @@ Test(determinism, filters_by_row_match_the_reference, .timeout = 600)
 {
     uint32_t filtered_count = 0;
     for (uint64_t seed = 701; seed <= 700 + SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, entities_for(seed));
-        expect_as_alone();
+        flow_plan_make(&plan, seed, entity_count_for(seed));
+        record_expected_outcomes();
         const uint64_t hash_without = expected[FRAME_COUNT - 1].hash;
         flow_plan_add_row_filters(&plan);
         play_with_reference(style(seed % 2 == 0, 0), 0);
@@ -228,11 +228,11 @@ Test(determinism, change_filters_are_equal_in_every_style, .timeout = 600)
 {
     uint32_t filtered_count = 0;
     for (uint64_t seed = 301; seed <= 300 + SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, 2 * entities_for(seed));
-        expect_as_alone();
+        flow_plan_make(&plan, seed, 2 * entity_count_for(seed));
+        record_expected_outcomes();
         uint64_t hash_without = expected[FRAME_COUNT - 1].hash;
         flow_plan_add_filters(&plan);
-        expect_as_alone();
+        record_expected_outcomes();
         filtered_count += expected[FRAME_COUNT - 1].hash != hash_without;
         for (uint32_t i = 0; i < POOL_COUNT; i++)
             play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
@@ -250,7 +250,7 @@ static void use_up_tags(void)
 Test(determinism, generation_bases_do_not_affect_frames, .timeout = 600)
 {
     for (uint64_t seed = 401; seed <= 403; seed++) {
-        flow_plan_make(&plan, seed, entities_for(seed));
+        flow_plan_make(&plan, seed, entity_count_for(seed));
         play_with_reference(style(true, 0), 0);
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
             use_up_tags();
@@ -268,10 +268,10 @@ Test(determinism, archetype_removal_at_sync_points_is_equal_in_every_style, .tim
     for (uint64_t seed = 501; seed <= 500 + SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, 30 + 10 * (uint32_t)(seed % 3));
         empty_archetype_checks_per_sync = 0;
-        expect_as_alone();
+        record_expected_outcomes();
         uint64_t count_without = expected[FRAME_COUNT - 1].archetype_count;
         empty_archetype_checks_per_sync = 4u << seed % 6;
-        expect_as_alone();
+        record_expected_outcomes();
         taken_count += expected[FRAME_COUNT - 1].archetype_count < count_without;
         for (uint32_t i = 0; i < POOL_COUNT; i++)
             play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
@@ -355,7 +355,7 @@ static bool is_whole_order(uint32_t first, uint32_t second)
     return !shares_rows || a->has_end || b->has_begin || b->condition_percent > 0;
 }
 
-static bool must_be_apart(uint32_t a, uint32_t b)
+static bool must_not_share_pass(uint32_t a, uint32_t b)
 {
     const flow_system *x = &plan.systems[a], *y = &plan.systems[b];
     return x->phase != y->phase || !is_parallel(x) || !is_parallel(y) || share_resource(x, y) ||
@@ -375,10 +375,10 @@ Test(determinism, no_random_plan_fuses_conflicting_systems, .timeout = 600)
             for (uint32_t k = 0; k < i; k++) {
                 bool fused =
                     quern_schedule_are_fused(subject.schedule, subject.systems[i], subject.systems[k]);
-                cr_assert_not(fused && must_be_apart(i, k), "seed %llu: %s and %s",
+                cr_assert_not(fused && must_not_share_pass(i, k), "seed %llu: %s and %s",
                               (unsigned long long)seed, plan.systems[i].name, plan.systems[k].name);
                 fused_count += fused;
-                apart_count += must_be_apart(i, k);
+                apart_count += must_not_share_pass(i, k);
             }
         flow_subject_close(&subject);
     }
@@ -410,7 +410,7 @@ Test(determinism, pool_may_be_resized_between_frames, .timeout = 600)
     static const uint32_t thread_counts[FRAME_COUNT] = {2, 8, 1, 3, 3, 8, 2};
     quern_jobs *jobs = setup_jobs(1);
     for (uint64_t seed = 105; seed <= 108; seed++) {
-        flow_plan_make(&plan, seed, entities_for(seed));
+        flow_plan_make(&plan, seed, entity_count_for(seed));
         play_with_reference(style(true, 0), 0);
         open_subject(style(true, 0));
         for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {

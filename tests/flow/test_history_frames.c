@@ -23,15 +23,15 @@ typedef struct outcome {
 } outcome;
 
 /* The state of the test program outside of the world, saved for each frame. */
-typedef struct outside {
+typedef struct program_state {
     uint64_t frame_index, seen;
     uint64_t condition_counts[FLOW_MAX_SYSTEMS];
-} outside;
+} program_state;
 
 static flow_plan plan;
 static flow_subject subject;
 static outcome expected[FRAMES + 1];
-static outside outsides[FRAMES + 1];
+static program_state program_states[FRAMES + 1];
 static failing_allocator *memory;
 static uint32_t failed_count; /* frames that ran out of memory and were undone by a restore */
 
@@ -55,15 +55,15 @@ static void expect(uint64_t frame, const char *when)
               (unsigned long long)expected[frame].seen);
 }
 
-static outside save_outside(void)
+static program_state save_program_state(void)
 {
-    outside it = {.frame_index = subject.frame_index, .seen = subject.seen};
+    program_state it = {.frame_index = subject.frame_index, .seen = subject.seen};
     for (uint32_t i = 0; i < plan.system_count; i++)
         it.condition_counts[i] = subject.players[i].condition_count;
     return it;
 }
 
-static void restore_outside(const outside *it)
+static void restore_program_state(const program_state *it)
 {
     subject.frame_index = it->frame_index;
     subject.seen = it->seen;
@@ -118,7 +118,7 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
     uint64_t frame = 0;
     for (uint32_t turn = 0; frame < FRAMES && turn < MAX_TURNS; turn++) {
         if (turn == 0 || random_below(&random, 5) != 0) {
-            outsides[frame] = save_outside();
+            program_states[frame] = save_program_state();
             must(quern_history_save(history, frame, jobs));
             expect(frame, "saved");
         }
@@ -137,7 +137,7 @@ static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
             }
             must_go_back = false;
             frame = to;
-            restore_outside(&outsides[frame]);
+            restore_program_state(&program_states[frame]);
             expect(frame, "restored");
         }
         run_frame(jobs);

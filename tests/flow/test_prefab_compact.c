@@ -15,7 +15,7 @@
 enum { TOWERS = 600, FREE_SLOTS = 4 };
 
 typedef struct knows {
-    quern_entity who;
+    quern_entity entity;
 } knows;
 
 typedef struct scene {
@@ -49,7 +49,7 @@ static void open_scene(scene *in, const quern_world_def *def)
         &(quern_component_def){.name = "knows",
                                .size_bytes = sizeof(knows),
                                .alignment_bytes = 8,
-                               .fields = {{"who", QUERN_FIELD_ENTITY, 0, .count = 1}}},
+                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
         &in->knows));
     in->parent = quern_world_parent(in->world);
     const quern_entity base = make(in, 1), part = make(in, 2), lamp = make(in, 3), stone = make(in, 9);
@@ -90,7 +90,7 @@ static void expect_tower(const scene *in, quern_entity root, uint64_t number)
     const quern_entity lamp = quern_entity_find_child(in->world, root, "lamp");
     cr_assert_eq(number_of(in, part), 2u);
     const knows *known = quern_entity_get(in->world, part, in->knows);
-    cr_assert_eq(known->who.bits, root.bits);
+    cr_assert_eq(known->entity.bits, root.bits);
     cr_assert_eq(number_of(in, lamp), 3u);
     const tracked *value = quern_entity_get(in->world, lamp, in->value);
     cr_assert(tracked_is_live(value));
@@ -376,12 +376,12 @@ Test(prefab_compact, instance_may_be_expanded_after_one_expanded_from_the_start)
             const quern_entity entity = walk.view.entities[i];
             const knows *own = quern_entity_get(it.world, entity, it.knows);
             if (entity.bits == root.bits) {
-                cr_assert_eq(own->who.bits, known.bits);
+                cr_assert_eq(own->entity.bits, known.bits);
                 continue;
             }
-            const knows *other = quern_entity_get(it.world, own->who, it.knows);
-            cr_assert_neq(own->who.bits, entity.bits);
-            cr_assert_eq(other->who.bits, entity.bits, "each of the two knows the other one");
+            const knows *other = quern_entity_get(it.world, own->entity, it.knows);
+            cr_assert_neq(own->entity.bits, entity.bits);
+            cr_assert_eq(other->entity.bits, entity.bits, "each of the two knows the other one");
         }
     quern_query_destroy(query);
     close_scene(&it);

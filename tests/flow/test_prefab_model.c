@@ -150,7 +150,7 @@ static void register_parts(void)
         &(quern_component_def){.name = "knows",
                                .size_bytes = 8,
                                .alignment_bytes = 8,
-                               .fields = {{"who", QUERN_FIELD_ENTITY, 0, .count = 1}}},
+                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
         &it.parts[MODEL_KNOWS]));
     it.parts[MODEL_TRACKED] = tracked_register(it.world, "tracked", &it.counts_of_tracked);
     it.relations[MODEL_PARENT] = quern_world_parent(it.world);

@@ -171,8 +171,8 @@ static uint64_t first_value(uint64_t number, uint32_t component)
 
 /* Mixes what a reaction sees of a row into a number. Values without access are NULL. `disabled`:
  * disabled types, one bit each; 0 for copies of removed rows, which do not tell. */
-static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t number,
-                    const uint64_t *const values[KINDS], uint32_t disabled)
+static uint64_t mix_row(const reaction_plan *reaction, uint32_t kind, uint64_t number,
+                        const uint64_t *const values[KINDS], uint32_t disabled)
 {
     uint64_t sum = mix(number, reaction->salt, kind | disabled << 8);
     for (uint32_t k = 0; k < KINDS; k++)
@@ -191,36 +191,36 @@ static uint32_t percent_of(const reaction_plan *reaction, uint32_t kind)
 
 /* ------------------------------------------------------------------------------------------- the model */
 
-typedef struct being {
+typedef struct model_entity {
     bool is_alive;
     uint32_t set, disabled;
     history history;
     uint64_t values[KINDS];
     bool is_added[MAX_REACTIONS], is_set[MAX_REACTIONS]; /* pending: not yet reported to the reaction */
-} being;
+} model_entity;
 
 /* A removed entity that has not been reported yet. */
-typedef struct gone {
-    being was;
+typedef struct removed_entity {
+    model_entity was;
     uint32_t reaction;
-} gone;
+} removed_entity;
 
 typedef struct reported {
     uint64_t sum, count;
 } reported;
 
-static being *entities, *before;
+static model_entity *entities, *before;
 static bool *is_touched;
 static uint32_t *written;
 static uint32_t entity_count;
-static gone *gone_list;
-static uint32_t gone_count;
+static removed_entity *removed_entities;
+static uint32_t removed_count;
 static order *ops;
 static uint32_t op_count;
 static reported model_reported[MAX_REACTIONS];
 static uint64_t most_rounds;
 
-static bool matches(const reaction_plan *reaction, const being *entity)
+static bool matches(const reaction_plan *reaction, const model_entity *entity)
 {
     if (!entity->is_alive) return false;
     for (uint32_t k = 0; k < KINDS; k++) {
@@ -249,13 +249,13 @@ static uint32_t find_entity(uint64_t number)
 static void add_entity(uint64_t number)
 {
     cr_assert_lt(entity_count, (uint32_t)MAX_ENTITIES);
-    being *fresh = &entities[entity_count++];
-    *fresh = (being){.is_alive = true, .set = first_set(number), .history.number = number};
+    model_entity *fresh = &entities[entity_count++];
+    *fresh = (model_entity){.is_alive = true, .set = first_set(number), .history.number = number};
     for (uint32_t k = 0; k < KINDS; k++)
         fresh->values[k] = first_value(number, k);
 }
 
-static void apply_op(being *entity, const order *op, uint32_t *written_set)
+static void apply_op(model_entity *entity, const order *op, uint32_t *written_set)
 {
     if (!entity->is_alive) return;
     switch (op->kind) {
@@ -283,7 +283,7 @@ static void apply_op(being *entity, const order *op, uint32_t *written_set)
 }
 
 /* Determines for each reaction what a change of an entity means to it: added, set or removed. */
-static void notice(const being *was, being *is, uint32_t written_set)
+static void classify_change(const model_entity *was, model_entity *is, uint32_t written_set)
 {
     for (uint32_t i = 0; i < it.count; i++) {
         const reaction_plan *reaction = &it.reactions[i];
@@ -293,7 +293,7 @@ static void notice(const being *was, being *is, uint32_t written_set)
             is->is_set[i] = false;
         } else if (did && !does) {
             if ((reaction->kinds & QUERN_REACT_REMOVED) != 0 && !is->is_added[i])
-                gone_list[gone_count++] = (gone){.was = *was, .reaction = i};
+                removed_entities[removed_count++] = (removed_entity){.was = *was, .reaction = i};
             is->is_added[i] = is->is_set[i] = false;
         } else if (does && (written_set & accessed(reaction)) != 0) {
             if ((reaction->kinds & QUERN_REACT_SET) != 0 && !is->is_added[i]) is->is_set[i] = true;
@@ -317,12 +317,12 @@ static void model_sync(void)
         apply_op(&entities[index], &ops[i], &written[index]);
     }
     for (uint32_t i = 0; i < entity_count; i++)
-        if (is_touched[i]) notice(&before[i], &entities[i], written[i]);
+        if (is_touched[i]) classify_change(&before[i], &entities[i], written[i]);
     for (uint32_t i = 0; i < op_count; i++) {
         if (ops[i].kind != OP_CREATE) continue;
         add_entity(ops[i].number);
-        const being nothing = {.is_alive = false};
-        notice(&nothing, &entities[entity_count - 1], 0);
+        const model_entity nothing = {.is_alive = false};
+        classify_change(&nothing, &entities[entity_count - 1], 0);
     }
     op_count = 0;
 }
@@ -336,22 +336,22 @@ static void record(uint64_t number, uint64_t roll, uint32_t percent, bool create
     op_count += count;
 }
 
-static uint64_t see_entity(const reaction_plan *reaction, uint32_t kind, const being *entity)
+static uint64_t mix_entity(const reaction_plan *reaction, uint32_t kind, const model_entity *entity)
 {
     const uint64_t *values[KINDS] = {NULL};
     for (uint32_t k = 0; k < KINDS; k++)
         if ((accessed(reaction) >> k & 1) != 0) values[k] = &entity->values[k];
     const uint32_t disabled = kind != QUERN_REACT_REMOVED ? entity->disabled & accessed(reaction) : 0;
-    return see(reaction, kind, entity->history.number, values, disabled);
+    return mix_row(reaction, kind, entity->history.number, values, disabled);
 }
 
-static void show_gone(uint32_t i, uint32_t first_count)
+static void show_removed(uint32_t i, uint32_t first_count)
 {
     const reaction_plan *reaction = &it.reactions[i];
     for (uint32_t k = 0; k < first_count; k++) {
-        if (gone_list[k].reaction != i) continue;
-        const being *was = &gone_list[k].was;
-        const uint64_t seen = see_entity(reaction, QUERN_REACT_REMOVED, was);
+        if (removed_entities[k].reaction != i) continue;
+        const model_entity *was = &removed_entities[k].was;
+        const uint64_t seen = mix_entity(reaction, QUERN_REACT_REMOVED, was);
         model_reported[i].sum += seen;
         model_reported[i].count++;
         const uint32_t index = find_entity(was->history.number);
@@ -361,10 +361,10 @@ static void show_gone(uint32_t i, uint32_t first_count)
     }
 }
 
-static void show_row(uint32_t i, being *entity, uint32_t kind)
+static void show_row(uint32_t i, model_entity *entity, uint32_t kind)
 {
     const reaction_plan *reaction = &it.reactions[i];
-    const uint64_t seen = see_entity(reaction, kind, entity);
+    const uint64_t seen = mix_entity(reaction, kind, entity);
     model_reported[i].sum += seen;
     model_reported[i].count++;
     for (uint32_t k = 0; k < KINDS; k++)
@@ -389,7 +389,7 @@ static void show_rows(uint32_t i, const bool (*added)[MAX_REACTIONS], const bool
 
 static bool model_is_due(void)
 {
-    if (gone_count > 0) return true;
+    if (removed_count > 0) return true;
     for (uint32_t k = 0; k < entity_count; k++)
         for (uint32_t i = 0; i < it.count; i++)
             if (entities[k].is_added[i] || entities[k].is_set[i]) return true;
@@ -406,15 +406,15 @@ static void model_round(uint64_t frame)
         memset(entities[k].is_added, 0, sizeof added[k]);
         memset(entities[k].is_set, 0, sizeof set[k]);
     }
-    const uint32_t count = list_in_order(places), first_gone = gone_count;
+    const uint32_t count = list_in_order(places), first_gone = removed_count;
     for (uint32_t i = 0; i < count; i++) {
         const reaction_plan *reaction = &it.reactions[places[i]];
         if (is_disabled(reaction, frame) || !is_open(reaction, frame)) continue;
-        show_gone(places[i], first_gone);
+        show_removed(places[i], first_gone);
         show_rows(places[i], (const bool(*)[MAX_REACTIONS])added, (const bool(*)[MAX_REACTIONS])set,
                   entity_count);
     }
-    gone_count = 0;
+    removed_count = 0;
     model_sync();
 }
 
@@ -476,9 +476,9 @@ static void open_model(void)
     before = calloc(MAX_ENTITIES, sizeof *before);
     is_touched = calloc(MAX_ENTITIES, sizeof *is_touched);
     written = calloc(MAX_ENTITIES, sizeof *written);
-    gone_list = calloc(MAX_OPS, sizeof *gone_list);
+    removed_entities = calloc(MAX_OPS, sizeof *removed_entities);
     ops = calloc(MAX_OPS, sizeof *ops);
-    entity_count = gone_count = op_count = 0;
+    entity_count = removed_count = op_count = 0;
     most_rounds = 0;
     memset(model_reported, 0, sizeof model_reported);
 }
@@ -489,7 +489,7 @@ static void close_model(void)
     free(before);
     free(is_touched);
     free(written);
-    free(gone_list);
+    free(removed_entities);
     free(ops);
 }
 
@@ -605,7 +605,7 @@ static void react(quern_context *context, const quern_view *view)
             values[k] = columns[k] + row;
             if (!is_gone && !quern_view_is_enabled(view, terms[k], row)) disabled |= 1u << k;
         }
-        const uint64_t seen = see(reaction, kind, seen_history.number, values, disabled);
+        const uint64_t seen = mix_row(reaction, kind, seen_history.number, values, disabled);
         uint64_t count = seen_history.count;
         sum += seen;
         for (uint32_t k = 0; k < KINDS && !is_gone; k++)
@@ -784,7 +784,7 @@ static void call_between(uint64_t frame)
 
 static int compare_entities(const void *a, const void *b)
 {
-    const being *one = *(being *const *)a, *other = *(being *const *)b;
+    const model_entity *one = *(model_entity *const *)a, *other = *(model_entity *const *)b;
     return one->history.number < other->history.number ? -1 : one->history.number > other->history.number;
 }
 
@@ -792,7 +792,7 @@ static void compare(uint64_t frame)
 {
     uint32_t count, alive_count = 0;
     row *rows = list_rows(&count);
-    being **alive = calloc(entity_count + 1, sizeof *alive);
+    model_entity **alive = calloc(entity_count + 1, sizeof *alive);
     for (uint32_t i = 0; i < entity_count; i++)
         if (entities[i].is_alive) alive[alive_count++] = &entities[i];
     qsort(alive, alive_count, sizeof *alive, compare_entities);

@@ -66,140 +66,139 @@ typedef struct actor {
     random_source random;
 } actor;
 
-static void note(const actor *who, entry made)
+static void note(const actor *by, entry made)
 {
     if (!logs) return;
     cr_assert_lt(entry_count, (uint32_t)COUNT_OF(entries));
-    made.key = who->key;
+    made.key = by->key;
     entries[entry_count++] = made;
 }
 
-static void relate(actor *who, quern_entity source, uint32_t relation, quern_entity target)
+static void relate(actor *by, quern_entity source, uint32_t relation, quern_entity target)
 {
     quern_result result;
-    if (random_chance(&who->random, 80))
-        result = quern_commands_relate(who->commands, source, relations[relation], target);
+    if (random_chance(&by->random, 80))
+        result = quern_commands_relate(by->commands, source, relations[relation], target);
     else
-        result = quern_commands_set(who->commands, source, quern_relation_component(relations[relation]),
+        result = quern_commands_set(by->commands, source, quern_relation_component(relations[relation]),
                                     &target);
     if (result == QUERN_OK)
-        note(who, (entry){.kind = RELATE, .relation = relation, .entity = source, .target = target});
+        note(by, (entry){.kind = RELATE, .relation = relation, .entity = source, .target = target});
 }
 
-static void unrelate(actor *who, quern_entity source, uint32_t relation)
+static void unrelate(actor *by, quern_entity source, uint32_t relation)
 {
     quern_result result;
-    if (random_chance(&who->random, 80))
-        result = quern_commands_unrelate(who->commands, source, relations[relation]);
+    if (random_chance(&by->random, 80))
+        result = quern_commands_unrelate(by->commands, source, relations[relation]);
     else
-        result =
-            quern_commands_remove(who->commands, source, quern_relation_component(relations[relation]));
-    if (result == QUERN_OK) note(who, (entry){.kind = UNRELATE, .relation = relation, .entity = source});
+        result = quern_commands_remove(by->commands, source, quern_relation_component(relations[relation]));
+    if (result == QUERN_OK) note(by, (entry){.kind = UNRELATE, .relation = relation, .entity = source});
 }
 
-static void destroy(const actor *who, quern_entity entity)
+static void destroy(const actor *by, quern_entity entity)
 {
-    if (quern_commands_destroy(who->commands, entity) == QUERN_OK)
-        note(who, (entry){.kind = DESTROY, .entity = entity});
+    if (quern_commands_destroy(by->commands, entity) == QUERN_OK)
+        note(by, (entry){.kind = DESTROY, .entity = entity});
 }
 
-static void flag(const actor *who, quern_entity entity, bool flags)
+static void flag(const actor *by, quern_entity entity, bool flags)
 {
-    const quern_result result = flags ? quern_commands_add(who->commands, entity, flag_type, NULL)
-                                      : quern_commands_remove(who->commands, entity, flag_type);
-    if (result == QUERN_OK) note(who, (entry){.kind = flags ? FLAG : UNFLAG, .entity = entity});
+    const quern_result result = flags ? quern_commands_add(by->commands, entity, flag_type, NULL)
+                                      : quern_commands_remove(by->commands, entity, flag_type);
+    if (result == QUERN_OK) note(by, (entry){.kind = flags ? FLAG : UNFLAG, .entity = entity});
 }
 
-static quern_entity create(actor *who)
+static quern_entity create(actor *by)
 {
-    const uint64_t number = random_next(&who->random);
+    const uint64_t number = random_next(&by->random);
     const quern_entity entity =
-        quern_commands_create_with(who->commands, &number_type, (const void *[]){&number}, 1);
-    note(who, (entry){.kind = CREATE, .entity = entity, .number = number});
+        quern_commands_create_with(by->commands, &number_type, (const void *[]){&number}, 1);
+    note(by, (entry){.kind = CREATE, .entity = entity, .number = number});
     return entity;
 }
 
-static quern_entity create_related(actor *who, uint32_t relation, quern_entity target)
+static quern_entity create_related(actor *by, uint32_t relation, quern_entity target)
 {
-    const uint64_t number = random_next(&who->random);
+    const uint64_t number = random_next(&by->random);
     const quern_component types[] = {quern_relation_component(relations[relation]), number_type,
                                      other_type};
     const void *values[] = {&target, &number, &number};
-    const uint32_t count = random_chance(&who->random, 50) ? 3 : 2;
-    const quern_entity entity = quern_commands_create_with(who->commands, types, values, count);
+    const uint32_t count = random_chance(&by->random, 50) ? 3 : 2;
+    const quern_entity entity = quern_commands_create_with(by->commands, types, values, count);
     if (!quern_entity_is_null(entity))
-        note(who, (entry){.kind = CREATE_RELATED,
-                          .relation = relation,
-                          .entity = entity,
-                          .target = target,
-                          .number = number});
+        note(by, (entry){.kind = CREATE_RELATED,
+                         .relation = relation,
+                         .entity = entity,
+                         .target = target,
+                         .number = number});
     return entity;
 }
 
 /* --------------------------------------------------------------------------------------- the program */
 
-static quern_entity pick(actor *who)
+static quern_entity pick(actor *by)
 {
-    return known[random_below(&who->random, known_count)];
+    return known[random_below(&by->random, known_count)];
 }
 
-static uint32_t pick_relation(actor *who)
+static uint32_t pick_relation(actor *by)
 {
     static const uint32_t likely[] = {0, 0, 0, 0, 1, 1, 2, 3};
-    return likely[random_below(&who->random, COUNT_OF(likely))];
+    return likely[random_below(&by->random, COUNT_OF(likely))];
 }
 
-static void create_family(actor *who)
+static void create_family(actor *by)
 {
-    const quern_entity a = create(who), b = create_related(who, pick_relation(who), a);
-    const quern_entity c = create_related(who, pick_relation(who), b);
-    relate(who, a, pick_relation(who), random_chance(&who->random, 70) ? pick(who) : c);
-    if (random_chance(&who->random, 30)) relate(who, pick(who), pick_relation(who), b);
-    if (random_chance(&who->random, 30)) flag(who, b, true);
-    if (random_chance(&who->random, 30)) unrelate(who, c, pick_relation(who));
-    if (random_chance(&who->random, 15)) destroy(who, random_chance(&who->random, 50) ? a : b);
+    const quern_entity a = create(by), b = create_related(by, pick_relation(by), a);
+    const quern_entity c = create_related(by, pick_relation(by), b);
+    relate(by, a, pick_relation(by), random_chance(&by->random, 70) ? pick(by) : c);
+    if (random_chance(&by->random, 30)) relate(by, pick(by), pick_relation(by), b);
+    if (random_chance(&by->random, 30)) flag(by, b, true);
+    if (random_chance(&by->random, 30)) unrelate(by, c, pick_relation(by));
+    if (random_chance(&by->random, 15)) destroy(by, random_chance(&by->random, 50) ? a : b);
 }
 
-static void act(actor *who, quern_entity self)
+static void act(actor *by, quern_entity self)
 {
-    const uint32_t relation = pick_relation(who);
-    const quern_entity other = pick(who);
-    switch (random_below(&who->random, 12)) {
+    const uint32_t relation = pick_relation(by);
+    const quern_entity other = pick(by);
+    switch (random_below(&by->random, 12)) {
     case 0:
     case 1:
     case 2:
-        relate(who, self, relation, other);
+        relate(by, self, relation, other);
         break;
     case 3:
-        relate(who, other, relation, self);
+        relate(by, other, relation, self);
         break;
     case 4:
-        unrelate(who, self, relation);
-        flag(who, other, false);
+        unrelate(by, self, relation);
+        flag(by, other, false);
         break;
     case 5:
-        unrelate(who, other, relation);
-        relate(who, other, relation, pick(who));
+        unrelate(by, other, relation);
+        relate(by, other, relation, pick(by));
         break;
     case 6:
-        if (random_chance(&who->random, 50)) destroy(who, self);
+        if (random_chance(&by->random, 50)) destroy(by, self);
         break;
     case 7:
-        if (random_chance(&who->random, 30)) destroy(who, other);
-        flag(who, other, true);
+        if (random_chance(&by->random, 30)) destroy(by, other);
+        flag(by, other, true);
         break;
     case 8:
-        create_related(who, relation, random_chance(&who->random, 50) ? self : other);
+        create_related(by, relation, random_chance(&by->random, 50) ? self : other);
         break;
     case 9:
-        create_family(who);
+        create_family(by);
         break;
     case 10:
-        relate(who, self, relation, other);
-        relate(who, other, relation, self);
+        relate(by, self, relation, other);
+        relate(by, other, relation, self);
         break;
     default:
-        flag(who, self, random_chance(&who->random, 50));
+        flag(by, self, random_chance(&by->random, 50));
         break;
     }
 }
@@ -208,8 +207,8 @@ static void act_on_rows(quern_commands *commands, uint64_t key, const quern_view
 {
     const uint64_t *numbers = quern_view_read(view, 0);
     for (uint32_t i = 0; i < view->count; i++) {
-        actor who = {commands, key, {numbers[i] ^ (frame << 32) ^ (key >> 32 << 40)}};
-        if (random_chance(&who.random, 12)) act(&who, view->entities[i]);
+        actor by = {commands, key, {numbers[i] ^ (frame << 32) ^ (key >> 32 << 40)}};
+        if (random_chance(&by.random, 12)) act(&by, view->entities[i]);
     }
 }
 
@@ -221,7 +220,7 @@ static void run(quern_context *context, const quern_view *view)
 
 /* ----------------------------------------------------------------------------------------- the model */
 
-typedef struct person {
+typedef struct model_entity {
     uint64_t number;
     quern_entity handle; /* provisional until the sync point has ended */
     uint64_t stream;     /* stream that creates the entity, while the handle is provisional */
@@ -230,32 +229,32 @@ typedef struct person {
     bool is_flagged;
     int targets[RELATIONS];
     int64_t ranks[RELATIONS]; /* ranks among siblings */
-} person;
+} model_entity;
 
-static person people[MAX];
-static int people_count;
+static model_entity model_entities[MAX];
+static int model_entity_count;
 static int64_t highest_rank, lowest_rank;
 static uint64_t drops[REASONS], dropped_count, ended_count;
 
-static int find_person(quern_entity handle, uint64_t stream)
+static int find_model_entity(quern_entity handle, uint64_t stream)
 {
-    for (int i = people_count; i-- > 0;)
-        if (quern_entity_equal(people[i].handle, handle) &&
-            (!quern_entity_is_provisional(handle) || people[i].stream == stream))
+    for (int i = model_entity_count; i-- > 0;)
+        if (quern_entity_equal(model_entities[i].handle, handle) &&
+            (!quern_entity_is_provisional(handle) || model_entities[i].stream == stream))
             return i;
     cr_assert_fail("no entity has this handle");
     return NONE;
 }
 
-static int add_person(uint64_t number, quern_entity handle, uint64_t stream)
+static int add_model_entity(uint64_t number, quern_entity handle, uint64_t stream)
 {
-    cr_assert_lt(people_count, MAX);
-    people[people_count] = (person){.number = number,
-                                    .handle = handle,
-                                    .stream = stream,
-                                    .is_alive = true,
-                                    .targets = {NONE, NONE, NONE, NONE}};
-    return people_count++;
+    cr_assert_lt(model_entity_count, MAX);
+    model_entities[model_entity_count] = (model_entity){.number = number,
+                                                        .handle = handle,
+                                                        .stream = stream,
+                                                        .is_alive = true,
+                                                        .targets = {NONE, NONE, NONE, NONE}};
+    return model_entity_count++;
 }
 
 static void drop(quern_drop_reason reason)
@@ -267,21 +266,22 @@ static void drop(quern_drop_reason reason)
 static bool is_above(uint32_t relation, int above, int below)
 {
     while (below != NONE && below != above)
-        below = people[below].targets[relation];
+        below = model_entities[below].targets[relation];
     return below == above;
 }
 
 static void model_relate(int source, uint32_t relation, int target)
 {
-    if (!people[source].is_alive) {
+    if (!model_entities[source].is_alive) {
         drop(QUERN_DROP_DESTROYED);
-    } else if (!people[target].is_alive) {
+    } else if (!model_entities[target].is_alive) {
         drop(QUERN_DROP_TARGET_DEAD);
     } else if (relation_defs[relation].levels && is_above(relation, source, target)) {
         drop(QUERN_DROP_CYCLE);
-    } else if (people[source].targets[relation] != target) {
-        people[source].targets[relation] = target;
-        people[source].ranks[relation] = relation_defs[relation].ordered ? ++highest_rank : --lowest_rank;
+    } else if (model_entities[source].targets[relation] != target) {
+        model_entities[source].targets[relation] = target;
+        model_entities[source].ranks[relation] =
+            relation_defs[relation].ordered ? ++highest_rank : --lowest_rank;
     }
 }
 
@@ -294,10 +294,10 @@ static void find_ends(int first)
     ends[first] = true;
     while (grows) {
         grows = false;
-        for (int i = 0; i < people_count; i++)
-            for (uint32_t k = 0; k < RELATIONS && people[i].is_alive && !ends[i]; k++)
+        for (int i = 0; i < model_entity_count; i++)
+            for (uint32_t k = 0; k < RELATIONS && model_entities[i].is_alive && !ends[i]; k++)
                 if (relation_defs[k].on_target_destroyed == QUERN_TARGET_DESTROYS_SOURCE &&
-                    people[i].targets[k] != NONE && ends[people[i].targets[k]])
+                    model_entities[i].targets[k] != NONE && ends[model_entities[i].targets[k]])
                     grows = ends[i] = true;
     }
 }
@@ -305,20 +305,21 @@ static void find_ends(int first)
 static void model_destroy(int first)
 {
     find_ends(first);
-    for (int i = 0; i < people_count; i++)
+    for (int i = 0; i < model_entity_count; i++)
         for (uint32_t k = 0; k < RELATIONS; k++)
-            if (relation_defs[k].on_target_destroyed == QUERN_TARGET_REFUSES && people[i].is_alive &&
-                !ends[i] && people[i].targets[k] != NONE && ends[people[i].targets[k]]) {
+            if (relation_defs[k].on_target_destroyed == QUERN_TARGET_REFUSES &&
+                model_entities[i].is_alive && !ends[i] && model_entities[i].targets[k] != NONE &&
+                ends[model_entities[i].targets[k]]) {
                 drop(QUERN_DROP_TARGET_IN_USE);
                 return;
             }
-    people[first].is_destroyed = true;
-    for (int i = 0; i < people_count; i++) {
-        if (!people[i].is_alive) continue;
+    model_entities[first].is_destroyed = true;
+    for (int i = 0; i < model_entity_count; i++) {
+        if (!model_entities[i].is_alive) continue;
         for (uint32_t k = 0; k < RELATIONS; k++)
-            if (ends[i] || (people[i].targets[k] != NONE && ends[people[i].targets[k]]))
-                people[i].targets[k] = NONE;
-        if (ends[i]) people[i].is_alive = false;
+            if (ends[i] || (model_entities[i].targets[k] != NONE && ends[model_entities[i].targets[k]]))
+                model_entities[i].targets[k] = NONE;
+        if (ends[i]) model_entities[i].is_alive = false;
         ended_count += ends[i];
     }
 }
@@ -326,22 +327,22 @@ static void model_destroy(int first)
 static void model_do(const entry *it)
 {
     if (it->kind == CREATE) return;
-    const int entity = find_person(it->entity, it->key);
-    person *who = &people[entity];
+    const int index = find_model_entity(it->entity, it->key);
+    model_entity *entity = &model_entities[index];
     if (it->kind == RELATE || it->kind == CREATE_RELATED) {
-        model_relate(entity, it->relation, find_person(it->target, it->key));
+        model_relate(index, it->relation, find_model_entity(it->target, it->key));
     } else if (it->kind == UNRELATE) {
-        if (!who->is_alive) drop(QUERN_DROP_DESTROYED);
-        who->targets[it->relation] = NONE;
-    } else if (who->is_destroyed) {
+        if (!entity->is_alive) drop(QUERN_DROP_DESTROYED);
+        entity->targets[it->relation] = NONE;
+    } else if (entity->is_destroyed) {
         drop(QUERN_DROP_DESTROYED);
     } else if (it->kind == DESTROY) {
-        if (who->is_alive)
-            model_destroy(entity);
+        if (entity->is_alive)
+            model_destroy(index);
         else
-            who->is_destroyed = true;
+            entity->is_destroyed = true;
     } else {
-        who->is_flagged = it->kind == FLAG;
+        entity->is_flagged = it->kind == FLAG;
     }
 }
 
@@ -365,7 +366,7 @@ static void model_sync(void)
     sort_entries();
     for (uint32_t i = 0; i < entry_count; i++)
         if (entries[i].kind == CREATE || entries[i].kind == CREATE_RELATED)
-            add_person(entries[i].number, entries[i].entity, entries[i].key);
+            add_model_entity(entries[i].number, entries[i].entity, entries[i].key);
     for (uint32_t i = 0; i < entry_count; i++)
         model_do(&entries[i]);
     entry_count = 0;
@@ -389,43 +390,44 @@ static void compare_siblings(uint32_t relation)
 {
     static child children[MAX];
     uint32_t count = 0;
-    for (int i = 0; i < people_count; i++)
-        if (people[i].is_alive && people[i].targets[relation] != NONE)
-            children[count++] = (child){i, people[i].targets[relation], people[i].ranks[relation]};
+    for (int i = 0; i < model_entity_count; i++)
+        if (model_entities[i].is_alive && model_entities[i].targets[relation] != NONE)
+            children[count++] =
+                (child){i, model_entities[i].targets[relation], model_entities[i].ranks[relation]};
     qsort(children, count, sizeof *children, compare_children);
     for (uint32_t i = 0; i < count; i++) {
-        const quern_entity target = people[children[i].target].handle;
-        const quern_entity source = people[children[i].source].handle;
+        const quern_entity target = model_entities[children[i].target].handle;
+        const quern_entity source = model_entities[children[i].source].handle;
         const bool is_first = i == 0 || children[i - 1].target != children[i].target;
         const bool is_last = i + 1 == count || children[i + 1].target != children[i].target;
         if (is_first)
             cr_assert_eq(quern_entity_first_source(world, target, relations[relation]).bits, source.bits);
         cr_assert_eq(quern_entity_next_sibling(world, source, relations[relation]).bits,
-                     is_last ? 0 : people[children[i + 1].source].handle.bits);
+                     is_last ? 0 : model_entities[children[i + 1].source].handle.bits);
     }
 }
 
-static void compare_person(const person *who, const quern_view *view)
+static void compare_model_entity(const model_entity *by, const quern_view *view)
 {
     for (uint32_t k = 0; k < RELATIONS; k++) {
-        const int target = who->targets[k];
+        const int target = by->targets[k];
         const quern__relation *relation = world->storage.relations->list.items[k];
         const quern_entity *value =
-            quern_entity_get(world, who->handle, quern_relation_component(relations[k]));
+            quern_entity_get(world, by->handle, quern_relation_component(relations[k]));
         uint32_t depth = 0;
         cr_assert_eq(value != NULL, target != NONE, "%s", relation_defs[k].name);
-        cr_assert_eq(quern_entity_target(world, who->handle, relations[k]).bits,
-                     target != NONE ? people[target].handle.bits : 0);
-        if (value != NULL) cr_assert_eq(value->bits, people[target].handle.bits);
-        for (int at = target; relation_defs[k].levels && at != NONE; at = people[at].targets[k])
+        cr_assert_eq(quern_entity_target(world, by->handle, relations[k]).bits,
+                     target != NONE ? model_entities[target].handle.bits : 0);
+        if (value != NULL) cr_assert_eq(value->bits, model_entities[target].handle.bits);
+        for (int at = target; relation_defs[k].levels && at != NONE; at = model_entities[at].targets[k])
             depth++;
         if (depth > QUERN_MAX_RELATION_LEVEL) depth = QUERN_MAX_RELATION_LEVEL;
-        const quern__record *record = quern__entities_find(&world->storage.entities, who->handle);
+        const quern__record *record = quern__entities_find(&world->storage.entities, by->handle);
         cr_assert_eq(quern__relation_level(relation, quern__storage_archetype_of(&world->storage, record)),
                      depth);
-        cr_assert_eq(quern__links_level(&relation->links, quern_entity_index(who->handle)), depth);
+        cr_assert_eq(quern__links_level(&relation->links, quern_entity_index(by->handle)), depth);
     }
-    cr_assert_eq(quern_view_has(view, 1), who->is_flagged);
+    cr_assert_eq(quern_view_has(view, 1), by->is_flagged);
 }
 
 /* Replaces provisional handles by those in the world. Entities are identified by their numbers. */
@@ -433,32 +435,32 @@ static void learn_handles(void)
 {
     uint64_t alive_count = 0;
     quern_query_iterator walk = quern_query_iterate(query);
-    for (int i = 0; i < people_count; i++) {
-        alive_count += people[i].is_alive;
-        if (!people[i].is_alive) people[i].handle = quern_entity_null();
+    for (int i = 0; i < model_entity_count; i++) {
+        alive_count += model_entities[i].is_alive;
+        if (!model_entities[i].is_alive) model_entities[i].handle = quern_entity_null();
     }
     cr_assert_eq(quern_query_count(query), alive_count);
     while (quern_query_next(&walk)) {
         const uint64_t *numbers = quern_view_read(&walk.view, 0);
         for (uint32_t i = 0; i < walk.view.count; i++) {
             int at = 0;
-            while (at < people_count && people[at].number != numbers[i])
+            while (at < model_entity_count && model_entities[at].number != numbers[i])
                 at++;
-            cr_assert(at < people_count && people[at].is_alive,
+            cr_assert(at < model_entity_count && model_entities[at].is_alive,
                       "an entity lives that is dead in the model");
-            people[at].handle = walk.view.entities[i];
+            model_entities[at].handle = walk.view.entities[i];
         }
     }
 }
 
-static void compare_people(void)
+static void compare_model(void)
 {
     assert_valid(world);
     learn_handles();
     quern_query_iterator walk = quern_query_iterate(query);
     while (quern_query_next(&walk))
         for (uint32_t i = 0; i < walk.view.count; i++)
-            compare_person(&people[find_person(walk.view.entities[i], 0)], &walk.view);
+            compare_model_entity(&model_entities[find_model_entity(walk.view.entities[i], 0)], &walk.view);
     for (uint32_t k = 0; k < RELATIONS; k++)
         compare_siblings(k);
 }
@@ -488,7 +490,7 @@ static quern_entity make(uint64_t number)
     quern_entity entity;
     cr_assert_eq(quern_entity_create_with(world, &number_type, (const void *[]){&number}, 1, &entity),
                  QUERN_OK);
-    if (logs) add_person(number, entity, 0);
+    if (logs) add_model_entity(number, entity, 0);
     return entity;
 }
 
@@ -500,7 +502,7 @@ static void fill_world(uint64_t seed)
         const quern_entity entity = make(random_next(&random));
         if (i < 25) {
             cr_assert_eq(quern_entity_relate(world, entity, relations[0], before), QUERN_OK);
-            if (logs) people[people_count - 1].targets[0] = people_count - 2;
+            if (logs) model_entities[model_entity_count - 1].targets[0] = model_entity_count - 2;
         }
         before = entity;
     }
@@ -519,7 +521,7 @@ static void open_world(uint64_t seed, quern_schedule_def style)
     const quern_term terms[] = {quern_term_read(number_type),
                                 quern_term_optional(flag_type, QUERN_ACCESS_NONE)};
     query = setup_query(world, terms, 2);
-    people_count = 0;
+    model_entity_count = 0;
     fill_world(seed);
     schedule = setup_schedule_as(world, style, 1);
     for (uintptr_t i = 0; i < SYSTEMS; i++) {
@@ -589,11 +591,11 @@ static void play_with_model(uint64_t seed)
 {
     logs = true;
     open_world(seed, (quern_schedule_def){.disable_fusing = true});
-    compare_people();
+    compare_model();
     for (frame = 0; frame < FRAMES; frame++) {
         expected[frame] = play_frame(NULL);
         model_sync();
-        compare_people();
+        compare_model();
         cr_assert_eq(expected[frame].dropped_count, dropped_count);
         cr_assert_eq(expected[frame].destroyed_count, ended_count);
         memcpy(expected_drops[frame], drops, sizeof drops);

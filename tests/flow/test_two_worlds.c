@@ -215,7 +215,7 @@ static void hold(void *argument, uint32_t begin, uint32_t end, uint32_t worker_i
     }
 }
 
-static void *keep_busy(void *argument)
+static void *occupy_pool(void *argument)
 {
     (void)argument;
     cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, hold, NULL), QUERN_OK);
@@ -227,7 +227,7 @@ Test(two_worlds, busy_pool_refuses_a_frame_before_its_first_system, .timeout = 3
     shared = setup_jobs(2);
     is_busy = may_end = false;
     pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, keep_busy, NULL), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, occupy_pool, NULL), 0);
     while (!is_busy) {
     }
     for (uint32_t i = 0; i < COUNT_OF(programs); i++)

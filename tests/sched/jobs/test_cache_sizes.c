@@ -130,7 +130,7 @@ Test(cache_sizes, without_lists_of_processors_each_level_but_the_last_is_own)
     expect_sizes((size_t)256 << 10, (size_t)8 << 20);
 }
 
-Test(cache_sizes, without_a_description_sizes_are_found_otherwise)
+Test(cache_sizes, without_a_description_sizes_come_from_sysconf)
 {
     expect_fallback(NULL);
     expect_fallback("/nowhere/at/all");

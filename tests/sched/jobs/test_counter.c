@@ -206,7 +206,7 @@ static void wait_with_help(void *argument, uint32_t worker_index)
     quern__worker_wait(quern__current_worker, &wait);
 }
 
-Test(counter, a_wait_that_helps_leaves_no_finished_job_uncounted)
+Test(counter, helping_wait_counts_all_finished_jobs)
 {
     board of = {.jobs = open_pool(1)};
     cr_assert_eq(quern_jobs_run(of.jobs, wait_with_help, &of), QUERN_OK);

@@ -41,7 +41,7 @@ static void join_below_a_job(void *argument, uint32_t worker_index)
 }
 
 /* The pool has one thread, so the join runs the job. */
-Test(fork, a_join_leaves_no_finished_job_uncounted)
+Test(fork, join_counts_all_finished_jobs)
 {
     board of = {.jobs = open_pool(1)};
     cr_assert_eq(quern_jobs_run(of.jobs, join_below_a_job, &of), QUERN_OK);

@@ -179,7 +179,7 @@ static void be_outside(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     atomic_fetch_add(&of->count, 1);
 }
 
-Test(graph_submit, caller_only_nodes_run_on_a_waiting_outside_thread)
+Test(graph_submit, caller_only_nodes_run_on_a_waiting_external_thread)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
@@ -377,7 +377,7 @@ static void *visit(void *argument)
     return NULL;
 }
 
-Test(graph_submit, several_outside_threads_submit_and_wait)
+Test(graph_submit, several_external_threads_submit_and_wait)
 {
     enum { VISITORS = 4 };
     for (uint32_t external_thread_count = 1; external_thread_count <= VISITORS; external_thread_count++) {

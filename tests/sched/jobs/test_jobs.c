@@ -473,7 +473,7 @@ static void check_busy(uint32_t thread_count)
     quern_jobs_destroy(shared.jobs);
 }
 
-Test(jobs, one_outside_thread_at_a_time)
+Test(jobs, one_external_thread_at_a_time)
 {
     check_busy(1);
     check_busy(3);
@@ -492,7 +492,7 @@ static void *call_often(void *argument)
     return NULL;
 }
 
-Test(jobs, outside_threads_take_turns)
+Test(jobs, external_threads_take_turns)
 {
     outsider shared = {.jobs = open_pool(3)};
     pthread_t threads[2];

@@ -258,7 +258,7 @@ static void *submit_while_resized(void *argument)
     return NULL;
 }
 
-Test(lifetime, resize_while_threads_outside_submit)
+Test(lifetime, resize_while_external_threads_submit)
 {
     outside of = {.jobs = open_pool(4)};
     pthread_t threads[OUTSIDE_THREADS];

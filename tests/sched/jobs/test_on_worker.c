@@ -134,7 +134,7 @@ static void *submit_from_outside(void *argument)
     return NULL;
 }
 
-Test(on_worker, outside_threads_assign_jobs)
+Test(on_worker, external_threads_assign_jobs)
 {
     scene of = {.jobs = open_pool(4)};
     pthread_t threads[3];

@@ -775,7 +775,7 @@ typedef struct quern_query_iterator {
     /** Internal: change filters select what has a greater version. */
     uint64_t seen_version;
     struct quern__up_buffer *up_buffer; /**< Internal: addresses of the up-terms; NULL if none. */
-    uint32_t view_count;                /**< Internal: number of chunks visited so far. */
+    uint32_t view_count;                /**< Internal: ordinal of the next view. */
     uint32_t match_index;               /**< Internal: index of the current match. */
     uint32_t chunk_index;               /**< Internal: index of the next chunk of the match. */
     uint32_t up_number;                 /**< Internal: number that identifies the iteration in up_buffer. */

@@ -270,7 +270,8 @@ uint32_t quern__facts_chunk_count(const quern__system *system)
     return count;
 }
 
-/* Whether the system is called on the archetype by depth, often row by row: on the deepest level. */
+/* Whether the archetype is on the last level of the relation that orders the system. Its views then follow the
+ * depths of the entities, often with a single row each. */
 static bool is_called_by_depth(const quern__system *system, const quern__archetype *archetype)
 {
     return system->levels != NULL &&

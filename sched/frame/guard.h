@@ -45,7 +45,7 @@ typedef struct quern__guard {
     const struct quern__system *last_writer;
     /* Used while a callback has a pointer to the column that it looked up for writing: the location of the
      * column, and the next guard that the callback keeps open. */
-    const quern__archetype *archetype; /* NULL: no callback has such a pointer */
+    const quern__archetype *archetype; /* NULL: no callback has a pointer to the column */
     uint32_t slot, column;
     struct quern__guard *next_open;
 } quern__guard;

@@ -159,8 +159,8 @@ static quern_result open_recorders(parallel_call *call, quern_world *world, uint
     return result;
 }
 
-/* Sets the workers' contexts. Relaxed: pairs with the increments in callbacks, and starting the loop orders
- * the store before these. */
+/* Resets the count of refused accesses, and sets up one context per worker for this call. Relaxed: the next
+ * increments are in callbacks, and the start of the loop orders the store before them. */
 static void open_contexts(const parallel_call *call, quern_jobs *jobs, uint32_t worker_count,
                           void *user_data)
 {

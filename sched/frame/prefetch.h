@@ -16,7 +16,7 @@ typedef struct quern__prefetch {
     uint32_t row_count;
     uint32_t offset_bytes;      /* position in the current column */
     uint32_t fetch_limit_bytes; /* limit per column */
-    uint32_t fetch_share_bytes; /* bytes per call */
+    uint32_t fetch_share_bytes; /* number of bytes to prefetch before each call */
 } quern__prefetch;
 
 /* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */

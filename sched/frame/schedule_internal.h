@@ -37,8 +37,8 @@ struct quern_schedule {
     uint32_t worker_count; /* entries of recorders, and of contexts */
     /* Working memory for up-terms: one array per worker, one after another. */
     const void **addresses;
-    uint32_t addressed_worker_count; /* arrays in `addresses` */
-    uint32_t up_count;               /* up-terms for which each array in `addresses` has memory */
+    uint32_t addressed_worker_count; /* number of workers with an array in `addresses` */
+    uint32_t up_count;               /* number of up-terms that each array in `addresses` has room for */
 
     /* Events (event_frame.h): one emitter per worker and channel, ordered by worker. Covers the first
      * emitter_channel_count channels. */
@@ -67,7 +67,7 @@ static inline quern__recorders quern__schedule_recorders(const quern_schedule *s
 }
 
 /* Creates a schedule with the observer that `create_observer` creates. Arguments and errors: as
- * quern_schedule_create, which messages name. */
+ * quern_schedule_create; messages name that function. */
 quern_result quern__schedule_create(quern_world *world, const quern_schedule_def *def,
                                     quern__frame_observer_create *create_observer,
                                     quern_schedule **out_schedule);

@@ -13,7 +13,7 @@ struct quern_history {
     uint32_t schedule_count;
 };
 
-/* INVALID_ARGUMENT: the frame is not kept. */
+/* Returns INVALID_ARGUMENT, with a message that the history does not contain the frame. */
 quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame);
 
 #endif

@@ -18,8 +18,8 @@ quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
 
 void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer);
 
-/* Checks that the schedule has the same systems as when it was saved, and advances the reader past the saved
- * schedule. Fails with INVALID_ARGUMENT if the systems differ. */
+/* Checks that the schedule has as many systems as when it was saved (systems can be added, but never removed), and
+ * advances the reader past the saved schedule. Fails with INVALID_ARGUMENT if systems were added. */
 quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
 
 /* Restores the schedule from the state that quern__schedule_save wrote. Precondition: quern__schedule_check_saved

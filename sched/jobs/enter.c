@@ -130,7 +130,8 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
     return enter_slot(jobs);
 }
 
-/* The other slots become reserved, not entered, because no thread is there that could run a job. The load
+/* Enters the first external slot and reserves all others. Reserved slots do not count as entered: no thread is in
+ * them that could run a job. The load
  * is relaxed: the swap verifies the value. The swap is seq_cst; as an acquire it pairs with the release in
  * quern__jobs_leave. */
 bool quern__jobs_try_enter_exclusive(quern_jobs *jobs)

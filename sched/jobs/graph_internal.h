@@ -227,7 +227,7 @@ static inline void quern__graph_forget_times(quern_graph *graph)
 
 quern__run_mode quern__graph_choose_mode(quern_graph *graph);
 
-/* Records the duration of a run on one thread or on several. `worker` ran it, or its last node. */
+/* Record the duration of a run on one thread, or on several threads; `worker` ran its last node. */
 void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns);
 void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker);
 

@@ -26,7 +26,7 @@ typedef struct job_counter_wait {
     uint32_t link_count;
     uint64_t until_ns; /* end of the time limit on quern__clock_ns; 0: no limit */
     bool (*is_over)(const quern__wait *wait);
-    quern__node node; /* the sleeper: the node that all links refer to */
+    quern__node node; /* stands for the waiting thread: all links of the wait refer to it */
 } job_counter_wait;
 
 /* Acquire: pairs with the release in wake_sleeper and fire_outside (job_counter.c). */

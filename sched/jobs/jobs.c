@@ -432,12 +432,12 @@ static void end_workers(quern_jobs *jobs)
              close_assigned(jobs));
 }
 
-/* Enters exclusively, for a resize or the end of the pool. Returns false if another thread is inside,
- * except for a thread that is inside to submit: the call waits for its end, and meanwhile other threads
- * submit without entering. seq_cst: pairs with quern__jobs_begin_outside_call: a call that submits sees
- * exclusive_request_count, or is counted before outside_call_count is read here. So if no call was counted,
- * a thread inside is there for something else. Relaxed at the end: a call that still sees the request
- * merely submits without entering. */
+/* Enters exclusively, for a resize or the end of the pool. Returns false if another thread is inside. If that
+ * thread is inside only to submit a job, the call waits until it has left; threads that submit during this wait
+ * do not enter. seq_cst: pairs with quern__jobs_begin_outside_call. A submitting call either sees
+ * exclusive_request_count, or is counted before outside_call_count is read here. So if no call was counted, the
+ * thread inside does not submit. Relaxed at the end: a submitting call that still sees the request does not
+ * enter, which is harmless. */
 static bool try_enter_exclusive(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;
@@ -656,7 +656,8 @@ void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
     if (quern__jobs_has_threads_elsewhere(jobs)) {
-        /* The jobs, and the threads that may hold locks of the pool, belong to the parent. */
+        /* In a forked child: the pool's jobs, and the threads that may hold its locks, exist only in the parent. So
+ * no lock is taken and no job runs. */
         quern__registration_forget(jobs);
         release_memory(jobs);
         return;

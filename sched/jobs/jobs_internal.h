@@ -303,7 +303,7 @@ static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
     atomic_fetch_add_explicit(&jobs->outside_call_count, 1, memory_order_seq_cst);
 }
 
-/* Marks the end of such a call. Release: pairs with the acquire in wait_for_outside_calls. */
+/* Marks the end of a call that quern__jobs_begin_outside_call counted. Release: pairs with the acquire in wait_for_outside_calls. */
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_call_count, 1, memory_order_release);

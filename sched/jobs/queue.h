@@ -127,8 +127,8 @@ bool quern__queues_take(quern__queues *queues, quern__queue_index index, const v
 bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
                                 quern__job *out_job);
 
-/* Removes the newest job of all shared queues except the caller-only queue that a worker waiting for
- * `awaited` may run. */
+/* Removes the newest job that a worker waiting for `awaited` may run, from all shared queues except the
+ * caller-only queue. Returns false if there is none. */
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 
 /* Returns the shared queue for a priority. */

@@ -73,8 +73,8 @@ struct quern_frame_capture {
     _Atomic uint32_t part_count; /* number of finished parts of the running loop */
 };
 
-/* Called by the thread that runs the frame. Data for which there is no memory is dropped, and
- * is_out_of_memory is set. */
+/* Begin the capture of a frame, and begin and end its segments. Called by the thread that runs the frame. If memory
+ * is exhausted, they drop data and set is_out_of_memory. */
 void quern__capture_start(quern_frame_capture *capture, uint32_t thread_count);
 void quern__capture_start_segment(quern_frame_capture *capture, bool is_sync, uint64_t now_ns);
 void quern__capture_finish_segment(quern_frame_capture *capture, uint64_t now_ns);
@@ -88,8 +88,8 @@ void quern__capture_add_wait(quern_frame_capture *capture, uint32_t before);
 /* Adds a serial task to a sync point: the work of worker 0 since the segment began or the last loop
  * ended. */
 void quern__capture_add_gap(quern_frame_capture *capture, uint64_t now_ns);
-/* Add a loop with at most `part_count` parts to a sync point, the duration of each part (called on any
- * worker), and the end of the loop. */
+/* Begin a loop with at most `part_count` parts in a sync point, add the duration of a part, and end the loop. Any
+ * worker may add parts. */
 void quern__capture_start_loop(quern_frame_capture *capture, uint32_t part_count);
 void quern__capture_add_part(quern_frame_capture *capture, uint64_t took_ns);
 void quern__capture_finish_loop(quern_frame_capture *capture, uint64_t now_ns);

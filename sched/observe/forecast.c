@@ -350,7 +350,7 @@ static void find_limit(simulation *run, quern_forecast *forecast)
     }
 }
 
-/* Returns the part of a task's time to which the limit can apply. */
+/* Returns the part of a task's duration that the bottleneck may determine. */
 static double limiting_ns(const quern_frame_capture *capture, const quern__task *task,
                           quern_forecast_bottleneck bottleneck)
 {

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-/* Calls of the thread that runs the frame: segments and sync points. */
+/* The observer functions for segments and sync points, which the thread that runs the frame calls. */
 
 enum {
     SPAN_CLOCK_READS = 500, /* minimum length of a timed span, in clock reads */

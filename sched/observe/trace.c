@@ -243,8 +243,8 @@ void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[
 
 /* --------------------------------------------------------------------------------------- recording */
 
-/* The other stores are relaxed: an event from before the start may still be recorded, which does no
- * harm. */
+/* The stores after the loop are relaxed: a worker that sees is_recording late, or an old start_ns, records a few
+ * events too many or too few, which does no harm. */
 void quern_trace_start(quern_trace *trace)
 {
     if (trace == NULL) return;
@@ -436,7 +436,8 @@ static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *t
                            quern__trace_event *events, uint32_t count)
 {
     const uint64_t start = start_of(track);
-    /* Relaxed: the acquire loads of the copied words order this load after the heads that their writer had read. */
+    /* Relaxed: the words were copied with acquire loads. If a copied word is of a newer event, this load
+     * therefore returns at least the number of that event. */
     const uint64_t now = atomic_load_explicit(&track->head, memory_order_relaxed);
     const uint64_t whole = quern__trace_oldest_whole(trace, now);
     uint32_t kept = 0;

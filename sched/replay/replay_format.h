@@ -59,7 +59,8 @@ typedef enum quern__replay_type_kind {
     QUERN__REPLAY_RESOURCE
 } quern__replay_type_kind;
 
-/* Flags of a type. The other bits are the component's own flags: replay_bit of QUERN__COLUMN_FLAGS. */
+/* Bits in the `flags` of a recorded type. Its other bits are flags of the component, the replay_bit of each entry of
+ * QUERN__COLUMN_FLAGS. */
 typedef enum quern__replay_type_flag {
     QUERN__REPLAY_IS_RELATION = 2 /* the component of a relation, or the tag of one of its levels */
 } quern__replay_type_flag;

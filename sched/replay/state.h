@@ -36,7 +36,7 @@ typedef struct quern__state {
     uint32_t flags;
     uint64_t hash;
 
-    /* The parts; zero if the state has none. */
+    /* Members of states with flag QUERN__STATE_HAS_PARTS; otherwise zero. */
     uint64_t slots_hash, names_hash;
     uint32_t relation_count, resource_count, archetype_count;
     const char *relations, *resources; /* pairs of 64-bit words: index, hash */

@@ -14,8 +14,9 @@ typedef struct quern__event_use {
     QUERN__ARRAY(quern__channel *) emits; /* channels of the declared emits, in their order */
     /* Readers of reads_events in their order, then `items` if not NULL. */
     QUERN__ARRAY(quern_event_reader *) readers;
-    quern_event_reader *items;             /* reader of the event that the views show, or NULL */
-    uint64_t prepared_begin, prepared_end; /* batches that were counted as the system's views */
+    quern_event_reader *items; /* reader of the event that the views show, or NULL */
+    uint64_t prepared_begin,
+        prepared_end; /* range of batches of `items` that was counted as the system's views */
 } quern__event_use;
 
 /* Checks the declared events and creates the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT, NULL_ARGUMENT,

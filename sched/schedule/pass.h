@@ -157,8 +157,8 @@ typedef struct quern__pass {
     /* set by quern__reaction_pass_prepare */
     QUERN__ARRAY(quern__reaction_copies) reaction_copies;
     QUERN__ARRAY(quern__reaction_chunk) reaction_chunks;
-    /* Copied handles of the rows of an exclusive reaction, in order. */
     QUERN__ARRAY(quern__reaction_call) reaction_calls;
+    /* Copied handles of the rows of an exclusive reaction, in order. */
     QUERN__ARRAY(quern_entity) reaction_handles;
 } quern__pass;
 

@@ -50,9 +50,11 @@ Test(bench_compare, a_subject_is_judged_by_its_ratio)
 {
     cr_expect_eq(verdict_of(1, 2, 1, 2.2), QUERN__BENCH_SLOWER);
     cr_expect_eq(verdict_of(1, 2, 1, 1.8), QUERN__BENCH_FASTER);
-    cr_expect_eq(verdict_of(1, 2, 1, 2.04), QUERN__BENCH_WITHIN_NOISE, "certain, but less than the noise");
-    cr_expect_eq(verdict_of(1, 2, 1.5, 3), QUERN__BENCH_WITHIN_NOISE, "all of the machine is slower");
-    cr_expect_eq(verdict_of(1, 2, 1.5, 2), QUERN__BENCH_FASTER, "as fast as before on a slower machine");
+    cr_expect_eq(verdict_of(1, 2, 1, 2.04), QUERN__BENCH_WITHIN_NOISE,
+                 "the change is certain, but smaller than the noise");
+    cr_expect_eq(verdict_of(1, 2, 1.5, 3), QUERN__BENCH_WITHIN_NOISE,
+                 "subject and control became slower alike");
+    cr_expect_eq(verdict_of(1, 2, 1.5, 2), QUERN__BENCH_FASTER, "only the control became slower");
 }
 
 Test(bench_compare, a_control_is_judged_by_its_time)
@@ -147,7 +149,7 @@ Test(bench_compare, controls_are_not_counted_in_verdicts)
     quern__bench_comparison *all = quern__bench_compare_all(&before, &now, noise);
     cr_expect_eq(all[0].verdict, QUERN__BENCH_SLOWER);
     cr_expect_eq(quern__bench_count_verdicts(all, &now, QUERN__BENCH_SLOWER), 2,
-                 "iter's subject, and the one without a control");
+                 "the subject of iter and the record without a control");
     free(all);
     close_both(&before, &now);
 }
@@ -160,7 +162,7 @@ static quern__bench_verdict verdict_without_control(double control_change, doubl
     add_made_record(&now, "alone", "mine", NULL, SAMPLES, change, 0.001);
     quern__bench_comparison *all = quern__bench_compare_all(&before, &now, noise);
     const quern__bench_verdict verdict = all[2].verdict;
-    cr_expect_eq(all[1].verdict, QUERN__BENCH_WITHIN_NOISE, "it has a control of its own");
+    cr_expect_eq(all[1].verdict, QUERN__BENCH_WITHIN_NOISE, "the subject has a control");
     cr_expect_eq(verdict == QUERN__BENCH_NOT_COMPARABLE, all[2].reason != NULL);
     free(all);
     close_both(&before, &now);
@@ -171,11 +173,14 @@ Test(bench_compare, record_without_control_is_judged_against_drift_of_others)
 {
     cr_expect_eq(verdict_without_control(1, 1.2), QUERN__BENCH_SLOWER);
     cr_expect_eq(verdict_without_control(1, 0.8), QUERN__BENCH_FASTER);
-    cr_expect_eq(verdict_without_control(1.2, 1.2), QUERN__BENCH_NOT_COMPARABLE, "so is the machine");
-    cr_expect_eq(verdict_without_control(0.8, 0.8), QUERN__BENCH_NOT_COMPARABLE, "so is the machine");
-    cr_expect_eq(verdict_without_control(1.2, 1.5), QUERN__BENCH_SLOWER, "by more than the machine");
+    cr_expect_eq(verdict_without_control(1.2, 1.2), QUERN__BENCH_NOT_COMPARABLE,
+                 "the controls changed alike");
+    cr_expect_eq(verdict_without_control(0.8, 0.8), QUERN__BENCH_NOT_COMPARABLE,
+                 "the controls changed alike");
+    cr_expect_eq(verdict_without_control(1.2, 1.5), QUERN__BENCH_SLOWER, "more than the controls");
     cr_expect_eq(verdict_without_control(0.8, 1.2), QUERN__BENCH_SLOWER);
-    cr_expect_eq(verdict_without_control(0.8, 1), QUERN__BENCH_NOT_COMPARABLE, "it should be faster, too");
+    cr_expect_eq(verdict_without_control(0.8, 1), QUERN__BENCH_NOT_COMPARABLE,
+                 "the controls became faster, the record did not");
 }
 
 Test(bench_compare, drift_without_matching_threads_uses_all_controls)
@@ -184,7 +189,7 @@ Test(bench_compare, drift_without_matching_threads_uses_all_controls)
     quern__bench_results now = make_pair(1.5, 2, SAMPLES);
     quern__bench_comparison *all = quern__bench_compare_all(&before, &now, noise);
     const quern__bench_drift drift = quern__bench_find_drift(all, &now, 4);
-    cr_expect_eq(drift.control_count, 1, "none has 4 threads, so all count");
+    cr_expect_eq(drift.control_count, 1, "no control has 4 threads, so all are used");
     cr_assert_float_eq(drift.median, 1.5, 0.01);
     free(all);
     quern__bench_record *control = &now.records[0];

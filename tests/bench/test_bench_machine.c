@@ -57,7 +57,7 @@ Test(bench_machine, data_caches_are_read_by_level)
     cr_expect(caches[0].level == 1 && caches[0].bytes == 48u << 10);
     cr_expect(caches[1].level == 3 && caches[1].bytes == 16u << 20);
     remove_folder();
-    cr_expect_eq(quern__bench_read_caches(folder, caches), 0, "the folder is gone");
+    cr_expect_eq(quern__bench_read_caches(folder, caches), 0, "the folder does not exist");
 }
 
 Test(bench_machine, describes_this_machine)
@@ -67,7 +67,7 @@ Test(bench_machine, describes_this_machine)
     cr_expect_eq(machine.processor_count, quern_processor_count());
     cr_expect_str_eq(machine.flags, "-O9");
     cr_expect_gt(strlen(machine.processor), 0u);
-    cr_expect_str_eq(machine.commit, "unknown", "it is the user's to say");
+    cr_expect_str_eq(machine.commit, "unknown", "the suite does not set it");
     cr_expect_eq(machine.date[10], 'T');
     cr_expect_eq(machine.checks, quern_has_checks());
     quern__bench_machine_close(&machine);
@@ -94,7 +94,7 @@ Test(bench_machine, remaining_time_has_suitable_unit)
 {
     char text[QUERN__BENCH_LEFT_TEXT_BYTES];
     quern__bench_format_left(text, 0.001, 5);
-    cr_expect_str_eq(text, "", "too early to say");
+    cr_expect_str_eq(text, "", "no estimate after so little time");
     quern__bench_format_left(text, 0.5, 20);
     cr_expect_str_eq(text, "about 20 s left");
     quern__bench_format_left(text, 0.25, 100);
@@ -107,11 +107,11 @@ Test(bench_machine, remaining_time_has_suitable_unit)
 Test(bench_machine, pinning_is_undone)
 {
     const uint32_t all = quern_processor_count();
-    cr_expect_not(quern__bench_pin(all + 1), "there are not as many");
+    cr_expect_not(quern__bench_pin(all + 1), "more processors than there are");
     cr_expect_eq(quern_processor_count(), all);
     cr_assert(quern__bench_pin(1));
     cr_expect_eq(quern_processor_count(), 1);
-    cr_assert(quern__bench_pin(all), "counted from all of them, not from those left");
+    cr_assert(quern__bench_pin(all), "the processors of the process count, not the pinned ones");
     cr_expect_eq(quern_processor_count(), all);
     cr_assert(quern__bench_pin(1));
     quern__bench_unpin();

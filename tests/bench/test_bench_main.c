@@ -305,7 +305,8 @@ Test(bench_main, passes_may_be_limited)
     expect_diaries_agree(2 * 5, 2 * 5);
     cr_expect_eq(call("-w found -t 1 -r 3 --warm-up 0 --placements 1 --passes 2 --json=@"),
                  QUERN_BENCH_EXIT_OK);
-    cr_expect_eq(diaries[0].pass_count, 1u + 2u + 3u * 2u, "tried with one and with two");
+    cr_expect_eq(diaries[0].pass_count, 1u + 2u + 3u * 2u,
+                 "one trial with one pass, one with two, then three samples");
 }
 
 Test(bench_main, option_frames_times_single_frames)
@@ -341,7 +342,7 @@ Test(bench_main, keep_makes_compiler_reload_memory)
 Test(bench_main, samples_below_clock_resolution_are_too_short)
 {
     cr_expect(quern__bench_is_too_short(20, 1));
-    cr_expect(quern__bench_is_too_short(5000, 100), "50 ns each");
+    cr_expect(quern__bench_is_too_short(5000, 100), "each round has 50 ns");
     cr_expect_not(quern__bench_is_too_short(5000000, 1));
     cr_expect_not(quern__bench_is_too_short(5000000, 100));
 }
@@ -445,7 +446,8 @@ Test(bench_main, fail_slower_fails_if_nothing_was_compared)
     FILE *file = fopen(other_path, "a");
     fputs("{\"type\":\"result\",\"workload\":\"more\",\"subject\":\"s\",\"samples\":[1]}\n", file);
     fclose(file);
-    cr_expect_eq(call("--load % --compare @ --fail-slower"), QUERN_BENCH_EXIT_OK, "some were compared");
+    cr_expect_eq(call("--load % --compare @ --fail-slower"), QUERN_BENCH_EXIT_OK,
+                 "some results were compared");
 }
 
 Test(bench_main, measured_results_can_be_compared)
@@ -470,7 +472,8 @@ Test(bench_main, report_escapes_results)
     cr_expect(strstr(page, "\"verdict\":\"within noise\"") != NULL);
     cr_expect(strstr(page, "Chart.js v4") != NULL);
     cr_expect(strstr(page, "@data@") == NULL && strstr(page, "@charts@") == NULL);
-    cr_expect(strstr(page, "src=") == NULL && strstr(page, "<link") == NULL, "it asks for other files");
+    cr_expect(strstr(page, "src=") == NULL && strstr(page, "<link") == NULL,
+              "the page refers to other files");
     free(page);
 }
 
@@ -556,7 +559,8 @@ Test(bench_main, options_select_from_loaded_results)
     cr_expect_eq(loaded_record_count("--load @ --json=% -w simple"), 8);
     cr_expect_eq(loaded_record_count("--load @ --json=% -x plain"), 6);
     cr_expect_eq(loaded_record_count("--load @ --json=% -t 2"), 6);
-    cr_expect_eq(loaded_record_count("--load @ --json=% -n 20"), 2 * (2 + 2), "and what has a fixed size");
+    cr_expect_eq(loaded_record_count("--load @ --json=% -n 20"), 2 * (2 + 2),
+                 "workloads of a fixed size stay");
     cr_expect_eq(call("--load @ --json=% -w other"), QUERN_BENCH_EXIT_FAILED);
 }
 
@@ -571,7 +575,8 @@ Test(bench_main, alias_in_file_means_workload)
     fputs(rest, file);
     fclose(file);
     free(text);
-    cr_expect_eq(call("--load @ --compare % --fail-slower"), QUERN_BENCH_EXIT_OK, "nothing is new");
+    cr_expect_eq(call("--load @ --compare % --fail-slower"), QUERN_BENCH_EXIT_OK,
+                 "the alias is found, so nothing is new");
 }
 
 Test(bench_main, incomplete_suites_are_refused)
@@ -595,5 +600,5 @@ Test(bench_main, incomplete_suites_are_refused)
     const quern_bench_workload *const twice[] = {&plain, &fresh, &plain};
     suite.workloads = twice;
     suite.workload_count = 3;
-    cr_expect_eq(quern_bench_main(&suite, 1, words), QUERN_BENCH_EXIT_USAGE, "one name twice");
+    cr_expect_eq(quern_bench_main(&suite, 1, words), QUERN_BENCH_EXIT_USAGE, "two workloads with one name");
 }

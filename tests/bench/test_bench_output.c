@@ -111,7 +111,7 @@ Test(bench_output, one_file_under_two_names_is_refused)
     quern__bench_output second;
     cr_assert(quern__bench_output_open(&first, path, true));
     cr_expect_not(quern__bench_output_open(&second, link_path, true));
-    cr_expect(quern__bench_output_close(&second, true), "it was never open");
+    cr_expect(quern__bench_output_close(&second, true), "closing an output that is not open succeeds");
     cr_expect(quern__bench_output_close(&first, false));
     expect_text(path, "old");
 }

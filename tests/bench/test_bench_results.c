@@ -112,9 +112,10 @@ static void expect_refusal(const char *json, const char *expected)
 {
     quern__bench_results results;
     char message[QUERN__BENCH_JSON_MESSAGE_BYTES] = "";
-    cr_expect_not(quern__bench_json_read(json, &results, message), "taken: %s", json);
+    cr_expect_not(quern__bench_json_read(json, &results, message), "accepted: %s", json);
     cr_expect_str_eq(message, expected);
-    cr_expect(results.records == NULL && results.machine.processor == NULL, "something was left behind");
+    cr_expect(results.records == NULL && results.machine.processor == NULL,
+              "the results must be empty after a failure");
 }
 
 #define MACHINE "{\"type\":\"machine\",\"processor\":\"p\"}\n"

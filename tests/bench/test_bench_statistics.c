@@ -23,7 +23,7 @@ Test(bench_statistics, summary_of_an_odd_number_of_samples)
     cr_expect_eq(summary.min, 1);
     cr_expect_eq(summary.max, 100);
     cr_expect_eq(summary.mad, 4, "of 4, 4, 0, 3 and 95");
-    cr_expect_eq(samples[0], 9, "the samples keep their order");
+    cr_expect_eq(samples[0], 9, "the samples are not changed");
 }
 
 Test(bench_statistics, summary_of_an_even_number_of_samples)
@@ -127,7 +127,7 @@ Test(bench_statistics, least_p_depends_on_sample_counts)
     cr_assert_float_eq(nine.p, nine.least_p, 1e-15);
     const quern__bench_difference four = quern__bench_compare_samples(a, 4, b, 4, 0.01);
     cr_assert_float_eq(four.least_p, 2.0 / 70, 1e-12);
-    cr_expect(four.low == 0 && isinf(four.high), "four samples say nothing with 99 %%");
+    cr_expect(four.low == 0 && isinf(four.high), "four samples are too few for 99 %%");
 }
 
 Test(bench_statistics, equal_sets_have_no_difference)

@@ -3,7 +3,7 @@
 #ifndef SWARM_AGENT_H
 #define SWARM_AGENT_H
 
-/* All values of one agent, for the three ways to create it: at the start, by birth, and by immigration. */
+/* The values of a new agent. Agents are created at the start, by birth and by immigration. */
 
 #include "components.h"
 #include "rules.h"
@@ -18,12 +18,12 @@ typedef struct Agent {
     Lineage lineage;
 } Agent;
 
-/* Returns an agent of random position and age. All of it follows from the seed. */
+/* Returns an agent of random position and age, which depends only on the rules and the seed. */
 Agent agent_make(const Rules *rules, uint64_t seed, bool is_hunter);
 
 void agent_create(quern_world *world, const Types *types, const Agent *agent);
 
-/* Creates an agent by command: it exists from the next sync point on. */
+/* Creates an agent by a command, which the next sync point applies. */
 quern_entity agent_create_deferred(quern_commands *commands, const Types *types, const Agent *agent);
 
 #endif

@@ -10,16 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Frames change with the population, and the speed of a processor changes from second to second. But frame
- * n is the same in every run. So several worlds run the same frames, in turns of some frames each. The last
- * frame of a turn is measured in some worlds, and captured in another:
+/* The work of a frame changes with the population, and the speed of a processor changes from second to
+ * second. But frame n has the same work in every run. So several worlds run the same frames, in turns of a
+ * few frames each. The last frame of a turn is measured in one or two worlds and captured in another:
  *
  *     on N threads       . . M             . . M              M  measured
  *     on 1 thread              . . M             . . M
  *     on 1 thread                    . . C             . . C  C  captured
  *
- * The frames before it bring caches and threads to the state of a run without turns. All worlds are
- * timed like the demo (`timing` in simulation.c), so forecasts are of frames with timing. */
+ * The frames before it bring caches and threads to the state that they have in a run without turns. All
+ * worlds measure times like the demo (`timing` in simulation.c), so forecasts include the cost of
+ * measuring. */
 
 enum { TURNS_MAX = 20, MEASURED_MAX = 2, LINES_MAX = FORECAST_COUNT_MAX + MEASURED_MAX };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 15 systems in 5 phases
- * over 100,000 agents, on all processors, with the same result on any number of them.
+/* Swarm: a game loop on Quern. Prey flock, hunters chase them, and both breed and die: 15 systems in 5
+ * phases process 100,000 agents on all processors. The result does not depend on the number of threads.
  *
  *   components   the components of an agent    systems_*    the systems of a frame
  *   simulation   the world and its schedule    neighbours   finding nearby agents
@@ -62,8 +62,8 @@ static quern_trace *start_trace(const Options *options)
     return trace;
 }
 
-/* Counting is not permitted on many machines, in particular on virtual ones. The demo then runs without
- * it. */
+/* Many machines do not permit hardware counters, in particular virtual machines. The demo then runs without
+ * them. */
 static void start_profile(const Options *options, quern_schedule *schedule)
 {
     check(quern_schedule_set_profiling(schedule, options->profile));
@@ -98,7 +98,7 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
     display_start(&display, options, quern_jobs_thread_count(jobs));
     while (!is_interrupted && (options->frame_count == 0 || record->frame_count < options->frame_count)) {
         step(simulation, jobs, &recording, record);
-        rewind_note(rewind, simulation, jobs);
+        rewind_after_frame(rewind, simulation, jobs);
         if (record->frame_count == compared_frames(options))
             compared_hash = quern_world_hash(simulation->world);
         display_update(&display, simulation, record);
@@ -109,7 +109,7 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
     return compared_hash;
 }
 
-/* The profile has data after some frames. */
+/* Describes the schedule after some frames, so that the description has measured times. */
 static void explain(const Options *options)
 {
     Simulation simulation;

@@ -18,8 +18,8 @@ enum {
     CACHE_LINE_BYTES = 64
 };
 
-/* Agents of three cells of a row: items[0], [stride], ... below count. In a crowd only every second,
- * third ... agent is visited, so the work per agent is bounded. */
+/* The agents in three cells of a row: items[0], items[stride], items[2 * stride], ... below count. In a
+ * crowd, the stride is greater than 1, so the work per agent is bounded. */
 typedef struct NeighbourRow {
     const quern_grid_item *items;
     const Velocity *velocities; /* of the items */

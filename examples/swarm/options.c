@@ -14,28 +14,29 @@ enum { ENTITY_COUNT_MAX = 50000000, FRAME_COUNT_MAX = 100000000 };
 
 static const char usage[] =
     "Usage: swarm [options]\n"
-    "Prey that flock and hunters that chase them, in a world run by Quern.\n"
+    "Simulates prey that flock and hunters that chase them, in a world run by Quern.\n"
     "\n"
-    "  --entities N    agents at the start (default 100000)\n"
-    "  --frames N      frames to run; 0 = until interrupted with Ctrl-C (default 300)\n"
-    "  --threads N     threads; 0 = all processors (default 0)\n"
+    "  --entities N    number of agents at the start (default 100000)\n"
+    "  --frames N      number of frames; 0 = until interrupted with Ctrl-C (default 300)\n"
+    "  --threads N     number of threads; 0 = one per processor (default 0)\n"
     "  --seed S        seed of the world (default 1)\n"
     "  --plain         print lines instead of the map, even on a terminal\n"
-    "  --no-baseline   do not run again on one thread to compare\n"
-    "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default) or "
-    "json\n"
+    "  --no-baseline   do not repeat frames on one thread to compare\n"
+    "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default) or json\n"
     "  --profile       print the time by system, worker and sync point at the end\n"
     "  --counters      like --profile, with hardware counters by system if the machine permits them\n"
     "  --forecast LIST print the expected duration of a frame on these numbers of threads, such as 4,8,16\n"
-    "  --trace FILE    write a trace of the last frames, by thread, for ui.perfetto.dev\n"
-    "  --record FILE   record all frames\n"
-    "  --replay FILE   only run recorded frames again, and report the first difference; needs the same\n"
-    "                  --entities and --seed\n"
-    "  --rewind        every 60 frames, restore the last 60 and run them again: they must agree\n"
-    "  --json          end the output with one line of JSON\n"
+    "  --trace FILE    write a trace of the last frames, by thread, to FILE, for ui.perfetto.dev\n"
+    "  --record FILE   record all frames to FILE\n"
+    "  --replay FILE   only run the frames recorded in FILE again, and report the first difference; needs\n"
+    "                  the same --entities and --seed\n"
+    "  --rewind        every 60 frames, restore the world of 60 frames before, run these frames again, "
+    "and\n"
+    "                  compare\n"
+    "  --json          print the result as one line of JSON at the end\n"
     "  --help          print this text\n";
 
-static _Noreturn void refuse(const char *option, const char *text, uint64_t min, uint64_t max)
+static _Noreturn void refuse_number(const char *option, const char *text, uint64_t min, uint64_t max)
 {
     fprintf(stderr, "swarm: --%s takes a whole number from %llu to %llu, not '%s'\n", option,
             (unsigned long long)min, (unsigned long long)max, text);
@@ -48,7 +49,7 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
     errno = 0;
     unsigned long long number = strtoull(text, &end, 0);
     bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
-    if (!is_number || number < min || number > max) refuse(option, text, min, max);
+    if (!is_number || number < min || number > max) refuse_number(option, text, min, max);
     return number;
 }
 

@@ -43,7 +43,7 @@ void recording_step(Recording *recording, Simulation *simulation, quern_jobs *jo
         check(quern_replay_record(recording->recorder, jobs, simulation_frame_seconds));
 }
 
-static bool goes_on(void *user_data, uint64_t frame)
+static bool should_continue(void *user_data, uint64_t frame)
 {
     const volatile sig_atomic_t *is_interrupted = user_data;
     (void)frame;
@@ -54,7 +54,7 @@ bool replay_run(const Options *options, Simulation *simulation, quern_jobs *jobs
                 const volatile sig_atomic_t *is_interrupted)
 {
     quern_replay_report report;
-    const quern_replay_run_def def = {.after_frame = goes_on,
+    const quern_replay_run_def def = {.after_frame = should_continue,
                                       .user_data = (void *)(uintptr_t)is_interrupted};
     FILE *file = open_file(options->replay, "rb");
     const quern_result result =

@@ -7,7 +7,7 @@
 static const double agents_per_cell = 2.5;
 static const double width_by_height = 16.0 / 9.0;
 
-/* Slightly less than a whole number, so that an agent at the edge is in the last cell. */
+/* Returns slightly less than a whole number of cells, so that an agent at the edge is in the last cell. */
 static float size_in_cells(double square)
 {
     return nextafterf((float)fmax(3.0, ceil(sqrt(square))), 0.0f);

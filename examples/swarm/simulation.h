@@ -7,7 +7,7 @@
 #include "neighbours.h"
 #include "rules.h"
 
-/* A world with its systems. Its frames follow from the seed and the number of agents alone. */
+/* A world with its systems. Its frames depend only on the seed and the number of agents. */
 typedef struct Simulation {
     quern_world *world;
     quern_schedule *schedule;
@@ -21,7 +21,7 @@ void simulation_destroy(Simulation *simulation);
 
 extern const double simulation_frame_seconds;
 
-/* Runs a frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
+/* Runs a frame, 1/60 of a second of simulated time. If jobs is NULL, only this thread runs it. */
 void simulation_step(Simulation *simulation, quern_jobs *jobs);
 
 /* Runs a frame on a pool of one thread, and captures it for forecasts. */

@@ -30,14 +30,14 @@ typedef struct Flock {
 } Flock;
 
 /* Adds a neighbour to the sums. Its weight falls from 1 at distance 0 to 0 at distance 1, without a
- * branch for larger distances. */
-static inline void see(Flock *around, Vector from, const quern_grid_item *neighbour, Velocity velocity,
-                       float stands_for)
+ * branch for larger distances. stride: the number of agents that it represents. */
+static inline void add_neighbour(Flock *around, Vector from, const quern_grid_item *neighbour,
+                                 Velocity velocity, float stride)
 {
     float dx = neighbour->position[0] - from.x;
     float dy = neighbour->position[1] - from.y;
     float closeness = 1.0f - (dx * dx + dy * dy);
-    float weight = (closeness > 0.0f ? closeness : 0.0f) * stands_for;
+    float weight = (closeness > 0.0f ? closeness : 0.0f) * stride;
     if (neighbour->marks & NEIGHBOUR_HUNTER) {
         around->danger.x -= weight * dx;
         around->danger.y -= weight * dy;
@@ -59,7 +59,7 @@ static Flock look_around(const quern_grid_cells *cells, Vector from)
     for (uint32_t y = near.first_y; y <= near.last_y; y++) {
         const NeighbourRow row = neighbour_row(&near, y);
         for (uint32_t i = 0; i < row.count; i += row.stride)
-            see(&around, from, &row.items[i], row.velocities[i], (float)row.stride);
+            add_neighbour(&around, from, &row.items[i], row.velocities[i], (float)row.stride);
     }
     return around;
 }

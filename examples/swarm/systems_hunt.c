@@ -17,40 +17,41 @@ static const float hungry_below = 0.9f;  /* energy */
 
 enum { CHOOSE_POSITION, CHOOSE_ENERGY, CHOOSE_TARGET, CHOOSE_STEERING, CHOOSE_CROWD, CHOOSE_HUNTER };
 
-typedef struct Scene {
+typedef struct Sight {
     quern_entity nearest_prey;
     float nearest_square; /* square of the distance of the nearest prey */
     float crowd;          /* weighted number of other hunters nearby */
     Vector apart;         /* direction away from other hunters */
-} Scene;
+} Sight;
 
-static inline void watch(Scene *scene, Vector from, const quern_grid_item *neighbour, float stands_for)
+/* Adds a neighbour. stride: the number of agents that it represents. */
+static inline void add_neighbour(Sight *sight, Vector from, const quern_grid_item *neighbour, float stride)
 {
     float dx = neighbour->position[0] - from.x;
     float dy = neighbour->position[1] - from.y;
     float square = dx * dx + dy * dy;
     if (neighbour->marks & NEIGHBOUR_HUNTER) {
         bool is_other = square > 0.0f;
-        float closeness = is_other && square < 1.0f ? (1.0f - square) * stands_for : 0.0f;
-        scene->crowd += closeness;
-        scene->apart.x -= closeness * dx;
-        scene->apart.y -= closeness * dy;
-    } else if (square < scene->nearest_square) {
-        scene->nearest_square = square;
-        scene->nearest_prey = neighbour->entity;
+        float closeness = is_other && square < 1.0f ? (1.0f - square) * stride : 0.0f;
+        sight->crowd += closeness;
+        sight->apart.x -= closeness * dx;
+        sight->apart.y -= closeness * dy;
+    } else if (square < sight->nearest_square) {
+        sight->nearest_square = square;
+        sight->nearest_prey = neighbour->entity;
     }
 }
 
-static Scene watch_out(const quern_grid_cells *cells, Vector from)
+static Sight look_around(const quern_grid_cells *cells, Vector from)
 {
-    Scene scene = {.nearest_square = lost_distance * lost_distance};
+    Sight sight = {.nearest_square = lost_distance * lost_distance};
     const Surroundings near = surroundings_of(cells, from);
     for (uint32_t y = near.first_y; y <= near.last_y; y++) {
         const NeighbourRow row = neighbour_row(&near, y);
         for (uint32_t i = 0; i < row.count; i += row.stride)
-            watch(&scene, from, &row.items[i], (float)row.stride);
+            add_neighbour(&sight, from, &row.items[i], (float)row.stride);
     }
-    return scene;
+    return sight;
 }
 
 /* Returns whether a hunter keeps its target: while that is alive and near. If the target died since the
@@ -76,14 +77,14 @@ static void choose_target(quern_context *context, const quern_view *view)
     Crowd *crowd = QUERN_COLUMN(view, CHOOSE_CROWD, Crowd);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
-        Scene scene = watch_out(cells, position[i]);
-        crowd[i].weight = scene.crowd;
-        steering[i].x = apart_gain * scene.apart.x;
-        steering[i].y = apart_gain * scene.apart.y;
+        Sight sight = look_around(cells, position[i]);
+        crowd[i].weight = sight.crowd;
+        steering[i].x = apart_gain * sight.apart.x;
+        steering[i].y = apart_gain * sight.apart.y;
         if (energy[i].value >= hungry_below)
             target[i].prey = quern_entity_null();
         else if (!can_keep(context, target[i], position[i]))
-            target[i].prey = scene.nearest_prey;
+            target[i].prey = sight.nearest_prey;
     }
 }
 

@@ -10,9 +10,9 @@
 #include "rules.h"
 #include "systems.h"
 
-static const float reach = 0.3f;         /* distance at which a hunter catches its prey */
-static const float meal = 0.45f;         /* energy */
-static const float child_seconds = 2.0f; /* age of the last child before the next birth */
+static const float catch_distance = 0.3f; /* distance at which a hunter catches its prey */
+static const float meal = 0.45f;          /* energy */
+static const float child_seconds = 2.0f;  /* age of the last child before the next birth */
 
 static const Rules *rules_of(quern_context *context)
 {
@@ -71,7 +71,7 @@ static void eat(quern_context *context, const quern_view *view)
         if (quern_entity_is_null(target[i].prey)) continue;
         const Position *prey = quern_context_lookup(context, target[i].prey, types->position);
         float dx = prey->x - position[i].x, dy = prey->y - position[i].y;
-        if (dx * dx + dy * dy > reach * reach) continue;
+        if (dx * dx + dy * dy > catch_distance * catch_distance) continue;
         check(quern_commands_destroy(quern_context_commands(context), target[i].prey));
         energy[i].value += meal;
         target[i].prey = quern_entity_null();

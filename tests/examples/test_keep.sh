@@ -33,7 +33,7 @@ for threads in 2 3 8; do
     echo "$threads threads: $hash"
     [ "$hash" = "$expected" ] || { echo "1 thread gave $expected"; exit 1; }
 done
-play "$@" --threads 2 --rewind | grep -q '^back in step [0-9]*, and played again: the same end$' ||
+play "$@" --threads 2 --rewind | grep -q '^rewound to step [0-9]* and ran again: the same result$' ||
     { echo "time does not run back"; exit 1; }
 score=$(of_last_line score <"$folder/one")
 [ "$score" -gt 500 ] || { echo "the recorded game has a score of $score"; cat "$folder/one"; exit 1; }

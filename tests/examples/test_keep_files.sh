@@ -77,4 +77,4 @@ bad_input '2s/9 11/9 9/' \
 bad_input '6s/11 5/13 5/' 'step 90: cannot sell at 13 5: there is no tower to sell' "$@"
 
 refused '--threads takes a whole number' "$@" --threads many
-refused "'more' is no option" "$@" more
+refused "unexpected argument 'more'" "$@" more

@@ -84,7 +84,7 @@ grep -q "world hash: 0x" "$file" || { echo "--counters ends the run"; exit 1; }
 # A recording runs again on another number of threads, and only in the world that it is of.
 "$@" --plain --no-baseline --entities 3000 --frames 70 --threads 2 --record "$file" --rewind >"$file.said"
 trap 'rm -f "$file" "$file.said"' EXIT
-grep -q '^rewind: 70 frames were taken back and run again, and agree$' "$file.said" ||
+grep -q '^rewind: 70 frames were restored and ran again, and agree$' "$file.said" ||
     { cat "$file.said"; exit 1; }
 hash=$(sed -n 's/.*world hash: *//p' "$file.said")
 for threads in 1 3; do

@@ -60,7 +60,7 @@ static void add_fly(Game *game)
 /* ----------------------------------------------------------------------------------------------- strike */
 
 /* Returns the nearest enemy that the bullet touches, or NULL. */
-static const quern_grid_item *touched(const quern_grid *grid, Place at)
+static const quern_grid_item *find_touched_enemy(const quern_grid *grid, Place at)
 {
     const quern_grid_item *nearest = NULL;
     const float largest = enemy_rules[ENEMY_GIANT].radius + bullet_radius;
@@ -86,7 +86,7 @@ static void strike(quern_context *context, const quern_view *view)
     const Bullet *bullets = QUERN_COLUMN(view, 1, const Bullet);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
-        const quern_grid_item *hit = touched(grid, places[i]);
+        const quern_grid_item *hit = find_touched_enemy(grid, places[i]);
         if (hit == NULL) continue;
         const Health loss = {-bullets[i].damage};
         check(quern_commands_accumulate(commands, hit->entity, types->health, &loss, QUERN_SUM));
@@ -144,7 +144,7 @@ static void splash(quern_context *context, const Game *game, const Shell *shell)
     }
 }
 
-static void tell_blast(quern_context *context, const Game *game, const Shell *shell)
+static void emit_blast_effects(quern_context *context, const Game *game, const Shell *shell)
 {
     const Burst fire = {.x = shell->to_x,
                         .y = shell->to_y,
@@ -180,7 +180,7 @@ static void land(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < count; i++) {
         if (shells[i].seconds < shells[i].span) continue;
         splash(context, game, &shells[i]);
-        tell_blast(context, game, &shells[i]);
+        emit_blast_effects(context, game, &shells[i]);
         check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
     }
 }

@@ -9,7 +9,7 @@
 #include <quern/kit/transform.h>
 #include <quern/quern.h>
 
-/* ------------------------------------------------------------------------------- whatever moves freely */
+/* -------------------------------------------------------------------------------------------- movement */
 
 typedef struct Place {
     float x, y;
@@ -32,7 +32,7 @@ typedef enum EnemyKind {
 
 typedef struct Enemy {
     uint32_t kind, road;
-    float along;            /* distance that it has walked on its road */
+    float along;            /* distance walked along its road */
     float lane;             /* distance to the middle of the road, -1 to 1 */
     float pace;             /* units per second */
     float drift_x, drift_y; /* current velocity, units per second */
@@ -42,7 +42,7 @@ typedef struct Health {
     float points;
 } Health;
 
-/* Slows an enemy for `seconds`. Disabled: the enemy is not slow. */
+/* Slows an enemy for `seconds`. Disabled: the enemy walks at its normal pace. */
 typedef struct Chill {
     float seconds;
 } Chill;
@@ -53,7 +53,7 @@ typedef struct Spawner {
     float wait_seconds, every_seconds;
 } Spawner;
 
-/* A road entity, named as in the level, below "roads". */
+/* The component of road entities, whose names are those of the level, below "roads". */
 typedef struct RoadNumber {
     uint32_t number;
 } RoadNumber;
@@ -77,8 +77,8 @@ typedef struct Turret {
     float range, least_range;
     float shot_speed;   /* speed of a shot, to aim ahead of the target; 0: aim at the target itself */
     float turn_speed;   /* radians per second */
-    float aim_x, aim_y; /* point that it aims at */
-    uint32_t is_locked; /* it has a target and points at it */
+    float aim_x, aim_y; /* point at which it aims */
+    uint32_t is_locked; /* whether it has a target and points at it */
 } Turret;
 
 typedef struct Stun {
@@ -91,7 +91,7 @@ typedef struct Barrel {
     float recoil; /* current recoil */
 } Barrel;
 
-/* Lets a barrel fire. Disabled: the barrel is being loaded for `seconds` more. */
+/* Lets a barrel fire. Disabled: the barrel is being loaded, for another `seconds`. */
 typedef struct Loaded {
     float seconds, load_seconds;
 } Loaded;
@@ -166,7 +166,7 @@ typedef struct Keep {
     uint32_t wave;        /* number of waves that have begun */
     uint32_t state;       /* KeepState */
     uint32_t enemy_count; /* living enemies, and those that spawners still create */
-    uint32_t is_called;   /* the player has called the next wave */
+    uint32_t is_called;   /* whether the player has called the next wave */
     float rest_seconds;   /* seconds until the next wave */
 } Keep;
 
@@ -216,7 +216,7 @@ typedef struct Cue {
     float x;
 } Cue;
 
-/* ------------------------------------------------------------------------------------------ registered */
+/* --------------------------------------------------------------------------------------------- handles */
 
 typedef struct Types {
     quern_component place, velocity;

@@ -18,7 +18,7 @@ static const float chilled_pace = 0.45f;
 enum { WALK_ENEMY, WALK_PLACE, WALK_CHILL };
 
 /* Returns the position of an enemy in its lane, with a slight sway. */
-static Place step_aside(const Road *road, RoadStep step, const Enemy *enemy)
+static Place place_in_lane(const Road *road, RoadStep step, const Enemy *enemy)
 {
     const float sway = 0.25f * sinf(enemy->along * 1.7f + enemy->lane * 9);
     const float aside = (enemy->lane * 0.42f * road->width) + sway;
@@ -54,7 +54,7 @@ static void walk(quern_context *context, const quern_view *view)
         const float pace = enemy->pace * (quern_view_is_enabled(view, WALK_CHILL, i) ? chilled_pace : 1);
         enemy->along += pace * step_seconds;
         const RoadStep step = road_at(road, enemy->along);
-        places[i] = step_aside(road, step, enemy);
+        places[i] = place_in_lane(road, step, enemy);
         enemy->drift_x = step.ahead.x * pace;
         enemy->drift_y = step.ahead.y * pace;
         if (enemy->along >= road->length) arrive(context, game, view->entities[i], enemy->kind, places[i]);
@@ -78,8 +78,8 @@ static void add_walk(Game *game)
 
 /* ------------------------------------------------------------------------------------------------ thaw */
 
-/* Counts down the chill of slow enemies and disables it at the end. The views leave out all other
- * enemies. */
+/* Counts down the chill of slow enemies and disables it at zero. The ranges contain only rows in which
+ * the chill is enabled. */
 static void thaw(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -109,7 +109,7 @@ static void add_thaw(Game *game)
 
 enum { DIE_HEALTH, DIE_ENEMY, DIE_PLACE };
 
-static void tell_death(quern_context *context, const Game *game, const Enemy *enemy, Place place)
+static void emit_death_events(quern_context *context, const Game *game, const Enemy *enemy, Place place)
 {
     const Types *types = &game->types;
     const EnemyRules *rules = &enemy_rules[enemy->kind];
@@ -148,7 +148,7 @@ static void die(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         if (healths[i].points > 0) continue;
-        tell_death(context, game, &enemies[i], places[i]);
+        emit_death_events(context, game, &enemies[i], places[i]);
         check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
     }
 }

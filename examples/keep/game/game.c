@@ -12,7 +12,7 @@
 
 static const float plot_size = 2;
 
-/* -------------------------------------------------------------------------------------- what names mean */
+/* ---------------------------------------------------------------------------------- names of the level */
 
 /* Creates an entity for each road, for its name. */
 static void make_roads(Game *game)
@@ -77,10 +77,10 @@ static bool build_towers(Game *game, char *message, size_t bytes)
             return false;
         }
         keep->gold += tower->cost;
-        const char *why_not = game_act(game, &(Action){ACTION_BUILD, (TowerKind)tower->kind, given->at});
-        if (why_not != NULL) {
+        const char *error = game_act(game, &(Action){ACTION_BUILD, (TowerKind)tower->kind, given->at});
+        if (error != NULL) {
             snprintf(message, bytes, "towers[%u], at [%g, %g]: %s", i, (double)given->at.x,
-                     (double)given->at.y, why_not);
+                     (double)given->at.y, error);
             return false;
         }
     }
@@ -123,12 +123,12 @@ static void create_query(Game *game)
 
 static void create_schedule(Game *game)
 {
-    const quern_schedule_def def = {.phases = {[PHASE_LEAD] = "lead",
+    const quern_schedule_def def = {.phases = {[PHASE_WAVES] = "waves",
                                                [PHASE_MOVE] = "move",
                                                [PHASE_AIM] = "aim",
                                                [PHASE_FIRE] = "fire",
-                                               [PHASE_TELL] = "tell",
-                                               [PHASE_HEAR] = "hear"}};
+                                               [PHASE_EVENTS] = "events",
+                                               [PHASE_SHOW] = "show"}};
     check(quern_schedule_create(game->world, &def, &game->schedule));
     enemies_add(game);
     bullets_add(game);
@@ -141,7 +141,7 @@ static void create_schedule(Game *game)
     check(quern_schedule_compile(game->schedule));
 }
 
-static void set_out(Game *game)
+static void init_state(Game *game)
 {
     Keep *keep = quern_resource_get(game->world, game->types.keep);
     *keep = (Keep){.gold = (int32_t)game->level.gold,
@@ -159,7 +159,7 @@ bool game_create(Game *game, const Level *level, char *message, size_t message_b
     create_query(game);
     make_roads(game);
     blueprints_make(game);
-    set_out(game);
+    init_state(game);
     create_schedule(game);
     if (check_roads(game, message, message_bytes) && resolve_waves(game, message, message_bytes) &&
         build_towers(game, message, message_bytes))
@@ -188,7 +188,7 @@ const Keep *game_state(Game *game)
     return quern_resource_get(game->world, game->types.keep);
 }
 
-/* ------------------------------------------------------------------------------------ what players do */
+/* --------------------------------------------------------------------------------- actions of players */
 
 Point game_plot(Point point)
 {
@@ -211,7 +211,7 @@ quern_entity game_tower_at(Game *game, Point at)
     return found;
 }
 
-const char *game_why_not(Game *game, TowerKind tower, Point at)
+const char *game_build_error(Game *game, TowerKind tower, Point at)
 {
     const Point plot = game_plot(at);
     const float half = plot_size / 2;
@@ -227,8 +227,8 @@ const char *game_why_not(Game *game, TowerKind tower, Point at)
     return NULL;
 }
 
-/* Emits a burst and a sound between steps. */
-static void tell(Game *game, Point at, CueKind cue, uint32_t color)
+/* Emits a burst of particles and a sound. Called between steps. */
+static void emit_effects(Game *game, Point at, CueKind cue, uint32_t color)
 {
     const Burst dust = {.x = at.x,
                         .y = at.y,
@@ -246,8 +246,8 @@ static void tell(Game *game, Point at, CueKind cue, uint32_t color)
 
 static const char *build(Game *game, TowerKind tower, Point at)
 {
-    const char *why_not = game_why_not(game, tower, at);
-    if (why_not != NULL) return why_not;
+    const char *error = game_build_error(game, tower, at);
+    if (error != NULL) return error;
     const Point plot = game_plot(at);
     quern_local2 local = quern_local2_identity();
     local.position[0] = plot.x;
@@ -255,11 +255,11 @@ static const char *build(Game *game, TowerKind tower, Point at)
     const quern_spawn_def def = {.overrides = {{.component = game->types.local, .column = &local}}};
     check(quern_prefab_spawn(game->world, game->towers[tower], &def, NULL));
     ((Keep *)quern_resource_get(game->world, game->types.keep))->gold -= tower_rules[tower].cost;
-    tell(game, plot, CUE_BUILD, tower_rules[tower].color);
+    emit_effects(game, plot, CUE_BUILD, tower_rules[tower].color);
     return NULL;
 }
 
-/* Sells a tower. By the policy of the hierarchy, turret and barrels are destroyed with the base. */
+/* Sells a tower. Destroying the base also destroys its descendants, the turret and the barrels. */
 static const char *sell(Game *game, Point at)
 {
     const quern_entity base = game_tower_at(game, at);
@@ -267,7 +267,7 @@ static const char *sell(Game *game, Point at)
     const Tower *tower = quern_entity_get(game->world, base, game->types.tower);
     ((Keep *)quern_resource_get(game->world, game->types.keep))->gold += tower->cost / 2;
     check(quern_entity_destroy(game->world, base));
-    tell(game, game_plot(at), CUE_SELL, 0xC8B890FF);
+    emit_effects(game, game_plot(at), CUE_SELL, 0xC8B890FF);
     return NULL;
 }
 

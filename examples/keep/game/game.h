@@ -12,8 +12,9 @@
 
 enum { STEPS_PER_SECOND = 60 };
 
-/* The last phase is for systems that show the game; it has none of the game itself. */
-enum { PHASE_LEAD, PHASE_MOVE, PHASE_AIM, PHASE_FIRE, PHASE_TELL, PHASE_HEAR };
+/* The phases of a step. PHASE_SHOW has no systems of the game: it is for systems that show it, such as
+ * sounds. */
+enum { PHASE_WAVES, PHASE_MOVE, PHASE_AIM, PHASE_FIRE, PHASE_EVENTS, PHASE_SHOW };
 
 typedef struct Game {
     quern_world *world;
@@ -28,8 +29,8 @@ typedef struct Game {
     Road *roads; /* an array of level.road_count roads */
 } Game;
 
-/* Begins a level. Returns false on failure, with the fault in message; there is nothing to destroy then.
- * The game must not move: systems have its address. */
+/* Begins a level. Returns false on failure, with the fault in message; the game must not be destroyed
+ * then. The game must not move, because systems have its address as user data. */
 bool game_create(Game *game, const Level *level, char *message, size_t message_bytes);
 
 void game_destroy(Game *game);
@@ -40,7 +41,7 @@ void game_step(Game *game, quern_jobs *jobs);
 /* Returns the state of the game, to read. */
 const Keep *game_state(Game *game);
 
-/* ------------------------------------------------------------------------------------ what players do */
+/* --------------------------------------------------------------------------------- actions of players */
 
 typedef enum ActionKind { ACTION_WAVE, ACTION_BUILD, ACTION_SELL } ActionKind;
 
@@ -53,8 +54,8 @@ typedef struct Action {
 /* Returns the centre of the building plot that contains a point. */
 Point game_plot(Point point);
 
-/* Returns why such a tower cannot be built there now; NULL if it can. */
-const char *game_why_not(Game *game, TowerKind tower, Point at);
+/* Returns why such a tower cannot be built at this point now; NULL if it can. */
+const char *game_build_error(Game *game, TowerKind tower, Point at);
 
 /* Returns the tower at a point, or null. */
 quern_entity game_tower_at(Game *game, Point at);

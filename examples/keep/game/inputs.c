@@ -160,12 +160,11 @@ bool inputs_replay(const Inputs *inputs, uint32_t *next, Game *game, char *messa
     const uint64_t step = game_state(game)->step;
     for (; *next < inputs->count && inputs->list[*next].step <= step; ++*next) {
         const Input *input = &inputs->list[*next];
-        const char *why_not = game_act(game, &input->action);
-        if (why_not == NULL) continue;
+        const char *error = game_act(game, &input->action);
+        if (error == NULL) continue;
         snprintf(message, message_bytes,
                  "step %" PRIu64 ": cannot %s at %g %g: %s; was it recorded in this level?", input->step,
-                 words[input->action.kind], (double)input->action.at.x, (double)input->action.at.y,
-                 why_not);
+                 words[input->action.kind], (double)input->action.at.x, (double)input->action.at.y, error);
         return false;
     }
     return true;

@@ -3,8 +3,8 @@
 #ifndef KEEP_INPUTS_H
 #define KEEP_INPUTS_H
 
-/* The actions of a player in a game, as a text file: a line per action, with the step before which it is
- * done.
+/* The actions of a player in a game, and their file: a text with one line per action. A line begins with
+ * the number of the step before which the action is performed.
  *
  *     # the ford
  *     0 build gun 21 9
@@ -12,7 +12,7 @@
  *     400 sell 21 9
  *     3600 end
  *
- * Steps never decrease. The last line has the number of steps of the game. */
+ * The numbers never decrease. The last line has the number of steps of the game. */
 
 #include "game.h"
 
@@ -41,8 +41,8 @@ void inputs_rewind(Inputs *inputs, uint64_t step);
 /* Returns the number of inputs before a step, excluding those of the step itself. */
 uint32_t inputs_before(const Inputs *inputs, uint64_t step);
 
-/* Performs the actions before the next step of the game; *next is the first input that was not done yet.
- * Returns false if the game rejects an action, with the cause in message. */
+/* Performs the actions before the next step of the game. *next is the index of the first input that was not
+ * performed yet. Returns false if the game rejects an action, with the cause in message. */
 bool inputs_replay(const Inputs *inputs, uint32_t *next, Game *game, char *message, size_t message_bytes);
 
 void inputs_free(Inputs *inputs);

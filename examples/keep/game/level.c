@@ -13,7 +13,8 @@
 
 enum { FILE_BYTES_MAX = 1 << 20, WHERE_BYTES = 64 };
 
-/* State of reading. The first fault goes to the message; what is read after it is not used. */
+/* The state of a reader. It stores the message of the first fault; values read after a fault are not
+ * used. */
 typedef struct Reader {
     const char *path;
     char *message;
@@ -21,7 +22,7 @@ typedef struct Reader {
     bool failed;
 } Reader;
 
-__attribute__((format(printf, 2, 3))) static void refuse(Reader *reader, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void set_error(Reader *reader, const char *format, ...)
 {
     if (reader->failed) return;
     reader->failed = true;
@@ -40,7 +41,7 @@ static float read_number(Reader *reader, const cJSON *object, const char *where,
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most)) {
-        refuse(reader, "%s.%s must be a number from %g to %g", where, name, least, most);
+        set_error(reader, "%s.%s must be a number from %g to %g", where, name, least, most);
         return (float)least;
     }
     return (float)item->valuedouble;
@@ -50,7 +51,7 @@ static uint32_t read_count(Reader *reader, const cJSON *object, const char *wher
                            uint32_t least, uint32_t most)
 {
     const float number = read_number(reader, object, where, name, least, most);
-    if (number != floorf(number)) refuse(reader, "%s.%s must be a whole number", where, name);
+    if (number != floorf(number)) set_error(reader, "%s.%s must be a whole number", where, name);
     return (uint32_t)number;
 }
 
@@ -60,8 +61,8 @@ static void read_name(Reader *reader, const cJSON *object, const char *where, co
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     if (!cJSON_IsString(item) || item->valuestring[0] == '\0' ||
         strlen(item->valuestring) >= LEVEL_NAME_BYTES || strchr(item->valuestring, '/') != NULL) {
-        refuse(reader, "%s.%s must be a string of 1 to %d bytes without '/'", where, name,
-               LEVEL_NAME_BYTES - 1);
+        set_error(reader, "%s.%s must be a string of 1 to %d bytes without '/'", where, name,
+                  LEVEL_NAME_BYTES - 1);
         return;
     }
     snprintf(out, LEVEL_NAME_BYTES, "%s", item->valuestring);
@@ -74,7 +75,7 @@ static uint32_t read_list(Reader *reader, const cJSON *object, const char *where
     *out_list = cJSON_GetObjectItemCaseSensitive(object, name);
     const int size = cJSON_IsArray(*out_list) ? cJSON_GetArraySize(*out_list) : -1;
     if (size >= least && size <= most) return (uint32_t)size;
-    refuse(reader, "%s.%s must be a list of %d to %d elements", where, name, least, most);
+    set_error(reader, "%s.%s must be a list of %d to %d elements", where, name, least, most);
     return 0;
 }
 
@@ -83,15 +84,15 @@ static Point read_point(Reader *reader, const Level *level, const cJSON *item, c
 {
     const cJSON *x = cJSON_GetArrayItem(item, 0), *y = cJSON_GetArrayItem(item, 1);
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !cJSON_IsNumber(x) || !cJSON_IsNumber(y)) {
-        refuse(reader, "%s must be a place, as [x, y]", where);
+        set_error(reader, "%s must be a place, as [x, y]", where);
         return (Point){0, 0};
     }
     const Point point = {(float)x->valuedouble, (float)y->valuedouble};
     const bool is_inside =
         point.x >= 0 && point.y >= 0 && point.x <= level->width && point.y <= level->height;
     if (!is_inside)
-        refuse(reader, "%s is [%g, %g], which is outside of the field of %g by %g", where, x->valuedouble,
-               y->valuedouble, (double)level->width, (double)level->height);
+        set_error(reader, "%s is [%g, %g], which is outside of the field of %g by %g", where,
+                  x->valuedouble, y->valuedouble, (double)level->width, (double)level->height);
     return point;
 }
 
@@ -112,7 +113,7 @@ static void read_road(Reader *reader, Level *level, const cJSON *item, uint32_t 
     }
     for (uint32_t other = 0; other < i; other++)
         if (strcmp(level->roads[other].name, road->name) == 0)
-            refuse(reader, "roads[%u] and roads[%u] have the same name, '%s'", other, i, road->name);
+            set_error(reader, "roads[%u] and roads[%u] have the same name, '%s'", other, i, road->name);
 }
 
 static void read_wave(Reader *reader, Level *level, const cJSON *item, uint32_t i)
@@ -165,22 +166,22 @@ static void read_level(Reader *reader, Level *level, const cJSON *root)
 
 /* -------------------------------------------------------------------------------------------- file */
 
-/* Returns the whole file with a final 0, to be freed; NULL if it cannot be read. */
+/* Returns the contents of the file with a final 0; NULL if it cannot be read. The caller frees them. */
 static char *read_text(Reader *reader)
 {
     FILE *file = fopen(reader->path, "rb");
     if (file == NULL) {
-        refuse(reader, "cannot be opened: %s", strerror(errno));
+        set_error(reader, "cannot be opened: %s", strerror(errno));
         return NULL;
     }
     char *text = calloc(1, FILE_BYTES_MAX + 1);
     const size_t bytes = text != NULL ? fread(text, 1, FILE_BYTES_MAX, file) : 0;
     if (text == NULL)
-        refuse(reader, "there is no memory to read it");
+        set_error(reader, "cannot be read: out of memory");
     else if (ferror(file))
-        refuse(reader, "cannot be read");
+        set_error(reader, "cannot be read");
     else if (bytes == FILE_BYTES_MAX)
-        refuse(reader, "is too long for a level: 1 MiB or more");
+        set_error(reader, "is too long for a level: 1 MiB or more");
     fclose(file);
     return text;
 }
@@ -202,7 +203,7 @@ bool level_load(Level *level, const char *path, char *message, size_t message_by
         const char *end = NULL;
         cJSON *root = cJSON_ParseWithOpts(text, &end, true);
         if (root == NULL)
-            refuse(&reader, "line %u is no JSON", line_of(text, end));
+            set_error(&reader, "line %u is no JSON", line_of(text, end));
         else
             read_level(&reader, level, root);
         cJSON_Delete(root);

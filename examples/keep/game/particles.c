@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Tens of thousands of particles: bursts are events that become entities (phase "tell"), which drift and
+/* Tens of thousands of particles: bursts are events that become entities (phase "events"), which drift and
  * fade (phase "move"). Fireflies drift without end. */
 
 #include "check.h"
@@ -36,7 +36,7 @@ static void scatter(Cloud *cloud, uint32_t i, const Burst *burst, uint64_t bits)
                                      .kind = burst->kind};
 }
 
-/* Creates the particles of each event; its views are blocks of events. */
+/* Creates the particles of each burst. The views of this system are blocks of events. */
 static void burst(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);
@@ -60,7 +60,7 @@ static void burst(quern_context *context, const quern_view *view)
 static void add_burst(Game *game)
 {
     const quern_system_def def = {.name = "burst",
-                                  .phase = PHASE_TELL,
+                                  .phase = PHASE_EVENTS,
                                   .run = burst,
                                   .user_data = game,
                                   .items = game->types.burst,
@@ -122,7 +122,7 @@ static void flicker(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         fireflies[i].phase = wrapped(fireflies[i].phase + step_seconds * 0.5f, circle);
-        /* A flow without divergence: it gathers fireflies nowhere. */
+        /* A flow without divergence, so fireflies do not gather anywhere. */
         const float x = places[i].x + 0.5f * cosf(0.41f * places[i].y + fireflies[i].phase) * step_seconds;
         const float y = places[i].y + 0.5f * sinf(0.37f * places[i].x + fireflies[i].phase) * step_seconds;
         places[i].x = wrapped(x, game->level.width);

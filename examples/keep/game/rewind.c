@@ -18,13 +18,13 @@ void rewind_destroy(Rewind *rewind)
     quern_history_destroy(rewind->history);
 }
 
-void rewind_note(Rewind *rewind, Game *game, quern_jobs *jobs)
+void rewind_save(Rewind *rewind, Game *game, quern_jobs *jobs)
 {
     const uint64_t step = game_state(game)->step;
     if (step % REWIND_STRIDE == 0) check(quern_history_save(rewind->history, step, jobs));
 }
 
-bool rewind_back(Rewind *rewind, Game *game, quern_jobs *jobs)
+bool rewind_restore(Rewind *rewind, Game *game, quern_jobs *jobs)
 {
     uint64_t oldest;
     const uint64_t step = game_state(game)->step;

@@ -3,8 +3,8 @@
 #ifndef KEEP_REWIND_H
 #define KEEP_REWIND_H
 
-/* Rewinds the game. The world is saved every few steps; saves share what was not written between them.
- * All game state is in the world, so nothing else is restored. */
+/* Rewinds the game. The world is saved every few steps; saves share the data that was not written
+ * between them. All game state is in the world, so nothing else needs to be restored. */
 
 #include "game.h"
 
@@ -20,9 +20,9 @@ void rewind_create(Rewind *rewind, Game *game);
 void rewind_destroy(Rewind *rewind);
 
 /* Saves the game every REWIND_STRIDE steps. Call it after each step. */
-void rewind_note(Rewind *rewind, Game *game, quern_jobs *jobs);
+void rewind_save(Rewind *rewind, Game *game, quern_jobs *jobs);
 
-/* Restores the last save before this step. Returns false if there is none. */
-bool rewind_back(Rewind *rewind, Game *game, quern_jobs *jobs);
+/* Restores the last save before the current step. Returns false if there is none. */
+bool rewind_restore(Rewind *rewind, Game *game, quern_jobs *jobs);
 
 #endif

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 
 /* Towers: barrels are loaded and recover from recoil, turrets recover from stuns (phase "move"), choose
- * targets and turn to them (phase "aim"), and are stunned by curses (phase "tell"). */
+ * targets and turn to them (phase "aim"), and are stunned by curses (phase "events"). */
 
 #include "check.h"
 #include "systems.h"
@@ -16,8 +16,8 @@ static const float circle = 6.2831853f;
 
 /* -------------------------------------------------------------------------------------------- barrels */
 
-/* Loads barrels. While a barrel is being loaded, Loaded is disabled, so this system gets it, and no
- * system that fires does. */
+/* Loads barrels. While a barrel is being loaded, its component Loaded is disabled: this system matches such
+ * barrels, and systems that fire do not. */
 static void reload(quern_context *context, const quern_view *view)
 {
     (void)context;
@@ -30,7 +30,8 @@ static void reload(quern_context *context, const quern_view *view)
         }
 }
 
-static void settle(quern_context *context, const quern_view *view)
+/* Moves barrels back to their positions after recoil. */
+static void return_barrels(quern_context *context, const quern_view *view)
 {
     (void)context;
     Barrel *barrels = QUERN_COLUMN(view, 0, Barrel);
@@ -52,9 +53,9 @@ static void add_barrels(Game *game)
                                         .terms = {quern_term_if_disabled(quern_term_write(types->loaded))},
                                         .flags = QUERN_SYSTEM_WHOLE_CHUNKS};
     const quern_system_def settling = {
-        .name = "settle barrels",
+        .name = "return barrels",
         .phase = PHASE_MOVE,
-        .run = settle,
+        .run = return_barrels,
         .user_data = game,
         .terms = {quern_term_write(types->barrel), quern_term_write(types->local)}};
     check(quern_schedule_add_system(game->schedule, &reloading, NULL));
@@ -65,7 +66,7 @@ static void add_barrels(Game *game)
 
 enum { STUN_TURRET, STUN_STUN, STUN_SPOT };
 
-static bool are_curses(quern_context *context)
+static bool has_curses(quern_context *context)
 {
     const Game *game = quern_context_user_data(context);
     return quern_context_event_count(context, game->types.curse) > 0;
@@ -117,9 +118,9 @@ static void add_stun(Game *game)
     const Types *types = &game->types;
     const quern_system_def stunning = {
         .name = "stun",
-        .phase = PHASE_TELL,
+        .phase = PHASE_EVENTS,
         .run = stun,
-        .condition = are_curses,
+        .condition = has_curses,
         .user_data = game,
         .terms = {[STUN_TURRET] = quern_term_either(quern_term_write(types->turret)),
                   [STUN_STUN] = quern_term_write(types->stun),
@@ -141,7 +142,7 @@ static void add_stun(Game *game)
 
 enum { AIM_TURRET, AIM_LOCAL, AIM_SPOT };
 
-static bool is_in_reach(const Turret *turret, float square)
+static bool is_in_range(const Turret *turret, float square)
 {
     return square <= turret->range * turret->range && square >= turret->least_range * turret->least_range;
 }
@@ -163,12 +164,12 @@ static bool keep_target(quern_context *context, const Game *game, Turret *turret
     const Enemy *enemy = quern_context_lookup(context, turret->target, game->types.enemy);
     if (place == NULL || enemy == NULL) return false;
     const float x = place->x - from.x, y = place->y - from.y;
-    if (!is_in_reach(turret, x * x + y * y)) return false;
+    if (!is_in_range(turret, x * x + y * y)) return false;
     lead_target(turret, from, (Point){place->x, place->y}, enemy);
     return true;
 }
 
-/* Chooses the enemy within range with the shortest remaining way. */
+/* Chooses the enemy within range with the shortest remaining distance to the end of its road. */
 static bool choose_target(quern_context *context, const Game *game, Turret *turret, Point from)
 {
     const quern_grid *grid = quern_context_grid(context, game->types.grid);
@@ -178,7 +179,7 @@ static bool choose_target(quern_context *context, const Game *game, Turret *turr
     while (quern_grid_next(&near)) {
         const Enemy *enemy = quern_grid_payload(grid, near.item);
         const float left = game->roads[enemy->road].length - enemy->along;
-        if (left >= least || !is_in_reach(turret, near.square)) continue;
+        if (left >= least || !is_in_range(turret, near.square)) continue;
         least = left;
         turret->target = near.item->entity;
         lead_target(turret, from, (Point){near.item->position[0], near.item->position[1]}, enemy);

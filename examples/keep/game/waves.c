@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phases "lead" and "tell": the next wave begins, spawners create enemies, and kills and leaks are
- * counted. */
+/* Phase "waves": the next wave begins, and spawners create enemies. Phase "events": kills and leaks are
+ * counted, and the game ends. */
 
 #include "check.h"
 #include "kinds.h"
@@ -41,9 +41,9 @@ static void begin_wave(quern_context *context, const Game *game, Keep *keep)
     quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_WAVE, game->level.width / 2});
 }
 
-/* Begins the next wave when its time has come, or when the player calls it. The remaining seconds are
- * then paid in gold. */
-static void lead(quern_context *context, const quern_view *view)
+/* Begins the next wave when the pause has passed or the player calls the wave. A player who calls a wave
+ * gets one gold per remaining second. */
+static void begin_waves(quern_context *context, const quern_view *view)
 {
     (void)view;
     const Game *game = quern_context_user_data(context);
@@ -55,11 +55,11 @@ static void lead(quern_context *context, const quern_view *view)
     keep->is_called = 0;
 }
 
-static void add_lead(Game *game)
+static void add_waves(Game *game)
 {
-    const quern_system_def def = {.name = "lead waves",
-                                  .phase = PHASE_LEAD,
-                                  .run = lead,
+    const quern_system_def def = {.name = "begin waves",
+                                  .phase = PHASE_WAVES,
+                                  .run = begin_waves,
                                   .user_data = game,
                                   .resources = {{game->types.keep, QUERN_ACCESS_WRITE}},
                                   .emits = {game->types.cue}};
@@ -68,7 +68,7 @@ static void add_lead(Game *game)
 
 /* ----------------------------------------------------------------------------------------------- spawn */
 
-static void let_out(quern_context *context, const Game *game, const Spawner *spawner, uint64_t seed)
+static void create_enemy(quern_context *context, const Game *game, const Spawner *spawner, uint64_t seed)
 {
     const Road *road = &game->roads[spawner->road];
     const EnemyRules *rules = &enemy_rules[spawner->kind];
@@ -93,7 +93,7 @@ static void spawn(quern_context *context, const quern_view *view)
         const uint64_t seed = quern_entity_seed(game->world, view->entities[i]);
         spawner->wait_seconds -= step_seconds;
         for (; spawner->wait_seconds <= 0 && spawner->left > 0; spawner->left--) {
-            let_out(context, game, spawner, seed);
+            create_enemy(context, game, spawner, seed);
             spawner->wait_seconds += spawner->every_seconds;
         }
         if (spawner->left == 0)
@@ -104,7 +104,7 @@ static void spawn(quern_context *context, const quern_view *view)
 static void add_spawn(Game *game)
 {
     const quern_system_def def = {.name = "spawn",
-                                  .phase = PHASE_LEAD,
+                                  .phase = PHASE_WAVES,
                                   .run = spawn,
                                   .user_data = game,
                                   .terms = {quern_term_write(game->types.spawner)}};
@@ -141,7 +141,7 @@ static void score(quern_context *context, const quern_view *view)
 static void add_score(Game *game)
 {
     const quern_system_def def = {.name = "score",
-                                  .phase = PHASE_TELL,
+                                  .phase = PHASE_EVENTS,
                                   .run = score,
                                   .user_data = game,
                                   .resources = {{game->types.keep, QUERN_ACCESS_WRITE}},
@@ -188,14 +188,14 @@ static void add_census(Game *game)
     const Types *types = &game->types;
     const quern_system_def def = {
         .name = "census",
-        .phase = PHASE_TELL,
+        .phase = PHASE_EVENTS,
         .run = count_view,
         .end = decide,
         .partial_bytes = sizeof(uint32_t),
         .user_data = game,
         .terms = {[CENSUS_ENEMY] = quern_term_any(types->enemy, QUERN_ACCESS_NONE),
                   [CENSUS_SPAWNER] = quern_term_any(types->spawner, QUERN_ACCESS_READ)},
-        /* Only decide writes the resource, so views may run at the same time. */
+        /* Only decide writes the resource, after all views; so views can run at the same time. */
         .resources = {{types->keep, QUERN_ACCESS_WRITE_CONCURRENT}},
         .emits = {types->cue}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
@@ -203,7 +203,7 @@ static void add_census(Game *game)
 
 void waves_add(Game *game)
 {
-    add_lead(game);
+    add_waves(game);
     add_spawn(game);
     add_score(game);
     add_census(game);

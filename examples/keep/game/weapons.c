@@ -38,8 +38,8 @@ static void unload(const quern_view *view, uint32_t row, float recoil)
     quern_view_set_enabled(view, FIRE_LOADED, row, false);
 }
 
-static void tell_shot(quern_context *context, const Game *game, Point at, Point ahead, CueKind cue,
-                      uint32_t color)
+static void emit_shot_effects(quern_context *context, const Game *game, Point at, Point ahead, CueKind cue,
+                              uint32_t color)
 {
     quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){cue, at.x});
     quern_emit(quern_context_emitter(context, game->types.burst), &(Burst){.x = at.x,
@@ -85,7 +85,7 @@ static void shoot(quern_context *context, const Game *game, const Gun *gun, Poin
     const quern_component components[] = {types->place, types->velocity, types->bullet};
     const void *values[] = {&place, &velocity, &bullet};
     quern_commands_create_with(quern_context_commands(context), components, values, 3);
-    tell_shot(context, game, at, ahead, CUE_SHOT, 0xFFE2A0FF);
+    emit_shot_effects(context, game, at, ahead, CUE_SHOT, 0xFFE2A0FF);
 }
 
 static void fire_guns(quern_context *context, const quern_view *view)
@@ -137,7 +137,7 @@ static void fire_mortars(quern_context *context, const quern_view *view)
         if (!turrets[i]->is_locked) continue;
         const Point at = muzzle_of(&spots[i], &barrels[i]);
         lob(context, game, &mortars[i], at, turrets[i]);
-        tell_shot(context, game, at, direction_of(&spots[i]), CUE_MORTAR, 0xFFB070FF);
+        emit_shot_effects(context, game, at, direction_of(&spots[i]), CUE_MORTAR, 0xFFB070FF);
         unload(view, i, 0.35f);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Keep without a window: replays a recorded game as fast as possible, and prints the result, which is
- * the same on any number of threads. */
+/* Keep without a window: replays a recorded game as fast as possible and prints the result, which does not
+ * depend on the number of threads. */
 
 #include "../game/check.h"
 #include "../game/inputs.h"
@@ -23,11 +23,11 @@ static const char usage[] =
     "\n"
     "  --level FILE    the level (default: levels/ford.json)\n"
     "  --input FILE    the recorded game (default: levels/ford.txt)\n"
-    "  --frames N      steps to run; 0 = all recorded steps (default 0)\n"
-    "  --threads N     threads; 0 = all processors (default 0)\n"
-    "  --profile       print a profile at the end\n"
-    "  --rewind        at the end, rewind as far as possible and run the same steps again\n"
-    "  --json          end the output with one line of JSON\n"
+    "  --frames N      number of steps to run; 0 = all recorded steps (default 0)\n"
+    "  --threads N     number of threads; 0 = one per processor (default 0)\n"
+    "  --profile       print the time by system at the end\n"
+    "  --rewind        at the end, rewind as far as possible, run the same steps again, and compare\n"
+    "  --json          print the result as one line of JSON at the end\n"
     "  --help          print this text\n";
 
 typedef struct Options {
@@ -40,7 +40,7 @@ typedef struct Options {
 typedef struct Record {
     uint64_t *frame_ns, *heavy_ns;
     uint32_t frame_count, heavy_count;
-    uint64_t entities_most;
+    uint64_t entity_count_max;
 } Record;
 
 /* --------------------------------------------------------------------------------------------- options */
@@ -80,7 +80,7 @@ static Options parse_options(int argc, char **argv)
         if (option == '?') exit(2);
     }
     if (optind == argc) return options;
-    fprintf(stderr, "keep: '%s' is no option\n", argv[optind]);
+    fprintf(stderr, "keep: unexpected argument '%s'; --help lists the options\n", argv[optind]);
     exit(2);
 }
 
@@ -93,20 +93,20 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static _Noreturn void refuse(const char *message)
+static _Noreturn void fail(const char *message)
 {
     fprintf(stderr, "keep: %s\n", message);
     exit(EXIT_FAILURE);
 }
 
-static void note_frame(Record *record, const Game *game, uint64_t start_ns)
+static void add_frame(Record *record, const Game *game, uint64_t start_ns)
 {
     quern_world_stats stats;
     const uint64_t frame_ns = clock_ns() - start_ns;
     record->frame_ns[record->frame_count++] = frame_ns;
     check(quern_world_get_stats(game->world, &stats));
     if (stats.entity_count >= HEAVY_ENTITIES) record->heavy_ns[record->heavy_count++] = frame_ns;
-    if (stats.entity_count > record->entities_most) record->entities_most = stats.entity_count;
+    if (stats.entity_count > record->entity_count_max) record->entity_count_max = stats.entity_count;
 }
 
 /* A replayed game, optionally with a history. */
@@ -115,7 +115,7 @@ typedef struct Replay {
     Inputs inputs;
     Rewind rewind;
     quern_jobs *jobs;
-    bool keeps_past;
+    bool has_history;
 } Replay;
 
 /* Runs until the game has made step_count steps. */
@@ -125,25 +125,26 @@ static void replay_until(Replay *replay, uint32_t step_count, Record *record)
     Game *game = &replay->game;
     uint32_t next = inputs_before(&replay->inputs, game_state(game)->step);
     while (game_state(game)->step < step_count) {
-        if (!inputs_replay(&replay->inputs, &next, game, message, sizeof message)) refuse(message);
+        if (!inputs_replay(&replay->inputs, &next, game, message, sizeof message)) fail(message);
         const uint64_t start_ns = clock_ns();
         game_step(game, replay->jobs);
-        if (record != NULL) note_frame(record, game, start_ns);
-        if (replay->keeps_past) rewind_note(&replay->rewind, game, replay->jobs);
+        if (record != NULL) add_frame(record, game, start_ns);
+        if (replay->has_history) rewind_save(&replay->rewind, game, replay->jobs);
     }
 }
 
-/* Rewinds as far as possible and runs the same steps again; they must have the same result. */
-static void play_again(Replay *replay, uint32_t step_count)
+/* Rewinds as far as possible and runs the same steps again. Ends the program with a message if the result
+ * differs. */
+static void check_rewind(Replay *replay, uint32_t step_count)
 {
     const uint64_t hash = quern_world_hash(replay->game.world);
-    while (rewind_back(&replay->rewind, &replay->game, replay->jobs))
+    while (rewind_restore(&replay->rewind, &replay->game, replay->jobs))
         continue;
     const uint64_t step = game_state(&replay->game)->step;
     replay_until(replay, step_count, NULL);
     if (quern_world_hash(replay->game.world) != hash)
-        refuse("the same steps come to another end the second time");
-    printf("back in step %" PRIu64 ", and played again: the same end\n", step);
+        fail("rewind: the repeated steps have another result than the first time");
+    printf("rewound to step %" PRIu64 " and ran again: the same result\n", step);
 }
 
 /* ---------------------------------------------------------------------------------------------- report */
@@ -176,7 +177,7 @@ static void report(const Options *options, Game *game, quern_jobs *jobs, Record 
            game->level.title, states[keep->state], keep->wave, game->level.wave_count, count, keep->score,
            keep->kills, keep->lives, keep->gold);
     printf("at most %" PRIu64 " entities; a step takes %.2f ms (median), %.2f ms at most\n",
-           record->entities_most, (double)median / 1e6, (double)worst / 1e6);
+           record->entity_count_max, (double)median / 1e6, (double)worst / 1e6);
     printf("%" PRIu32 " steps with %d entities and more: %.2f ms (median), %.2f ms at most\n",
            record->heavy_count, HEAVY_ENTITIES, (double)heavy_median / 1e6, (double)heavy_worst / 1e6);
     if (!options->json) return;
@@ -184,7 +185,7 @@ static void report(const Options *options, Game *game, quern_jobs *jobs, Record 
            ", \"entities\": %" PRIu64 ", \"frame_ns_median\": %" PRIu64 ", \"frame_ns_worst\": %" PRIu64
            ", \"heavy_frames\": %" PRIu32 ", \"heavy_ns_median\": %" PRIu64 ", \"heavy_ns_worst\": %" PRIu64
            ", \"state\": \"%s\", \"score\": %" PRId32 "}\n",
-           quern_world_hash(game->world), count, quern_jobs_thread_count(jobs), record->entities_most,
+           quern_world_hash(game->world), count, quern_jobs_thread_count(jobs), record->entity_count_max,
            median, worst, record->heavy_count, heavy_median, heavy_worst, states[keep->state], keep->score);
 }
 
@@ -195,18 +196,18 @@ int main(int argc, char **argv)
     Level level;
     Replay *replay = check_memory(calloc(1, sizeof *replay));
     Game *game = &replay->game;
-    if (!level_load(&level, options.level, message, sizeof message)) refuse(message);
-    if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) refuse(message);
-    if (!game_create(game, &level, message, sizeof message)) refuse(message);
+    if (!level_load(&level, options.level, message, sizeof message)) fail(message);
+    if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) fail(message);
+    if (!game_create(game, &level, message, sizeof message)) fail(message);
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &replay->jobs));
     check(quern_schedule_set_profiling(game->schedule, options.profile));
     const uint32_t count = options.frame_count > 0 ? options.frame_count : (uint32_t)replay->inputs.end;
     Record record = {.frame_ns = check_memory(calloc(count + 1, sizeof *record.frame_ns)),
                      .heavy_ns = check_memory(calloc(count + 1, sizeof *record.heavy_ns))};
-    replay->keeps_past = options.rewind;
+    replay->has_history = options.rewind;
     if (options.rewind) rewind_create(&replay->rewind, game);
     replay_until(replay, count, &record);
-    if (options.rewind) play_again(replay, count);
+    if (options.rewind) check_rewind(replay, count);
     if (options.profile) check(quern_schedule_write_profile(game->schedule, quern_sink_file(stdout)));
     report(&options, game, replay->jobs, &record);
     free(record.frame_ns);

@@ -167,8 +167,8 @@ static SDL_Texture *make_sprites(SDL_Renderer *renderer)
 
 /* -------------------------------------------------------------------------------------------- batches */
 
-/* Computes the corners of the sprites in the texture; half a texel inside, so that adjacent sprites are
- * not visible. */
+/* Computes the corners of the sprites in the texture. They are half a texel inside of their cells, so
+ * that filtering does not blend in adjacent sprites. */
 static void place_corners(Canvas *canvas)
 {
     const float in = 0.5f / CELL;
@@ -197,7 +197,7 @@ void canvas_destroy(Canvas *canvas)
     SDL_DestroyTexture(canvas->sprites);
 }
 
-/* ---------------------------------------------------------------------------------------- what SDL does */
+/* --------------------------------------------------------------------------------------- calls of SDL */
 
 static void count_call(Canvas *canvas, uint64_t start)
 {

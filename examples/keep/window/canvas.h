@@ -3,8 +3,9 @@
 #ifndef KEEP_CANVAS_H
 #define KEEP_CANVAS_H
 
-/* Draws sprites of one texture in batches: as many as possible are passed to the renderer in one call.
- * Counts these calls and their duration, since that is the part of SDL and not of the game. */
+/* Draws sprites of one texture in batches: one call of the renderer draws as many sprites as possible.
+ * Counts and times these calls, so that the overlay can show the time of SDL separately from that of the
+ * game. */
 
 #include <SDL2/SDL.h>
 #include <stdbool.h>
@@ -17,7 +18,8 @@ typedef struct Frame {
     float left, top, scale;
 } Frame;
 
-/* Shapes in the texture, white or grey, to be coloured. Directed ones point along x. */
+/* Shapes in the texture. They are white or grey, and coloured when they are drawn. Shapes with a
+ * direction point along x. */
 typedef enum Sprite {
     SPRITE_SOLID,
     SPRITE_DISC,

@@ -94,7 +94,7 @@ static void draw_icon(Canvas *canvas, TowerKind kind, float x, float y, float un
     }
 }
 
-static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is_dear)
+static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is_too_expensive)
 {
     Canvas *canvas = scene->canvas;
     const bool is_small = scene->layout.is_small;
@@ -106,7 +106,7 @@ static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is
               is_small ? 14 : 18);
     font_print(canvas, right, box.y + 9, 10, ALIGN_RIGHT, dim, "%d", (int)kind + 1);
     if (!is_small) font_draw(canvas, right, box.y + 27, 7.5f, ALIGN_RIGHT, ink, rules->name);
-    font_print(canvas, right, box.y + box.h - 15, 10, ALIGN_RIGHT, is_dear ? red : gold, "%d",
+    font_print(canvas, right, box.y + box.h - 15, 10, ALIGN_RIGHT, is_too_expensive ? red : gold, "%d",
                (int)rules->cost);
 }
 
@@ -180,7 +180,7 @@ enum { SEGMENTS = 72 };
 
 static const float circle = 6.2831853f;
 
-static void draw_reach(Canvas *canvas, SDL_FPoint at, float radius, uint32_t color)
+static void draw_range(Canvas *canvas, SDL_FPoint at, float radius, uint32_t color)
 {
     canvas_sprite(canvas, SPRITE_DISC, at.x, at.y, radius * 2, radius * 2, faded(color, 0.10f));
     for (int i = 0; i < SEGMENTS; i++) {
@@ -198,15 +198,15 @@ static void draw_plot(const Hud *hud, Scene *scene)
     Game *game = scene->game;
     if (!quern_entity_is_null(there)) {
         const Tower *tower = quern_entity_get(game->world, there, game->types.tower);
-        draw_reach(scene->canvas, at, tower_rules[tower->kind].range * scene->scale,
+        draw_range(scene->canvas, at, tower_rules[tower->kind].range * scene->scale,
                    hud->chosen == TOWER_KINDS ? red : tower_rules[tower->kind].color);
     } else if (hud->chosen < TOWER_KINDS) {
         const TowerKind kind = (TowerKind)hud->chosen;
-        const bool is_good = game_why_not(game, kind, plot) == NULL;
+        const bool is_good = game_build_error(game, kind, plot) == NULL;
         canvas_box(scene->canvas, at.x - scene->scale, at.y - scene->scale, scene->scale * 2,
                    scene->scale * 2, is_good ? 0x8BE08B30 : 0xF2503C40);
         if (!is_good) return;
-        draw_reach(scene->canvas, at, tower_rules[kind].range * scene->scale, tower_rules[kind].color);
+        draw_range(scene->canvas, at, tower_rules[kind].range * scene->scale, tower_rules[kind].color);
         draw_icon(scene->canvas, kind, at.x, at.y, scene->scale);
     }
 }

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-static const float least_unit =
-    0.8f; /* of a point of the screen, which is several pixels on some screens */
+/* In points of the screen; a point is several pixels on some screens. */
+static const float least_unit = 0.8f;
 static const float large_bar[2] = {1280, 80}, small_bar[2] = {800, 58};
 
 static Frame centered(float left, float top, float width, float height, float inner_width,

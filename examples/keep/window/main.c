@@ -12,14 +12,14 @@
 
 enum { MESSAGE_BYTES = 512, TIMED_PICTURES = 30 };
 
-static _Noreturn void stop(const char *message)
+static _Noreturn void fail(const char *message)
 {
     fprintf(stderr, "keep: %s\n", message);
     exit(EXIT_FAILURE);
 }
 
-/* Ends the program with a message and the error of SDL. */
-static _Noreturn void stop_by_sdl(const char *what)
+/* Ends the program with a message and the error text of SDL. */
+static _Noreturn void fail_by_sdl(const char *what)
 {
     fprintf(stderr, "keep: %s: %s\n", what, SDL_GetError());
     exit(EXIT_FAILURE);
@@ -28,9 +28,9 @@ static _Noreturn void stop_by_sdl(const char *what)
 static void load(Play *play, const Options *options)
 {
     char message[MESSAGE_BYTES];
-    if (!level_load(&play->level, options->level, message, sizeof message)) stop(message);
+    if (!level_load(&play->level, options->level, message, sizeof message)) fail(message);
     if (options->input != NULL && !inputs_load(&play->recorded, options->input, message, sizeof message))
-        stop(message);
+        fail(message);
 }
 
 static void open_window(Play *play)
@@ -39,11 +39,11 @@ static void open_window(Play *play)
     SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear");
     play->window = SDL_CreateWindow("Keep", SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, WINDOW_WIDTH,
                                     WINDOW_HEIGHT, flags);
-    if (play->window == NULL) stop_by_sdl("no window can be opened");
+    if (play->window == NULL) fail_by_sdl("no window can be opened");
     SDL_SetWindowMinimumSize(play->window, WINDOW_LEAST_WIDTH, WINDOW_LEAST_HEIGHT);
     SDL_Renderer *renderer = SDL_CreateRenderer(play->window, -1, SDL_RENDERER_PRESENTVSYNC);
     if (renderer == NULL || !canvas_create(&play->canvas, renderer))
-        stop_by_sdl("the window cannot be drawn in");
+        fail_by_sdl("drawing in the window cannot be set up");
 }
 
 static void close_window(Play *play)
@@ -82,12 +82,12 @@ static void save_picture(SDL_Renderer *renderer, const char *path)
         SDL_RenderReadPixels(renderer, NULL, SDL_PIXELFORMAT_ARGB8888, surface->pixels, surface->pitch) !=
             0 ||
         SDL_SaveBMP(surface, path) != 0)
-        stop_by_sdl("the picture cannot be saved");
+        fail_by_sdl("the picture cannot be saved");
     SDL_FreeSurface(surface);
 }
 
-/* Draws a picture of a recorded game, after steps that are not drawn. Draws it many times to measure the
- * duration. */
+/* Runs steps of a recorded game without drawing them, then draws a picture many times to measure the
+ * duration, and saves it. */
 static void take_picture(Play *play, const Options *options)
 {
     const Overlay *overlay = &play->overlay;
@@ -102,7 +102,7 @@ static void take_picture(Play *play, const Options *options)
     check(quern_world_get_stats(play->game.world, &stats));
     printf("%u entities, %u sprites in %u calls of SDL: %.2f ms to fill them, and %.2f ms for SDL to draw "
            "them "
-           "(the least of %d pictures)\n",
+           "(the minimum of %d pictures)\n",
            (uint32_t)stats.entity_count, overlay->sprite_count, overlay->call_count,
            (double)overlay->least_fill_ms, (double)overlay->least_call_ms, TIMED_PICTURES);
     play_draw(play, 1.0f / STEPS_PER_SECOND);
@@ -112,7 +112,7 @@ static void take_picture(Play *play, const Options *options)
 static void save_record(const Play *play, const char *path)
 {
     char message[MESSAGE_BYTES];
-    if (!inputs_save(&play->played, path, message, sizeof message)) stop(message);
+    if (!inputs_save(&play->played, path, message, sizeof message)) fail(message);
 }
 
 int main(int argc, char **argv)
@@ -120,8 +120,10 @@ int main(int argc, char **argv)
     const Options options = options_parse(argc, argv);
     Play *play = check_memory(calloc(1, sizeof *play));
     load(play, &options);
-    if (options.record != NULL) save_record(play, options.record); /* shows errors before the game */
-    if (SDL_Init(SDL_INIT_VIDEO) != 0) stop_by_sdl("no screen is available");
+    if (options.record != NULL)
+        save_record(
+            play, options.record); /* reports a file that cannot be written before the game, not after it */
+    if (SDL_Init(SDL_INIT_VIDEO) != 0) fail_by_sdl("no screen is available");
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &play->jobs));
     open_window(play);
     if (options.screenshot == NULL) sound_open(&play->sound);

@@ -16,13 +16,13 @@ static const char usage[] =
     "A tower defence game.\n"
     "\n"
     "  --level FILE       the level (default: levels/ford.json)\n"
-    "  --input FILE       watch a recorded game\n"
-    "  --record FILE      write the played game to a file, for --input and for keep_headless\n"
-    "  --threads N        threads; 0 = all processors (default 0)\n"
-    "  --screenshot FILE  replay a recorded game for some steps, save a picture (BMP), and exit\n"
-    "  --frames N         number of these steps (default 6000)\n"
+    "  --input FILE       watch the recorded game in FILE\n"
+    "  --record FILE      record the game to FILE, for --input and for keep_headless\n"
+    "  --threads N        number of threads; 0 = one per processor (default 0)\n"
+    "  --screenshot FILE  replay some steps of a recorded game, save a picture (BMP) to FILE, and exit\n"
+    "  --frames N         with --screenshot: number of steps (default 6000)\n"
     "  --overlay          show the profile from the start\n"
-    "  --title            make a picture of the title\n"
+    "  --title            with --screenshot: picture of the title page\n"
     "  --help             print this text\n";
 
 static uint32_t parse_number(const char *option, const char *text, uint32_t most)
@@ -67,7 +67,7 @@ static void parse_option(Options *options, int option)
         fputs(usage, stdout);
         exit(EXIT_SUCCESS);
     default:
-        fputs("keep: --help lists the options\n", stderr);
+        fputs("Try 'keep --help'.\n", stderr);
         exit(2);
     }
 }
@@ -84,7 +84,7 @@ Options options_parse(int argc, char **argv)
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
         parse_option(&options, option);
     if (optind < argc) {
-        fprintf(stderr, "keep: '%s' is no option\n", argv[optind]);
+        fprintf(stderr, "keep: unexpected argument '%s'; --help lists the options\n", argv[optind]);
         exit(2);
     }
     if (options.screenshot != NULL && options.input == NULL) options.input = KEEP_LEVELS "/ford.txt";

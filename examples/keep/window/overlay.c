@@ -27,7 +27,7 @@ static quern_system_stats stats_of(const Game *game, uint32_t i)
     return stats;
 }
 
-void overlay_note(Overlay *overlay, Game *game, quern_jobs *jobs)
+void overlay_add_step(Overlay *overlay, Game *game, quern_jobs *jobs)
 {
     quern_frame_profile frame;
     if (!overlay->is_on) return;
@@ -48,7 +48,7 @@ void overlay_note(Overlay *overlay, Game *game, quern_jobs *jobs)
         overlay->system_ms[i] += 0.05f * ((float)stats_of(game, i).time_ns / 1e6f - overlay->system_ms[i]);
 }
 
-void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_ms)
+void overlay_add_picture(Overlay *overlay, const Canvas *canvas, float picture_ms)
 {
     const double ticks_per_ms = (double)SDL_GetPerformanceFrequency() / 1000;
     const float call_ms = (float)((double)canvas->call_ticks / ticks_per_ms);

@@ -3,7 +3,7 @@
 #ifndef KEEP_OVERLAY_H
 #define KEEP_OVERLAY_H
 
-/* Where the time of the last frames is spent: by system, and by thread. */
+/* The overlay shows where the time of the last frames was spent, by system and by thread. */
 
 #include "scene.h"
 
@@ -30,10 +30,10 @@ typedef struct Overlay {
 void overlay_switch(Overlay *overlay, Game *game, bool is_on);
 
 /* Adds the last step. */
-void overlay_note(Overlay *overlay, Game *game, quern_jobs *jobs);
+void overlay_add_step(Overlay *overlay, Game *game, quern_jobs *jobs);
 
 /* Adds a picture that was shown. picture_ms: its duration from the beginning. */
-void overlay_note_picture(Overlay *overlay, const Canvas *canvas, float picture_ms);
+void overlay_add_picture(Overlay *overlay, const Canvas *canvas, float picture_ms);
 
 void overlay_draw(const Overlay *overlay, Scene *scene);
 

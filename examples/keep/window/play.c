@@ -12,7 +12,7 @@
 
 enum { MESSAGE_BYTES = 512, SPEED_MAX = 4, STEPS_AT_ONCE = 8 };
 
-static _Noreturn void stop(const char *message)
+static _Noreturn void fail(const char *message)
 {
     fprintf(stderr, "keep: %s\n", message);
     exit(EXIT_FAILURE);
@@ -23,9 +23,9 @@ static _Noreturn void stop(const char *message)
 void play_begin(Play *play)
 {
     char message[MESSAGE_BYTES];
-    if (!game_create(&play->game, &play->level, message, sizeof message)) stop(message);
-    if (!scene_create(&play->scene, &play->game, &play->canvas)) stop(SDL_GetError());
-    sound_follow(&play->sound, &play->game);
+    if (!game_create(&play->game, &play->level, message, sizeof message)) fail(message);
+    if (!scene_create(&play->scene, &play->game, &play->canvas)) fail(SDL_GetError());
+    sound_attach(&play->sound, &play->game);
     rewind_create(&play->rewind, &play->game);
     overlay_switch(&play->overlay, &play->game, play->overlay.is_on);
     inputs_free(&play->played);
@@ -48,19 +48,19 @@ void play_step(Play *play)
 {
     char message[MESSAGE_BYTES];
     if (!inputs_replay(&play->recorded, &play->next_input, &play->game, message, sizeof message))
-        stop(message);
+        fail(message);
     game_step(&play->game, play->jobs);
-    rewind_note(&play->rewind, &play->game, play->jobs);
-    overlay_note(&play->overlay, &play->game, play->jobs);
+    rewind_save(&play->rewind, &play->game, play->jobs);
+    overlay_add_step(&play->overlay, &play->game, play->jobs);
     play->played.end = game_state(&play->game)->step;
 }
 
 /* Rewinds three times as fast as the game runs. Later inputs are dropped. */
-static void go_back(Play *play, float seconds)
+static void rewind_steps(Play *play, float seconds)
 {
     play->owed_steps = fminf(play->owed_steps + seconds * STEPS_PER_SECOND * 3, STEPS_AT_ONCE * 3);
     for (; play->owed_steps >= REWIND_STRIDE; play->owed_steps -= REWIND_STRIDE) {
-        if (!rewind_back(&play->rewind, &play->game, play->jobs)) {
+        if (!rewind_restore(&play->rewind, &play->game, play->jobs)) {
             play->owed_steps = 0;
             return;
         }
@@ -74,7 +74,7 @@ void play_advance(Play *play, float seconds)
 {
     play->hud.notice_seconds -= seconds;
     if (play->hud.page == PAGE_GAME && play->hud.is_rewinding) {
-        go_back(play, seconds);
+        rewind_steps(play, seconds);
         return;
     }
     if (play->hud.page != PAGE_GAME || play->hud.is_paused) return;
@@ -105,14 +105,14 @@ void play_show(Play *play)
 {
     canvas_show(&play->canvas);
     const uint64_t ticks = SDL_GetPerformanceCounter() - play->drawing_since;
-    overlay_note_picture(&play->overlay, &play->canvas,
-                         (float)((double)ticks * 1000 / (double)SDL_GetPerformanceFrequency()));
+    overlay_add_picture(&play->overlay, &play->canvas,
+                        (float)((double)ticks * 1000 / (double)SDL_GetPerformanceFrequency()));
     sound_play(&play->sound, &play->game);
 }
 
 /* --------------------------------------------------------------------------------------------- actions */
 
-static void notice(Play *play, const char *text)
+static void show_notice(Play *play, const char *text)
 {
     play->hud.notice = text;
     play->hud.notice_seconds = 2;
@@ -122,13 +122,13 @@ static void notice(Play *play, const char *text)
 static void act(Play *play, Action action)
 {
     if (play->recorded.count > 0) {
-        notice(play, "this game was recorded: you are watching");
+        show_notice(play, "this game was recorded: you are watching");
         return;
     }
     const uint64_t step = game_state(&play->game)->step;
-    const char *why_not = game_act(&play->game, &action);
-    notice(play, why_not);
-    if (why_not == NULL) inputs_add(&play->played, step, &action);
+    const char *error = game_act(&play->game, &action);
+    show_notice(play, error);
+    if (error == NULL) inputs_add(&play->played, step, &action);
 }
 
 static void act_at_mouse(Play *play, bool sells)
@@ -166,9 +166,9 @@ static void switch_sound(Play *play)
 {
     play->hud.is_mute = !play->hud.is_mute;
     if (!sound_mute(&play->sound, play->hud.is_mute))
-        notice(play, "no sound: there is no audio device");
+        show_notice(play, "no sound: there is no audio device");
     else
-        notice(play, play->hud.is_mute ? "sound is off" : "sound is on");
+        show_notice(play, play->hud.is_mute ? "sound is off" : "sound is on");
 }
 
 static void choose(Play *play, Choice choice)
@@ -199,7 +199,7 @@ static void choose(Play *play, Choice choice)
 
 /* Stores the position of the mouse. SDL reports points of the screen, which are several pixels on some
  * screens. */
-static void note_mouse(Play *play, int x, int y)
+static void update_mouse(Play *play, int x, int y)
 {
     int points, pixels;
     SDL_GetWindowSize(play->window, &points, NULL);
@@ -213,7 +213,7 @@ static void note_mouse(Play *play, int x, int y)
 static void handle_click(Play *play, const SDL_MouseButtonEvent *click)
 {
     const bool is_left = click->button == SDL_BUTTON_LEFT;
-    note_mouse(play, click->x, click->y);
+    update_mouse(play, click->x, click->y);
     if (!is_left && click->button != SDL_BUTTON_RIGHT) return;
     if (pages_are_up(&play->hud, game_state(&play->game))) {
         if (is_left) choose(play, pages_choice_at_mouse(&play->hud, &play->scene));
@@ -301,7 +301,7 @@ void play_handle(Play *play, const SDL_Event *event)
         if (event->button.button == SDL_BUTTON_LEFT) play->hud.is_rewinding = false;
         break;
     case SDL_MOUSEMOTION:
-        note_mouse(play, event->motion.x, event->motion.y);
+        update_mouse(play, event->motion.x, event->motion.y);
         break;
     case SDL_MOUSEWHEEL:
         handle_wheel(play, &event->wheel);

@@ -3,9 +3,9 @@
 #ifndef KEEP_SCENE_H
 #define KEEP_SCENE_H
 
-/* Draws the field, by a second schedule of the game's world that does not change the world. Its systems
- * run on the main thread, one after another, because each of them writes the resource Screen. So a
- * paused game is drawn as well, and a fast one runs several steps per picture. */
+/* Draws the field with a second schedule of the game's world, which does not change the world. So a
+ * paused game can be drawn, and a fast game can run several steps per picture. The systems run on the
+ * main thread, one after another, because each of them writes the resource Screen. */
 
 #include "../game/game.h"
 #include "layout.h"

@@ -92,7 +92,7 @@ void sound_close(Sound *sound)
 }
 
 /* Collects the cues of a step. */
-static void hear(quern_context *context, const quern_view *view)
+static void collect_cues(quern_context *context, const quern_view *view)
 {
     (void)view;
     Sound *sound = quern_context_user_data(context);
@@ -105,11 +105,11 @@ static void hear(quern_context *context, const quern_view *view)
     }
 }
 
-void sound_follow(Sound *sound, Game *game)
+void sound_attach(Sound *sound, Game *game)
 {
-    const quern_system_def def = {.name = "hear",
-                                  .phase = PHASE_HEAR,
-                                  .run = hear,
+    const quern_system_def def = {.name = "collect cues",
+                                  .phase = PHASE_SHOW,
+                                  .run = collect_cues,
                                   .user_data = sound,
                                   .reads_events = {game->types.cue},
                                   .flags = QUERN_SYSTEM_MAIN_THREAD};

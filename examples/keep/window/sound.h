@@ -42,7 +42,7 @@ bool sound_mute(Sound *sound, bool is_mute);
 void sound_close(Sound *sound);
 
 /* Adds the system that collects the cues of a game. */
-void sound_follow(Sound *sound, Game *game);
+void sound_attach(Sound *sound, Game *game);
 
 /* Plays the cues since the last call. */
 void sound_play(Sound *sound, const Game *game);

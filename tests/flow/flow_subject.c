@@ -150,7 +150,7 @@ static flow_operations recording_operations(operation_state *it)
                              .first_bits = it->subject->first.bits};
 }
 
-/* ------------------------------------------------------------------------------------ immediate operations */
+/* --------------------------------------------------------------------------------- immediate operations */
 
 static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
 {
@@ -225,7 +225,7 @@ static flow_operations immediate_operations(operation_state *it)
                              .first_bits = it->subject->first.bits};
 }
 
-/* ------------------------------------------------------------------------------- operations between frames */
+/* ---------------------------------------------------------------------------- operations between frames */
 
 static bool is_alive_now(void *self, quern_entity entity)
 {

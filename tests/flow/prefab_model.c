@@ -30,7 +30,7 @@ int prefab_model_next_child(const prefab_model *model, int parent, int child)
     return next;
 }
 
-/* ----------------------------------------------------------------------------------- names and relations */
+/* ---------------------------------------------------------------------------------- names and relations */
 
 /* Whether another entity below the parent has the name. Parent MODEL_NONE: whether another entity
  * without parent has it. */

@@ -356,7 +356,7 @@ Test(accumulate, change_filters_see_accumulated_values)
     cr_assert_eq(seen_rows, 0u);
 }
 
-/* ------------------------------------------------------------------------ batches, streams and listeners */
+/* ----------------------------------------------------------------------- batches, streams and listeners */
 
 enum { TURNS = 100 };
 

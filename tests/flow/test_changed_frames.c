@@ -227,7 +227,7 @@ Test(changed_frames, removing_the_last_row_does_not_change_its_chunk)
     close_world();
 }
 
-/* ------------------------------------------------------------------------------------ a system's own changes */
+/* ------------------------------------------------------------------------------- a system's own changes */
 
 enum { BY_VIEW, BY_LOOKUP, BY_COMMAND, WAY_COUNT };
 

@@ -435,7 +435,7 @@ Test(frame_failure, program_continues_when_memory_is_available_again, .timeout =
     }
 }
 
-/* ------------------------------------------------------------------------------ losses of a failed frame */
+/* ----------------------------------------------------------------------------- losses of a failed frame */
 
 static quern_event flash;
 static uint64_t recorded_count;

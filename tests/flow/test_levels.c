@@ -371,7 +371,7 @@ Test(levels, new_targets_on_the_last_level_change_its_order)
     close_world();
 }
 
-/* The forest is one level deep at first; the graph of passes gets nodes for further levels when they are
+/* The forest has one level at first. The graph of passes gets nodes for further levels when they are
  * needed. */
 static void plant_one(void)
 {

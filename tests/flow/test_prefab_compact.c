@@ -271,7 +271,7 @@ Test(prefab_compact, values_accumulate_in_what_was_just_spawned)
     close_scene(&it);
 }
 
-/* --------------------------------------------------------------- expanded instances of a prefab with one member */
+/* ------------------------------------------------------- expanded instances of a prefab with one member */
 
 /* Records the spawn of a stone with this number. */
 static quern_entity spawn_stone(const scene *in, quern_commands *commands, uint64_t number)

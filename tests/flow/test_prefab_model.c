@@ -78,7 +78,7 @@ typedef struct subject {
 static subject it;
 static prefab_model model;
 
-/* ----------------------------------------------------------------------------------------------- the world */
+/* -------------------------------------------------------------------------------------------- the world */
 
 static quern_entity handle_of(int slot)
 {
@@ -210,7 +210,7 @@ static void close_subject(void)
     cr_assert_eq(it.counts_of_tracked.broken_count, 0u, "hooks were called on what was no live value");
 }
 
-/* ------------------------------------------------------------------------------------------- the programs */
+/* ----------------------------------------------------------------------------------------- the programs */
 
 /* Returns a random entity that a command may name, created by the same callback or before. Its number is
  * MODEL_NONE if there is none. */
@@ -290,7 +290,7 @@ static void write_programs(uint32_t call_count)
     }
 }
 
-/* --------------------------------------------------------------------------------------------- recording */
+/* -------------------------------------------------------------------------------------------- recording */
 
 /* The recorder of a callback and the provisional handles of entities that it has created. */
 typedef struct recording {
@@ -392,7 +392,7 @@ static void record_call(quern_commands *commands, uint32_t call)
         record_command(&in, &it.commands[call][i]);
 }
 
-/* --------------------------------------------------------------------------------------------- comparing */
+/* -------------------------------------------------------------------------------------------- comparing */
 
 static void expect_value(const model_thing *thing, int slot, model_part part)
 {
@@ -456,7 +456,7 @@ static void expect_model(void)
         if (model.things[slot].is_alive) expect_thing((int)slot);
 }
 
-/* ---------------------------------------------------------------------------------------------- in frames */
+/* -------------------------------------------------------------------------------------------- in frames */
 
 static void call_with(quern_context *context, uint32_t call)
 {

@@ -170,7 +170,7 @@ static uint64_t first_value(uint64_t number, uint32_t component)
 }
 
 /* Mixes what a reaction sees of a row into a number. Values without access are NULL. `disabled`:
- * disabled types, one bit each; 0 for copies of removed rows, which do not tell. */
+ * disabled types, one bit each; 0 for copies of removed rows, which do not record them. */
 static uint64_t mix_row(const reaction_plan *reaction, uint32_t kind, uint64_t number,
                         const uint64_t *const values[KINDS], uint32_t disabled)
 {

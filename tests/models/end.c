@@ -135,7 +135,7 @@ void end_caller_goes_on(void)
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 2);
 }
 
-/* ------------------------------------------------------------------------------------------ from outside */
+/* ----------------------------------------------------------------------------------------- from outside */
 
 static quern__node outside_node; /* not from the store, whose lock multiplies the executions */
 
@@ -177,7 +177,7 @@ void end_assigned_outside(void)
     submit_beside((quern__queue_index)(QUERN__QUEUE_WORKERS + 1));
 }
 
-/* ------------------------------------------------------------------------------------- replacing the workers */
+/* -------------------------------------------------------------------------------- replacing the workers */
 
 static quern__worker new_workers[MAX_WORKERS];
 
@@ -203,7 +203,7 @@ void end_replaced(void)
     assert(quern__jobs_has_any_job(&pool) && quern__parker_has_permit(&new_workers[1].parker));
 }
 
-/* ---------------------------------------------------------------------------------------------- dropped jobs */
+/* ----------------------------------------------------------------------------------------- dropped jobs */
 
 static void *release_bell(void *argument)
 {

@@ -235,7 +235,7 @@ void external_notified_of_job(void)
     join_all();
 }
 
-/* -------------------------------------------------------------------------------------- registered threads */
+/* ----------------------------------------------------------------------------------- registered threads */
 
 static uint32_t own_index; /* index of the registered thread */
 

@@ -99,8 +99,8 @@ static void *run_stolen_offer(void *argument)
 }
 
 /* The caller waits, and all items are in another worker's slot. If the caller steals items to help, it
- * must run all that it puts into its own slot: when the other worker has left the loop, no other thread
- * looks there. */
+ * must run all that it puts into its own slot: once the other worker has left the loop, no thread looks
+ * into that slot. */
 void loop_help(void)
 {
     const quern__range range = {.function = run_items, .count = 3, .grain = 1};

@@ -17,7 +17,7 @@
 #include <time.h>
 
 /* Random loops, nested loops, graphs, forks, trees and floods of jobs. Random pauses of the caller let
- * workers run_flood_job asleep in every state, and jobs yield at random. Pools of every size up to many times the
+ * workers fall asleep in every state, and jobs yield at random. Pools of every size up to many times the
  * number of processors are tested; some are resized meanwhile, and four external threads submit as well.
  * All results are checked. A watchdog turns a hang into a failure that shows the state of every worker.
  * QUERN_STRESS_SECONDS: duration of each test, default 1.5. */
@@ -322,7 +322,7 @@ static void wait_for_tree(stress *of)
     cr_expect(quern_jobs_wait(of->jobs, &counter) == QUERN_OK);
 }
 
-/* A job of a submit_flood: more jobs than a deque holds. Half of them submit another job each. */
+/* A job of a flood: more jobs than a deque holds. Half of them submit another job each. */
 typedef struct drop {
     stress *of;
     quern_counter *counter;
@@ -596,7 +596,7 @@ Test(stress_jobs, pools_are_destroyed_when_an_external_release_ends_the_wait)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the end */
+/* ---------------------------------------------------------------------------------------------- the end */
 
 enum { LEFT_JOBS = 40, MAX_LEFT_DEPTH = 3, RESIZERS = 3 };
 

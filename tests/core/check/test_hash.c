@@ -83,7 +83,7 @@ Test(hash, generation_base_does_not_affect_the_hash)
     hashed_world *both[] = {&first, &second};
     for (uint32_t i = 0; i < 2; i++) {
         must(quern_entity_destroy(both[i]->world, both[i]->entities[5]));
-        described_of(both[i], 2)->target = both[i]->entities[5]; /* was destroyed */
+        described_of(both[i], 2)->target = both[i]->entities[5]; /* a handle of a destroyed entity */
         described_of(both[i], 4)->target = setup_entity(both[i]->world);
     }
     cr_assert_eq(quern_world_hash(first.world), quern_world_hash(second.world));

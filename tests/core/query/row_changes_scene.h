@@ -15,7 +15,7 @@ enum { ROWS = 1500, MAX_ROWS = 3 * ROWS };
 
 static quern_world *world;
 static quern_component number, other, flag; /* with row_changes; the first and the last can be disabled */
-static quern_component plain, tag;          /* without */
+static quern_component plain, tag;          /* components without row_changes */
 static quern_entity entities[ROWS];
 static captured_reports reports;
 

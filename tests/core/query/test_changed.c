@@ -197,7 +197,7 @@ Test(changed, created_and_moved_entities_mark_their_chunks_as_changed)
     quern_entity fresh = setup_entity_with(world, set, 2);
     cr_assert(shows(query, fresh));
     cr_assert_eq(look(query), 0u);
-    must(quern_entity_destroy(world, entities[0])); /* the last one moves into the first chunk */
+    must(quern_entity_destroy(world, entities[0])); /* the last entity moves into the first chunk */
     cr_assert(shows(query, fresh), "it has moved to a chunk that was not visited");
     must(quern_entity_add(world, entities[5], tag, NULL));
     cr_assert(shows(query, entities[5]));

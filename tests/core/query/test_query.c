@@ -379,7 +379,8 @@ Test(query, prefetching_iterations_report_writes_to_filters)
     quern_query *changed =
         setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(position))}, 1);
     const uint32_t view_count = count_views(changed);
-    for (uint32_t walk = 0; walk < 3; walk++) { /* the second one uses the list of chunks and prefetches */
+    /* the second iteration uses the list of chunks and prefetches */
+    for (uint32_t walk = 0; walk < 3; walk++) {
         uint32_t written_count = 0;
         quern_query_iterator it = quern_query_iterate(query);
         while (quern_query_next(&it))

@@ -121,7 +121,7 @@ Test(target, the_target_can_be_set_and_unset)
         must(quern_query_set_target(query, targets[i]));
         assert_walk(query, targets[i]);
     }
-    must(quern_query_set_target(query, all[0])); /* it has none */
+    must(quern_query_set_target(query, all[0])); /* all[0] has no sources */
     cr_assert_eq(quern_query_count(query), 0u);
     must(quern_query_set_target(query, quern_entity_null()));
     cr_assert_eq(quern_query_count(query), 0u);
@@ -148,9 +148,9 @@ Test(target, list_of_sources_is_updated_after_every_change)
     }
     must(quern_world_remove_empty_archetypes(world, NULL));
     assert_walk(query, targets[1]);
-    must(quern_entity_destroy(world, targets[1])); /* its sources are destroyed with it */
+    must(quern_entity_destroy(world, targets[1])); /* destroying the target destroys its sources */
     cr_assert_eq(quern_query_count(query), 0u);
-    const quern_entity successor = setup_entity(world); /* may reuse its slot */
+    const quern_entity successor = setup_entity(world); /* the new entity may reuse the target's slot */
     must(quern_entity_relate(world, setup_entity(world), owner, successor));
     cr_assert_eq(quern_query_count(query), 0u);
     quern_query_destroy(query);
@@ -193,7 +193,7 @@ Test(target, failed_list_is_not_mistaken_for_that_of_the_previous_target)
     open_world_as(&(quern_world_def){.allocator = failing_allocator_interface(memory)});
     quern_query *query = children_of(targets[0]);
     assert_walk(query, targets[0]);
-    must(quern_query_set_target(query, targets[1])); /* has more sources */
+    must(quern_query_set_target(query, targets[1])); /* targets[1] has more sources than targets[0] */
     failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert_eq(it.result, QUERN_ERROR_OUT_OF_MEMORY);
@@ -220,7 +220,7 @@ Test(target, structural_change_ends_the_iteration)
     }
     quern_query_iterator outer = quern_query_iterate(query);
     cr_assert(quern_query_next(&outer));
-    assert_walk(query, targets[3]); /* another iteration does not */
+    assert_walk(query, targets[3]); /* a complete second iteration does not end the outer one */
     cr_assert(quern_query_next(&outer));
     quern_query_iterator_end(&outer);
     cr_assert_not(quern_query_next(&outer));
@@ -416,7 +416,7 @@ Test(target, filters_and_up_terms_combine_with_a_target_term)
         cr_assert_eq(it.result, QUERN_OK);
         cr_assert_eq(seen, round == 0 ? count : 0u, "round %u", round);
     }
-    must(quern_query_set_target(query, targets[3])); /* which has no rank */
+    must(quern_query_set_target(query, targets[3])); /* the new target has no rank */
     cr_assert_eq(quern_query_count(query), 0u);
     quern_query_destroy(query);
 }

@@ -240,7 +240,7 @@ Test(toggles, combine_with_up_terms)
     bool has_value[ENTITIES] = {false};
     for (uint32_t i = 10; i < ENTITIES; i++) {
         must(quern_entity_relate(world, entities[i], parent, entities[i % 10]));
-        has_value[i] = i % 2 == 1; /* the odd have `other` */
+        has_value[i] = i % 2 == 1; /* entities with odd numbers have `other` */
     }
     disable_some();
     for (uint32_t whole_chunks = 0; whole_chunks < 2; whole_chunks++) {
@@ -305,7 +305,8 @@ Test(toggles, toggling_rows_of_a_view_keeps_its_ranges)
                     is_disabled[numbers[i]] = true;
                     if (i + 1 < it.view.count && numbers[i] % 5 == 1) {
                         const bool was = quern_view_is_enabled(&it.view, 0, i + 1);
-                        cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, false)); /* is still visited */
+                        /* the row is still visited */
+                        cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, false));
                         cr_assert(quern_view_set_enabled(&it.view, 0, i + 1, was));
                     }
                 }

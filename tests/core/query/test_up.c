@@ -353,7 +353,7 @@ Test(up, loops_left_early_can_be_ended)
         others[i] = quern_query_iterate(query);
         cr_assert(quern_query_next(&others[i]));
     }
-    quern_query_iterator_end(&outer); /* its addresses were reused by another iteration, which continues */
+    quern_query_iterator_end(&outer); /* other iterations reuse its address buffer and continue */
     quern_query_iterator last = quern_query_iterate(query);
     cr_assert(quern_query_next(&last), "takes the place of the first of them");
     captured_reports lost;
@@ -555,7 +555,7 @@ Test(up_refused, bulk_calls_on_a_query_with_required_up_terms)
     quern_query_destroy(query);
 }
 
-/* -------------------------------------------------------------------------------------- parallel queries */
+/* ------------------------------------------------------------------------------------- parallel queries */
 
 typedef struct answers {
     uint64_t of[SOURCES]; /* number of the source's target; 0: the source was not visited */
@@ -621,7 +621,7 @@ Test(up_refused, parallel_query_that_writes_a_component_read_upward)
     quern_query_destroy(query);
 }
 
-/* ------------------------------------------------------------------------------------------------ memory */
+/* ----------------------------------------------------------------------------------------------- memory */
 
 /* Operations that run out of memory change nothing, and succeed later. */
 Test(up, every_allocation_may_fail)

@@ -13,7 +13,7 @@
 
 TestSuite(cancel, .timeout = 120);
 
-/* ------------------------------------------------------------------------------------------- the request */
+/* ------------------------------------------------------------------------------------------ the request */
 
 Test(cancel, a_request_is_seen_until_it_is_reset)
 {
@@ -176,7 +176,7 @@ Test(cancel, a_continuation_of_cancelled_jobs_runs)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ------------------------------------------------------------------------------ jobs that cancel themselves */
+/* -------------------------------------------------------------------------- jobs that cancel themselves */
 
 typedef struct question {
     quern_cancel *cancel;
@@ -216,7 +216,7 @@ Test(cancel, a_running_job_sees_writes_from_before_the_request)
     quern_jobs_destroy(of.jobs);
 }
 
-/* --------------------------------------------------------------------------- the payload, and what is left */
+/* ------------------------------------------------------------------------ the payload, and what is left */
 
 enum { WORD_BYTES = sizeof(uintptr_t) };
 
@@ -301,7 +301,7 @@ Test(cancel, a_job_knows_its_name)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ------------------------------------------------------------------------------------------------- loops */
+/* ------------------------------------------------------------------------------------------------ loops */
 
 enum { LOOP_ITEMS = 200000 };
 

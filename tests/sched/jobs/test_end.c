@@ -120,7 +120,7 @@ Test(end, last_job_of_a_given_worker_waits_for_an_unrelated_job)
     end_in_every_way(submit_for_another, 3);
 }
 
-/* ----------------------------------------------------------------------------------------------- sharing */
+/* ---------------------------------------------------------------------------------------------- sharing */
 
 enum { MEETING_THREADS = 4 };
 

@@ -385,7 +385,7 @@ Test(external_threads, more_threads_than_slots_submit_and_wait)
         }
 }
 
-/* ------------------------------------------------------------------------------------------- caller jobs */
+/* ------------------------------------------------------------------------------------------ caller jobs */
 
 static void note_external(void *argument, uint32_t worker_index)
 {
@@ -433,7 +433,7 @@ Test(external_threads, caller_only_jobs_run_on_any_waiting_external_thread)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ host threads */
+/* ----------------------------------------------------------------------------------------- host threads */
 
 typedef struct host_call {
     void (*function)(void *data);
@@ -469,7 +469,7 @@ Test(external_threads, work_in_pool_on_host_threads)
     quern_jobs_destroy(jobs);
 }
 
-/* ------------------------------------------------------------------------------------------------- forks */
+/* ------------------------------------------------------------------------------------------------ forks */
 
 #if !defined(__SANITIZE_THREAD__) /* ThreadSanitizer does not support children of programs with threads */
 
@@ -493,7 +493,7 @@ Test(external_threads, forked_child_has_no_external_threads)
 
 #endif
 
-/* ---------------------------------------------------------------------------------------------- describe */
+/* --------------------------------------------------------------------------------------------- describe */
 
 Test(external_threads, describe_shows_threads_inside)
 {

@@ -399,7 +399,7 @@ Test(graph_submit, several_external_threads_submit_and_wait)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ cancellation */
+/* ----------------------------------------------------------------------------------------- cancellation */
 
 typedef struct stoppable {
     quern_cancel cancel;

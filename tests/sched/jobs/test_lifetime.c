@@ -204,7 +204,7 @@ Test(lifetime, resize_to_the_same_number_runs_what_was_submitted)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ----------------------------------------------------------------------------- resizing with external threads */
+/* ----------------------------------------------------------------------- resizing with external threads */
 
 enum { OUTSIDE_THREADS = 3, RESIZES = 30 };
 

@@ -57,7 +57,7 @@ static void wait_for(scene *of)
     cr_assert_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
 }
 
-/* ----------------------------------------------------------------------------------------- where it runs */
+/* ---------------------------------------------------------------------------------------- where it runs */
 
 static void submit_from_job(void *argument, uint32_t worker_index)
 {
@@ -269,7 +269,7 @@ Test(on_worker, assigned_jobs_run_on_no_other_worker)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ----------------------------------------------------------------------------------------------- the end */
+/* ---------------------------------------------------------------------------------------------- the end */
 
 /* Each job submits one to the next worker, whose thread may have ended already. */
 static void pass_on(void *argument, uint32_t worker_index)
@@ -352,7 +352,7 @@ Test(on_worker, job_of_ended_worker_runs_anywhere)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ host threads */
+/* ----------------------------------------------------------------------------------------- host threads */
 
 typedef struct host_call {
     void (*function)(void *data);

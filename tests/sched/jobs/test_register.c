@@ -96,7 +96,7 @@ static void end_window(scene *of, pthread_t thread)
     pthread_join(thread, NULL);
 }
 
-/* -------------------------------------------------------------------------------------------------- own slots */
+/* -------------------------------------------------------------------------------------------- own slots */
 
 Test(register_thread, jobs_run_on_the_thread_that_is_registered)
 {

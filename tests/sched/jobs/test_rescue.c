@@ -24,7 +24,7 @@ static bool reaches_zero(const quern_counter *counter)
     return quern_counter_is_done(counter);
 }
 
-/* --------------------------------------------------------------------------------- waits for any of several */
+/* ----------------------------------------------------------------------------- waits for any of several */
 
 typedef struct descent {
     quern_jobs *jobs;

@@ -91,7 +91,7 @@ Test(submit_loop, a_loop_without_a_counter_runs_before_the_pool_ends)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------- order */
+/* ------------------------------------------------------------------------------------------------ order */
 
 typedef struct sequence {
     quern_jobs *jobs;
@@ -226,7 +226,7 @@ Test(submit_loop, high_priority_runs_first_and_low_last)
     quern_jobs_destroy(all.of.jobs);
 }
 
-/* ---------------------------------------------------------------------------------- participating workers */
+/* -------------------------------------------------------------------------------- participating workers */
 
 typedef struct meeting {
     quern_jobs *jobs;
@@ -266,7 +266,7 @@ Test(submit_loop, all_own_threads_join_a_long_loop)
         }
 }
 
-/* ------------------------------------------------------------------------------------------- loops in loops */
+/* --------------------------------------------------------------------------------------- loops in loops */
 
 typedef struct nest {
     quern_jobs *jobs;
@@ -389,7 +389,7 @@ Test(submit_loop, loops_run_even_if_the_deque_is_full)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ several at once */
+/* -------------------------------------------------------------------------------------- several at once */
 
 enum { LOOPS = 200, LOOP_ITEMS = 50 };
 

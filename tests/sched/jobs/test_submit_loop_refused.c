@@ -136,7 +136,7 @@ Test(submit_loop_refused, a_forked_process_is_rejected_and_memory_is_freed)
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------- names */
+/* ------------------------------------------------------------------------------------------------ names */
 
 /* Takes the loop's job out of the queue directly, as workers do. */
 Test(submit_loop_refused, a_loop_knows_its_name)

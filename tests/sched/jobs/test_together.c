@@ -12,7 +12,7 @@
 
 TestSuite(together, .timeout = 120);
 
-/* ------------------------------------------------------------------------------ runs of graphs, resizing */
+/* ----------------------------------------------------------------------------- runs of graphs, resizing */
 
 static void run_on_external(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
@@ -72,7 +72,7 @@ Test(together, a_run_begins_after_its_pool_was_resized)
         }
 }
 
-/* -------------------------------------------------------------------------- waits for any, inside of nodes */
+/* ----------------------------------------------------------------------- waits for any, inside of nodes */
 
 typedef struct scene {
     quern_jobs *jobs;
@@ -119,7 +119,7 @@ Test(together, node_waiting_for_any_runs_caller_nodes)
     }
 }
 
-/* ------------------------------------------------------------------ external submits and the end of a pool */
+/* --------------------------------------------------------------- external submits and the end of a pool */
 
 typedef struct host {
     quern_jobs *jobs;

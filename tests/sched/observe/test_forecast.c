@@ -197,7 +197,7 @@ Test(forecast, other_workers_arrive_late_and_later_if_asleep)
     add_task(capture, "a", 200, 1000);
     const quern_forecast_costs costs = {.steal_ns = 10000, .wake_ns = 40000};
     assert_about(forecast_with(capture, &costs, 2).frame_ns, 105000, 0.01);
-    capture->serial_ns = 1000000; /* they go to sleep meanwhile */
+    capture->serial_ns = 1000000; /* long enough for the workers to fall asleep */
     assert_about(forecast_with(capture, &costs, 2).frame_ns, 1120000, 0.01);
     quern_frame_capture_destroy(capture);
 }
@@ -250,7 +250,7 @@ Test(forecast, workers_arrive_as_a_growing_tree)
     add_task(capture, "a", 16, 100000);
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 20000};
     assert_frame(capture, &costs, 16, 104000);
-    capture->serial_ns = 1000000; /* they go to sleep meanwhile */
+    capture->serial_ns = 1000000; /* long enough for the workers to fall asleep */
     assert_frame(capture, &costs, 16, 1180000);
     quern_frame_capture_destroy(capture);
 
@@ -446,7 +446,7 @@ Test(forecast, loops_of_a_serial_system_are_shared)
     assert_frame(capture, &costs, 1, 1000);
     assert_frame(capture, &costs, 2, 590);
     const quern_forecast_costs slow = {.steal_ns = 10000};
-    assert_frame(capture, &slow, 2, 1000); /* then the other workers arrive too late */
+    assert_frame(capture, &slow, 2, 1000); /* calling other workers takes longer than the task */
     assert_about(forecast_with(capture, &no_costs, 10).critical_path_ns, 200, 0.01);
     quern_frame_capture_destroy(capture);
 }
@@ -505,7 +505,7 @@ static void check_captured(uint32_t thread_count)
     cr_assert_eq(capture->thread_count, thread_count);
     const quern_forecast one = forecast_with(capture, &no_costs, 1);
     cr_assert_geq(one.frame_ns, forecast_with(capture, &no_costs, 4).frame_ns);
-    must_run(schedule, jobs); /* not captured */
+    must_run(schedule, jobs); /* this frame is not captured */
     quern_frame_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);

@@ -417,7 +417,7 @@ Test(trace, names_can_be_added_while_the_file_is_written)
     track_writer writer = {.trace = trace, .path = path, .is_done = &is_done};
     cr_assert(quern__thread_start(&writer.thread, 0, write_to_pipe, &writer));
     char text[4096];
-    while (read(reader, text, sizeof text) <= 0) /* until the file has begun */
+    while (read(reader, text, sizeof text) <= 0) /* until the writer has begun the file */
         sched_yield();
     (void)add_name(trace, "another");
     cr_assert_eq(quern_trace_set_track_name(trace, 0, "main"), QUERN_OK);

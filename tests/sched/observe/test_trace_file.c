@@ -284,10 +284,11 @@ Test(trace_file, named_jobs_are_recorded)
     cr_expect_str_eq(text_of(event, "cat"), "job");
     cr_expect_str_eq(text_of(event, "ph"), "X");
     cr_expect_not_null(event_named(root, cut));
-    cr_expect_not_null(event_named(root, "job")); /* with an empty name */
+    cr_expect_not_null(event_named(root, "job")); /* the job with an empty name */
     cr_expect_null(event_named(root, "before the start"));
     cr_expect_not_null(event_at(root, 0, 4));
-    cr_expect_null(event_at(root, 0, 5)); /* three, the long one, the empty one */
+    /* five events: three named jobs, the one with a long name, the one with an empty name */
+    cr_expect_null(event_at(root, 0, 5));
     cr_expect_eq(trace->names.count, 2u);
     close_trace(trace, root);
 }
@@ -333,7 +334,7 @@ Test(trace_file, named_nodes_are_recorded)
         quern_graph *graph = make_named_graph();
         quern_trace_start(trace);
         cr_assert_eq(quern_graph_run(graph, jobs), QUERN_OK);
-        cr_assert_eq(quern_graph_run(graph, NULL), QUERN_OK); /* no pool that would report it */
+        cr_assert_eq(quern_graph_run(graph, NULL), QUERN_OK); /* without a pool the run is not recorded */
         quern_trace_stop(trace);
         quern_graph_destroy(graph);
         quern_jobs_destroy(jobs);

@@ -164,7 +164,8 @@ bool quern__is_end_of_names(const void *list, uint32_t i)
 quern_result quern__check_name(const char *name, const char *what)
 {
     if (name == NULL || name[0] == '\0')
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "a %s needs a name, and this one is %s", what,
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "a %s needs a name, and this one is %s: set a name", what,
                            name == NULL ? "NULL" : "empty");
     if (strlen(name) > QUERN_MAX_NAME_BYTES)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

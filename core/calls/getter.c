@@ -88,8 +88,9 @@ void quern_getter_destroy(quern_getter *base)
     if (base == NULL) return;
     quern__getter *getter = (quern__getter *)base;
     if (getter->world->locked) {
-        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_getter_destroy: " QUERN__WORLD_LOCKERS
-                                                          " is running on the getter's world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_getter_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on the getter's world; destroy the getter afterwards");
         return;
     }
     quern__storage *storage = &getter->world->storage;

@@ -57,7 +57,8 @@ static quern_result list_members(quern__prefab_capture *it, quern_entity root)
              child = quern__links_at(&parent->links, child)->next) {
             if (it->entities.count == QUERN_MAX_PREFAB_MEMBERS)
                 return quern__fail(QUERN_ERROR_LIMIT,
-                                   "the tree has more than %d entities (QUERN_MAX_PREFAB_MEMBERS)",
+                                   "the tree has more than %d entities (QUERN_MAX_PREFAB_MEMBERS): capture "
+                                   "parts of it as separate prefabs",
                                    QUERN_MAX_PREFAB_MEMBERS);
             if (!add_member(it, quern__entity_of_slot(storage, child), it->depths.items[i] + 1))
                 return quern__prefab_capture_fail_memory();

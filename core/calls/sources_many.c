@@ -126,7 +126,8 @@ static const quern_world *check_columns(const quern_getter_column *columns, uint
         }
         if (world != NULL && getter->world != world) {
             quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                        "%s: the getter of column %u belongs to another world than the columns before it",
+                        "%s: the getter of column %u belongs to another world than the columns before it: "
+                        "create all getters for one world",
                         function, i);
             return NULL;
         }

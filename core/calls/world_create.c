@@ -86,9 +86,10 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
 
     uint32_t tag = tag_take();
     if (tag == 0)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS)",
-                           QUERN_MAX_WORLDS);
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS): destroy one first",
+            QUERN_MAX_WORLDS);
     result = world_init(def, &allocator, tag, out_world);
     if (result != QUERN_OK) tag_release(tag);
     return quern__in_call(result, "quern_world_create");
@@ -99,7 +100,8 @@ void quern_world_destroy(quern_world *world)
     if (world == NULL) return;
     if (world->locked) {
         quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
-                                "quern_world_destroy: " QUERN__WORLD_LOCKERS " is running on this world");
+                                "quern_world_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on this world; destroy the world afterwards");
         return;
     }
     if (world->user_count > 0) {

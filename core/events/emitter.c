@@ -364,9 +364,10 @@ void *quern__emit_place(quern_emitter *public_part, size_t size_bytes, const cha
 static QUERN__SLOW_PATH void refuse_uncounted(quern__emitter *emitter, const char *function)
 {
     if (emitter == NULL || !is_usable(emitter, function)) return;
-    (void)refuse(emitter, quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                                      "%s: system '%s' emitted '%s', and 'out_count' is NULL", function,
-                                      emitter->system_name, emitter->channel->type.name));
+    (void)refuse(emitter,
+                 quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                             "%s: system '%s' emitted '%s', and 'out_count' is NULL: pass its address",
+                             function, emitter->system_name, emitter->channel->type.name));
 }
 
 void *quern__emit_some(quern_emitter *public_part, uint32_t most, uint32_t *out_count, size_t size_bytes,

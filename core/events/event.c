@@ -57,9 +57,10 @@ static quern_result check_def(const quern_event_def *def)
                            "event '%.63s' has 0 bytes and hooks, which would never run: remove the hooks",
                            def->name);
     if (quern__is_power_of_two(alignment_bytes) && def->size_bytes % alignment_bytes != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "event '%.63s' has %u bytes, which is not a multiple of its alignment %u",
-                           def->name, def->size_bytes, alignment_bytes);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "event '%.63s' has %u bytes, which is not a multiple of its alignment %u: pad it", def->name,
+            def->size_bytes, alignment_bytes);
     return QUERN_OK;
 }
 

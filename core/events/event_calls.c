@@ -10,8 +10,9 @@ static quern_result check_values(const quern__channel *channel, const void *valu
 {
     const quern__type *type = &channel->type;
     if (values == NULL && count > 0 && type->size_bytes > 0)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'values' is NULL, but event '%s' has %u bytes",
-                           type->name, type->size_bytes);
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                           "'values' is NULL, but event '%s' has %u bytes: pass the values", type->name,
+                           type->size_bytes);
     const quern_entity found = quern__type_find_provisional(type, values, count);
     if (found.bits == 0) return QUERN_OK;
     return quern__fail(
@@ -116,7 +117,7 @@ void quern_event_reader_destroy(quern_event_reader *reader)
     if (quern__world_check_unlocked(world, "quern_event_reader_destroy") != QUERN_OK) {
         quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
                                 "quern_event_reader_destroy: " QUERN__WORLD_LOCKERS
-                                " is running on its world");
+                                " is running on its world; destroy the reader afterwards");
         return;
     }
     world->user_count--;

@@ -181,7 +181,8 @@ static quern_result refuse_slot(quern__relating *relating, uint32_t slot, quern_
         return quern__fail(
             QUERN_ERROR_LIMIT,
             "commands on other entities change the level or target of entity %u, which cannot "
-            "have the resulting components (%s)",
+            "have the resulting components (%s): give the entity fewer or smaller components, or remove "
+            "empty archetypes",
             slot, quern_result_string(why));
     if (!quern__relating_reserve_one(relating, &relating->refused))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list refused entities");

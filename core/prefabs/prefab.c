@@ -139,7 +139,8 @@ quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab han
     const uint32_t tag = storage->entities.first_handle_high >> 24;
     if (handle.bits >> 56 != tag)
         return quern__fail(QUERN_ERROR_UNKNOWN_PREFAB,
-                           "the prefab belongs to another world (its tag is %u, this world's is %u)",
+                           "the prefab belongs to another world (its tag is %u, this world's is %u): "
+                           "capture it in this world",
                            (uint32_t)(handle.bits >> 56), tag);
     return quern__fail(QUERN_ERROR_UNKNOWN_PREFAB,
                        "prefab %u was destroyed: keep it as long as it is spawned", (uint32_t)handle.bits);

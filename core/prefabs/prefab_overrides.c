@@ -30,8 +30,9 @@ quern_result quern__prefab_find_column(const quern__storage *storage, const quer
         if (prefab->columns.items[group->first_column + i].component_index == index) return QUERN_OK;
     }
     if (quern__components_type(&storage->components, index)->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag, which has no values to override",
-                           name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' is a tag, which has no values to override: override a component with values", name);
     return quern__fail(QUERN_ERROR_COMPONENT_ABSENT,
                        "member %u has no '%s': only captured components can be overridden", member, name);
 }

@@ -357,7 +357,7 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
     if (result != QUERN_OK) return quern__in_call(result, "quern_query_create");
     if (term_count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_query_create: a query needs at least one term");
+                           "quern_query_create: a query needs at least one term: set its terms");
 
     const quern_allocator *allocator = &world->storage.allocator;
     quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
@@ -389,8 +389,9 @@ void quern_query_destroy(quern_query *query)
 {
     if (query == NULL) return;
     if (query->world->locked) {
-        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_query_destroy: " QUERN__WORLD_LOCKERS
-                                                          " is running on the query's world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_query_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on the query's world; destroy the query afterwards");
         return;
     }
     query->world->user_count--;

@@ -22,8 +22,10 @@ quern_result quern__target_check(const quern__storage *storage, const quern_term
     const char *name =
         quern__components_type(&storage->components, quern__component_index(term->component))->name;
     if (relation == NULL)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "term %u is a target term, but '%s' is no relation", i, name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u is a target term, but '%s' is no relation: register it with quern_relation_register",
+            i, name);
     if ((term->match != 0 && term->match != QUERN_MATCH_ALL) || term->path != QUERN_PATH_ROW)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u is a target term by '%s': it must be on the row itself "

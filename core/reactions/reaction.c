@@ -198,9 +198,9 @@ static quern_result check_copies(const quern__storage *storage, const quern__rea
         if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
-                "term %u reads '%s' of removed entities, whose values are copied; it has a destroy "
-                "hook but no copy hook: add a copy hook, or use a term without access",
-                i, type->name);
+                "term %u reads '%s' of removed entities from copies, and '%s' has a destroy hook but no "
+                "copy hook: add a copy hook, or use a term without access",
+                i, type->name, type->name);
     }
     return QUERN_OK;
 }

@@ -48,7 +48,8 @@ static quern_result check_component(const quern__components *components, quern_c
     const uint32_t index = quern__component_index(component);
     const quern__type *type = quern__components_type(components, index);
     if (type->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and has no value to combine",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a tag and has no value to combine: accumulate a component with values",
                            type->name);
     if (quern__components_is_managed(components, index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

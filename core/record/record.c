@@ -282,8 +282,9 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
     uint32_t created = commands->open != NULL ? commands->open->create_count : 0;
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
-        result = quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities",
-                             QUERN_MAX_ENTITIES);
+        result =
+            quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities: create fewer",
+                        QUERN_MAX_ENTITIES);
     if (result == QUERN_OK) result = check_columns(commands, operation, columns, count, function);
     if (result == QUERN_OK && count > 0)
         result = record_creates(commands, operation, columns, count, out_entities, function);

@@ -376,7 +376,8 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
     const uint32_t count = prefab->members.count;
     it->first_number = commands->open != NULL ? commands->open->create_count : 0;
     if (count > QUERN_MAX_ENTITIES - it->first_number)
-        return quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities",
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "one callback cannot create more than %u entities: spawn fewer",
                            QUERN_MAX_ENTITIES);
     if (quern__spawn_can_be_compact(it)) return quern__spawn_record_compact(it, function);
     result = quern__spawn_record_expanded(it, function);

@@ -86,7 +86,9 @@ static quern_result find_component_field(const quern_world *world, quern_entity 
     quern_result result = find_component(world, path, &out->component, &field);
     if (result == QUERN_OK) result = quern_component_get_info(world, out->component, &out->type);
     if (result == QUERN_OK && out->type.size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and has no value", out->type.name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a tag and has no value: use quern_entity_has to test for it",
+                           out->type.name);
     return result == QUERN_OK ? quern__path_find(&out->type, field, &out->path) : result;
 }
 

@@ -198,10 +198,11 @@ static quern_result check_characters(const quern__path *path, const char *text)
 {
     const size_t bytes = strlen(text);
     if (bytes >= path->field->count)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "'%s' of '%s' has room for %u bytes and a final 0, and the text '%.32s%s' has %zu", path->text,
-            path->type->name, path->field->count - 1, text, bytes > 32 ? "..." : "", bytes);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' of '%s' has room for %u bytes and a final 0, and the text '%.32s%s' has "
+                           "%zu: shorten the text",
+                           path->text, path->type->name, path->field->count - 1, text,
+                           bytes > 32 ? "..." : "", bytes);
     for (const char *at = text; *at != '\0';) {
         const uint32_t step = quern__utf8_bytes(at);
         if (step == 0)
@@ -219,8 +220,8 @@ quern_result quern__value_check_text(const quern_world *world, const quern__path
     size_t bytes = strlen(text);
     uint64_t bits;
     if (path->field->is_read_only)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only", path->text,
-                           path->type->name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only: a text cannot set it",
+                           path->text, path->type->name);
     if (path->field->type == QUERN_FIELD_TEXT) return check_characters(path, text);
     trim(&text, &bytes);
     if (path->is_array) return read_array(world, path, text, bytes, NULL);

@@ -19,9 +19,10 @@ quern_result quern__entity_check_name(const char *name)
 {
     const uint32_t bytes = count_bytes(name);
     if (bytes > QUERN_MAX_ENTITY_NAME_BYTES)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "the name '%.32s...' has more than %d bytes (QUERN_MAX_ENTITY_NAME_BYTES)", name,
-                           QUERN_MAX_ENTITY_NAME_BYTES);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the name '%.32s...' has more than %d bytes (QUERN_MAX_ENTITY_NAME_BYTES): use a shorter name",
+            name, QUERN_MAX_ENTITY_NAME_BYTES);
     for (uint32_t i = 0; i < bytes;) {
         const uint32_t step = quern__utf8_bytes(name + i);
         if (step == 0)
@@ -29,8 +30,10 @@ quern_result quern__entity_check_name(const char *name)
                                "the name is not UTF-8: its byte %u (%#x) begins no character", i,
                                (unsigned)(unsigned char)name[i]);
         if (name[i] == '/')
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "the name '%s' has a '/', which separates the names of a path", name);
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "the name '%s' has a '/', which separates the names of a path: use another character",
+                name);
         i += step;
     }
     return QUERN_OK;

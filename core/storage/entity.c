@@ -435,7 +435,8 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
     uint32_t index = quern_entity_index(entity), generation = quern_entity_generation(entity);
     uint32_t tag = quern_entity_world_tag(entity);
     if (quern_entity_is_null(entity))
-        return quern__fail(QUERN_ERROR_NULL_ENTITY, "the entity handle is null");
+        return quern__fail(QUERN_ERROR_NULL_ENTITY,
+                           "the entity handle is null: pass the handle of an entity");
     if (tag == 0)
         return quern__fail(
             QUERN_ERROR_PROVISIONAL_ENTITY,

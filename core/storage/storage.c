@@ -59,7 +59,9 @@ static quern_result check_new_archetype(const quern__storage *storage, uint32_t 
             "the entity would have %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
             component_count, QUERN_MAX_ENTITY_COMPONENTS);
     if (storage->archetypes.count == QUERN_MAX_ARCHETYPES)
-        return quern__fail(QUERN_ERROR_LIMIT, "the world has %d archetypes already (QUERN_MAX_ARCHETYPES)",
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "the world has %d archetypes already (QUERN_MAX_ARCHETYPES): remove empty ones "
+                           "(quern_world_remove_empty_archetypes)",
                            QUERN_MAX_ARCHETYPES);
     return QUERN_OK;
 }

@@ -56,12 +56,12 @@ static quern_result check_value(const quern_field *field, uint32_t k)
     quern__field_integer_range(field->type, &least, &greatest);
     if (field->type != QUERN_FIELD_U64 && (value->value < least || value->value > greatest))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "its value '%s' is %lld, which its type cannot hold", value->name,
-                           (long long)value->value);
+                           "its value '%s' is %lld, which its type cannot hold: use a value in its range",
+                           value->name, (long long)value->value);
     for (uint32_t i = 0; i < k; i++)
         if (strcmp(field->values[i].name, value->name) == 0)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "two of its values are named '%s'",
-                               value->name);
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "two of its values are named '%s': rename one of them", value->name);
     return QUERN_OK;
 }
 

@@ -627,7 +627,8 @@ quern_world *quern_context_world(quern_context *context)
     if (quern__system_has_flag(context->system, QUERN_SYSTEM_EXCLUSIVE))
         return context->schedule->plan.world;
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
-                  "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",
+                  "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE: "
+                  "set this flag",
                   context->system->name);
     return NULL;
 }

@@ -239,9 +239,10 @@ static const quern__type *find_items(const quern_view *view, const char *functio
     const quern_event_reader *items = context->system->events.items;
     if (items != NULL) return &items->channel->type;
     if (!quern__scope_count_repeated(&context->scope))
-        quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
-                      "%s: system '%s' asked for the events of a view without declaring items", function,
-                      context->system->name);
+        quern__refuse(
+            &context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: system '%s' asked for the events of a view without declaring items: declare items",
+            function, context->system->name);
     return NULL;
 }
 
@@ -259,7 +260,8 @@ const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, 
         return view->chunk;
     quern_context *context = view->context;
     quern__refuse(&context->scope, QUERN_ERROR_LAYOUT_MISMATCH,
-                  "QUERN_EVENTS: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu",
+                  "QUERN_EVENTS: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu: use "
+                  "the type with which the event was registered",
                   context->system->name, type->name, type->size_bytes,
                   type->type_name[0] != '\0' ? type->type_name : "no C type known", type_name, size_bytes);
     return quern__scratch_column(view, UINT32_MAX, size_bytes);

@@ -480,8 +480,8 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
     const quern__channel *channel = context->system->events.items->channel;
     if (hash_events(view, channel) == before) return;
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
-                  "system '%s' wrote events '%s', which are read only", context->system->name,
-                  channel->type.name);
+                  "system '%s' wrote events '%s', which are read only: write to a copy",
+                  context->system->name, channel->type.name);
     quern__context_note_refusal(context);
 }
 

@@ -22,9 +22,10 @@ static quern_result check_phase(const char *const *names, uint32_t i)
     quern_result result = quern__check_name(names[i], "phase");
     for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
         if (strcmp(names[k], names[i]) == 0)
-            result =
-                quern__fail(QUERN_ERROR_DUPLICATE_NAME,
-                            "quern_schedule_create: phases %u and %u are both called '%s'", k, i, names[i]);
+            result = quern__fail(
+                QUERN_ERROR_DUPLICATE_NAME,
+                "quern_schedule_create: phases %u and %u are both called '%s': rename one of them", k, i,
+                names[i]);
     return result;
 }
 
@@ -116,7 +117,8 @@ void quern_schedule_destroy(quern_schedule *schedule)
     if (schedule == NULL) return;
     if (schedule->is_running || schedule->plan.world->locked) {
         quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
-                                "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
+                                "quern_schedule_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on its world; destroy the schedule afterwards");
         return;
     }
     if (schedule->has_history) {
@@ -220,7 +222,7 @@ quern_result quern__schedule_add_typed(quern_schedule *schedule, const quern_sys
         return quern__fail(
             QUERN_ERROR_LIMIT,
             "QUERN_ADD_SYSTEM: system '%s' has %zu columns and more terms than the rest of %d "
-            "(QUERN_MAX_TERMS)",
+            "(QUERN_MAX_TERMS): use fewer",
             name, column_count, QUERN_MAX_TERMS);
     memcpy(whole.terms + column_count, def->terms, (QUERN_MAX_TERMS - column_count) * sizeof *def->terms);
     for (size_t i = 0; i < column_count; i++) {

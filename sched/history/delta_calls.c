@@ -35,8 +35,9 @@ void quern_delta_destroy(quern_delta *delta)
 {
     if (delta == NULL) return;
     if (delta->history->world->locked) {
-        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_delta_destroy: " QUERN__WORLD_LOCKERS
-                                                          " is running on the world of the delta");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_delta_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on the world of the delta; destroy the delta afterwards");
         return;
     }
     quern__delta_release(delta);

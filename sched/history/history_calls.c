@@ -25,8 +25,10 @@ static quern_result check_schedules(const quern_world *world, const quern_histor
                                             is_end_of_schedules, "schedule", NULL, out_count);
     for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++) {
         if (def->schedules[i]->plan.world != world)
-            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                 "schedule %u of the list belongs to another world", i);
+            result = quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "schedule %u of the list belongs to another world: list schedules of the history's world",
+                i);
         for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
             if (def->schedules[k] == def->schedules[i])
                 result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -85,8 +87,9 @@ void quern_history_destroy(quern_history *history)
 {
     if (history == NULL) return;
     if (history->core.world->locked) {
-        quern__report_violation(QUERN_ERROR_WORLD_LOCKED, "quern_history_destroy: " QUERN__WORLD_LOCKERS
-                                                          " is running on the history's world");
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_history_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on the history's world; destroy the history afterwards");
         return;
     }
     if (history->core.delta_count > 0) {

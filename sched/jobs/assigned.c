@@ -46,9 +46,10 @@ quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_work
     const uint32_t thread_count = quern_jobs_thread_count(jobs);
     const uint32_t worker_count = quern_jobs_worker_count(jobs);
     if (index >= worker_count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: on_worker %u is worker %u, and pool '%s' has workers 0 to %u", function,
-                           (unsigned)on_worker, (unsigned)index, jobs->name, (unsigned)worker_count - 1);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: on_worker %u is worker %u, and pool '%s' has workers 0 to %u: name one of them", function,
+            (unsigned)on_worker, (unsigned)index, jobs->name, (unsigned)worker_count - 1);
     if (index != 0 && index < thread_count) return QUERN_OK;
     if (quern__jobs_is_slot_registered(jobs, index == 0 ? 0 : index + 1 - thread_count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

@@ -89,7 +89,9 @@ static quern_result check_room(const quern_graph *graph)
     if (graph == NULL) return quern__fail_null("quern_graph_add_node", "graph");
     quern_result result = check_idle(graph, "quern_graph_add_node");
     if (result == QUERN_OK && graph->node_count == QUERN_MAX_GRAPH_NODES)
-        result = quern__fail(QUERN_ERROR_LIMIT, "quern_graph_add_node: a graph has at most %d nodes",
+        result = quern__fail(QUERN_ERROR_LIMIT,
+                             "quern_graph_add_node: a graph has at most %d nodes: split the graph, and add "
+                             "one part as a node",
                              QUERN_MAX_GRAPH_NODES);
     return result;
 }
@@ -214,8 +216,8 @@ quern_result quern_graph_set_count(quern_graph *graph, uint32_t node, uint32_t c
                            (unsigned)graph->node_count);
     if (graph->nodes[node].choose != NULL || graph->nodes[node].inner != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_graph_set_count: node %u %s and has no items", (unsigned)node,
-                           graph->nodes[node].choose != NULL ? "chooses" : "is a graph");
+                           "quern_graph_set_count: node %u %s and has no items: name a node of items",
+                           (unsigned)node, graph->nodes[node].choose != NULL ? "chooses" : "is a graph");
     graph->nodes[node].range.count = count;
     return QUERN_OK;
 }

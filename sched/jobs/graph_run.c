@@ -299,7 +299,8 @@ static quern_result result_of(const quern_graph *graph, const char *function)
     if (result == QUERN_ERROR_CANCELLED)
         return quern__fail(result, "%s: cancelled on request; some nodes did not run", function);
     return quern__fail(result,
-                       "%s: node %u%s%s%s has chosen %u times, which is its choice_limit for one run",
+                       "%s: node %u%s%s%s has chosen %u times, which is its choice_limit for one run: "
+                       "raise it, or let the node end its loop earlier",
                        function, (unsigned)graph->limit_node, graph->limit_name != NULL ? " '" : "",
                        graph->limit_name != NULL ? graph->limit_name : "",
                        graph->limit_name != NULL ? "'" : "", (unsigned)graph->limit_count);

@@ -620,7 +620,7 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
 {
     if (out_jobs == NULL) return quern__fail_null("quern_jobs_create", "out_jobs");
     quern_jobs_def complete = def != NULL ? *def : (quern_jobs_def){0};
-    quern_result result = complete_def(&complete);
+    quern_result result = quern__in_call(complete_def(&complete), "quern_jobs_create");
     if (result != QUERN_OK) return result;
     quern_jobs *jobs = allocate_pool(&complete);
     if (jobs == NULL)

@@ -12,10 +12,10 @@ quern_result quern_processors_add(quern_processors *processors, uint32_t index)
 {
     if (processors == NULL) return quern__fail_null("quern_processors_add", "processors");
     if (index >= QUERN_MAX_PROCESSORS)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_processors_add: processor %u is not in 0 to %d (QUERN_MAX_PROCESSORS - 1)",
-            (unsigned)index, QUERN_MAX_PROCESSORS - 1);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_processors_add: processor %u is not in 0 to %d (QUERN_MAX_PROCESSORS - "
+                           "1): pass an index in this range",
+                           (unsigned)index, QUERN_MAX_PROCESSORS - 1);
     processors->words[index / 64] |= (uint64_t)1 << index % 64;
     return QUERN_OK;
 }

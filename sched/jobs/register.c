@@ -67,7 +67,7 @@ static quern_result check_unregistered(const quern_jobs *jobs)
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_jobs_register_thread: this thread is registered already, as worker %u of pool "
-        "'%s'",
+        "'%s': register each thread once",
         (unsigned)quern__jobs_external_worker(jobs, entry->slot)->index, jobs->name);
 }
 
@@ -142,7 +142,8 @@ quern_result quern_jobs_unregister_thread(quern_jobs *jobs)
     quern__registration *entry = quern__registration_of(jobs);
     if (entry == NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_jobs_unregister_thread: this thread is not registered with pool '%s'",
+                           "quern_jobs_unregister_thread: this thread is not registered with pool '%s': "
+                           "unregister only registered threads",
                            jobs->name);
     end_registration(entry, run_assigned);
     return QUERN_OK;

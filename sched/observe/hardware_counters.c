@@ -185,7 +185,7 @@ quern_result quern__hardware_counters_start(quern__hardware_counters *counters,
 {
     void *opened;
     const quern_result result = source->open(source->user_data, QUERN_HARDWARE_THREAD, &opened);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__in_call(result, "quern_schedule_set_counting");
     const uint64_t read_ns = time_reading(source, opened);
     source->close(opened);
     if (read_ns == 0)

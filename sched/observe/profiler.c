@@ -153,7 +153,8 @@ static quern_result create_profiler(quern__plan *plan, const quern_schedule_def 
 {
     quern__profiler *profiler =
         quern__allocate(quern__plan_allocator(plan), sizeof *profiler, _Alignof(quern__profiler));
-    if (profiler == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for its profile");
+    if (profiler == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_schedule_create: no memory for the profiler");
     *profiler = (quern__profiler){
         .observer.calls = &calls, .plan = plan, .trace = def->trace, .is_timing = def->timing};
     profiler->trace_number = quern__trace_add_schedule(def->trace);

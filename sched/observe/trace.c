@@ -166,10 +166,10 @@ static uint32_t find_name(const quern_trace *trace, const char *name)
 static quern_result add_name(quern_trace *trace, const char *name)
 {
     if (trace->names.count == QUERN_MAX_TRACE_NAMES)
-        return quern__fail(
-            QUERN_ERROR_LIMIT,
-            "quern_trace_add_name: '%s' exceeds the limit of %d names (QUERN_MAX_TRACE_NAMES)", name,
-            QUERN_MAX_TRACE_NAMES);
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "quern_trace_add_name: '%s' exceeds the limit of %d names "
+                           "(QUERN_MAX_TRACE_NAMES): use fewer names",
+                           name, QUERN_MAX_TRACE_NAMES);
     if (!quern__array_reserve(&trace->allocator, &trace->names, trace->names.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "quern_trace_add_name: out of memory for the name '%s'", name);

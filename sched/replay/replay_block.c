@@ -44,7 +44,8 @@ static quern_result fail_cut_off(const quern__source_reader *reader, uint64_t nu
                            ": %s",
                            reader->offset_bytes, number, strerror(reader->error));
     return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
-                       "the recording is cut off at byte %" PRIu64 ", in block %" PRIu64,
+                       "the recording is cut off at byte %" PRIu64 ", in block %" PRIu64
+                       ": use a complete copy",
                        reader->offset_bytes, number);
 }
 

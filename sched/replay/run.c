@@ -88,10 +88,10 @@ static quern_result compare(replay *run, const quern__state *expected, quern__ty
     quern__state_write(run->world, expected->frame, result, expected->flags, listed, run->listed,
                        &run->actual);
     if (run->actual.has_failed)
-        return quern__fail(
-            QUERN_ERROR_OUT_OF_MEMORY,
-            "frame %llu differs from the recording, and there is no memory to find the difference",
-            (unsigned long long)expected->frame);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "frame %llu differs from the recording, and there is no memory to find the "
+                           "difference: free memory and run the replay again",
+                           (unsigned long long)expected->frame);
     quern_result read = quern__state_read(run->world, &run->actual, run->block_count, &listed, &actual);
     if (read != QUERN_OK) return read;
     quern__replay_compare(run->world, expected, &actual, report);
@@ -180,7 +180,8 @@ static quern_result replay_frame(replay *run, quern__replay_kind *kind)
     if (result != QUERN_OK) return result;
     const uint64_t frame = run->report->frame_count++;
     if (run->def->after_frame != NULL && !run->def->after_frame(run->def->user_data, frame))
-        return quern__fail(QUERN_ERROR_CANCELLED, "quern_replay_run: after_frame returned false");
+        return quern__fail(QUERN_ERROR_CANCELLED,
+                           "quern_replay_run: after_frame returned false: the replay ended there");
     return read_block(run, &run->next, kind);
 }
 

@@ -80,7 +80,7 @@ static quern_result check_layout(const recorded_type *recorded, const quern__typ
     if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
-                           "to %u",
+                           "to %u: register it as it was recorded",
                            kind_name(recorded), recorded->schema.name, recorded->size_bytes,
                            recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
     if (recorded->field_count != type->field_count || recorded->flags != flags)

@@ -28,7 +28,8 @@ static quern_result check_limit(const quern__components *components, const quern
     if (without == QUERN__FILTER_NONE || (without != lookup->index && without != lookup->limit.with))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "a lookup of '%s' asks for entities with and without '%s', which finds nothing",
+                       "a lookup of '%s' asks for entities with and without '%s', which finds nothing: "
+                       "remove it from one list",
                        quern__components_type(components, lookup->index)->name,
                        quern__components_type(components, without)->name);
 }
@@ -37,8 +38,8 @@ static quern_result check_written(const quern__components *components, uint32_t 
 {
     const quern__type *type = quern__components_type(components, index);
     if (type->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag, which has no value to write",
-                           type->name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a tag, which has no value to write: list it in lookups", type->name);
     if (quern__components_is_managed(components, index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' is the component of a relation: change it with relate and unrelate",

@@ -35,7 +35,8 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
                            "system '%s' is in phase %u; the schedule has %u phases, from 0", def->name,
                            def->phase, phase_count);
     if ((def->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' has unknown flags %#x", def->name,
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' has unknown flags %#x: use values of quern_system_flags", def->name,
                            def->flags);
     return QUERN_OK;
 }
@@ -75,7 +76,8 @@ static quern_result check_reaction(const quern_system_def *def, uint32_t term_co
     const uint32_t known = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT;
     if (def->reacts_to == 0) return QUERN_OK;
     if ((def->reacts_to & ~known) != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' reacts to unknown kinds %#x",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' reacts to unknown kinds %#x: use values of quern_reaction_kind",
                            def->name, def->reacts_to);
     if ((def->reacts_to & QUERN_REACT_PRESENT) != 0 && (def->reacts_to & QUERN_REACT_ADDED) == 0)
         return quern__fail(
@@ -85,8 +87,8 @@ static quern_result check_reaction(const quern_system_def *def, uint32_t term_co
             def->name);
     const char *unfit = unfit_for_reaction(def, term_count);
     if (unfit == NULL) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is a reaction and has %s", def->name,
-                       unfit);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is a reaction and has %s: leave that out",
+                       def->name, unfit);
 }
 
 static quern_result check_levels(const quern_world *world, const quern_system_def *def, uint32_t term_count,

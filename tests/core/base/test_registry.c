@@ -45,7 +45,7 @@ Test(registry, a_new_name_is_neither_empty_nor_taken)
     cr_assert_eq(quern__registry_check_new(&things, items, 1, "two"), QUERN_OK);
     cr_assert_eq(quern__registry_check_new(&things, items, 3, NULL), QUERN_ERROR_INVALID_ARGUMENT);
     cr_assert_eq(quern__registry_check_new(&things, items, 3, ""), QUERN_ERROR_INVALID_ARGUMENT);
-    cr_assert_str_eq(quern_error_message(), "a thing needs a name, and this one is empty");
+    cr_assert_str_eq(quern_error_message(), "a thing needs a name, and this one is empty: set a name");
     cr_assert_eq(quern__registry_check_new(&things, items, 3, "two"), QUERN_ERROR_DUPLICATE_NAME);
     cr_assert_str_eq(quern_error_message(), "the box already has a thing 'two': choose another name");
 }

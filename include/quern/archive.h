@@ -168,9 +168,8 @@ typedef struct quern_load_report {
     /** Fields of converted components and resources that exist in the archive, but not in the world. */
     uint32_t dropped_field_count;
     uint32_t dropped_name_count; /**< Names dropped because they were taken. */
-    char missing[QUERN_MAX_MISSING]
-                [QUERN_MAX_NAME_BYTES +
-                 1]; /**< Names of the missing types, at most the first QUERN_MAX_MISSING. */
+    /** Names of the missing types, at most the first QUERN_MAX_MISSING. */
+    char missing[QUERN_MAX_MISSING][QUERN_MAX_NAME_BYTES + 1];
 } quern_load_report;
 
 /** Loads an archive of a world, or of a list of entities, into a world. def and out_report may be NULL.

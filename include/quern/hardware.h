@@ -43,9 +43,8 @@ typedef enum quern_hardware_scope {
  * so each event has two times: since when it should be counted, and for how long it was. */
 typedef struct quern_hardware_reading {
     uint64_t counts[QUERN_HARDWARE_EVENT_COUNT]; /**< Number of events while the counter ran. */
-    uint64_t
-        /** Time since opening; 0 if the event is not available. */
-        enabled_ns[QUERN_HARDWARE_EVENT_COUNT];
+    /** Time since opening; 0 if the event is not available. */
+    uint64_t enabled_ns[QUERN_HARDWARE_EVENT_COUNT];
     uint64_t running_ns[QUERN_HARDWARE_EVENT_COUNT]; /**< Time during which the counter ran. */
 } quern_hardware_reading;
 

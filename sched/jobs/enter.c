@@ -131,9 +131,8 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
 }
 
 /* Enters the first external slot and reserves all others. Reserved slots do not count as entered: no thread is in
- * them that could run a job. The load
- * is relaxed: the swap verifies the value. The swap is seq_cst; as an acquire it pairs with the release in
- * quern__jobs_leave. */
+ * them that could run a job. The load is relaxed: the swap verifies the value. The swap is seq_cst; as an acquire
+ * it pairs with the release in quern__jobs_leave. */
 bool quern__jobs_try_enter_exclusive(quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);

@@ -656,8 +656,8 @@ void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
     if (quern__jobs_has_threads_elsewhere(jobs)) {
-        /* In a forked child: the pool's jobs, and the threads that may hold its locks, exist only in the parent. So
- * no lock is taken and no job runs. */
+        /* In a forked child: the pool's jobs, and the threads that may hold its locks, exist only in the
+         * parent. So no lock is taken and no job runs. */
         quern__registration_forget(jobs);
         release_memory(jobs);
         return;

@@ -15,8 +15,8 @@ typedef struct quern__event_use {
     /* Readers of reads_events in their order, then `items` if not NULL. */
     QUERN__ARRAY(quern_event_reader *) readers;
     quern_event_reader *items; /* reader of the event that the views show, or NULL */
-    uint64_t prepared_begin,
-        prepared_end; /* range of batches of `items` that was counted as the system's views */
+    /* Range of batches of `items` that was counted as the system's views. */
+    uint64_t prepared_begin, prepared_end;
 } quern__event_use;
 
 /* Checks the declared events and creates the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT, NULL_ARGUMENT,

@@ -79,7 +79,8 @@ static inline void quern__grid_cells_within(const quern_grid_cells *cells, uint3
         *end = cells->counts[axis];
         return;
     }
-    if (radius < least_radius) radius = least_radius; /* its square may be 0 */
+    if (radius < least_radius)
+        radius = least_radius; /* the square of a smaller radius may be rounded to 0 */
     const float wide = radius + (radius + (center < 0 ? -center : center)) * margin;
     *first = quern_grid_cell_along(cells, axis, center - wide);
     *end = quern_grid_cell_along(cells, axis, center + wide) + 1;

@@ -428,7 +428,8 @@ bool quern_world2_split(const quern_world2 *parent, const quern_world2 *world, q
     quern_local2 local = {.position = {(float)p.x, (float)p.y},
                           .angle = (float)angle,
                           .scale = {(float)(sign * x_length), (float)y_length}};
-    if (local.scale[0] == 0 && local.scale[1] == 0) local.scale[0] = FLT_MIN; /* not 1 */
+    if (local.scale[0] == 0 && local.scale[1] == 0)
+        local.scale[0] = FLT_MIN; /* an all-zero scale would count as 1 */
     if (!all_finite(local.position, 2) || !isfinite(local.angle) || !all_finite(local.scale, 2))
         return false;
     *out = local;

@@ -85,8 +85,7 @@ typedef struct quern_bench_workload {
      * set of the process grow. */
     bool footprint QUERN__ZERO;
     /** Whether a pass is a frame of a main loop. With --frames, the durations of single passes are then
-     * recorded, too; if `fresh` is set, these are the passes of
-     * the samples, otherwise additional passes. */
+     * recorded, too: with `fresh`, those of the samples, otherwise those of additional passes. */
     bool frames QUERN__ZERO;
     /** Bytes that a pass touches per entity, to mark cache sizes in charts; 0 if unknown. */
     uint32_t bytes_per_entity QUERN__ZERO;

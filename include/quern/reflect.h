@@ -83,12 +83,12 @@ typedef struct quern_flag_info {
     const char *without; /**< Description of a type without the flag, such as "cannot be disabled". */
     uint32_t info_offset_bytes; /**< Offset of the member in quern_type_info. */
     /** Name of a list of components in the JSON of an entity (quern_json_write_world), such as "disabled".
-     * The list contains the components that are in the state which the flag allows. NULL, like the two
-     * functions, if entities have no such state. */
+     * The list contains the components of the entity that are in the state which the flag allows, such as
+     * disabled. NULL, like the two functions, if there is no such state. */
     const char *list_name;
     /** Returns whether the component of the entity is in the state. Threads: as quern_entity_is_component_enabled. */
     bool (*is_listed)(const quern_world *world, quern_entity entity, quern_component component);
-    /** Records a command that puts the component into the state. Errors: as quern_commands_set_component_enabled. */
+    /** Records a command that puts the component of the entity into the state. Errors: as quern_commands_set_component_enabled. */
     quern_result (*list)(quern_commands *commands, quern_entity entity, quern_component component);
 } quern_flag_info;
 

@@ -115,14 +115,15 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* All causes that make two systems keep their order, the strongest first. */
 typedef struct quern__causes {
-    /* The first cause, and for both systems: resources, terms, up-terms, lookups, write lookups. */
+    /* Capacity: the first cause, and for each of the two systems its resources, terms, up-terms and lookups. */
     quern__conflict items[1 + 8 * QUERN_MAX_ACCESS];
     uint32_t count;
 } quern__causes;
 
 _Static_assert(QUERN_MAX_TERMS <= QUERN_MAX_ACCESS, "room for one cause per term");
 
-/* Lists the causes; none if the systems may run in any order. */
+/* Lists all causes for which the systems must keep their order, the strongest first; none if they may run in
+ * any order. */
 void quern__facts_causes(const quern__system *earlier, const quern__system *later,
                          quern__causes *out_causes);
 

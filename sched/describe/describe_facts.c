@@ -230,7 +230,8 @@ static bool could_join(const quern__system *system, const quern__pass *pass)
            quern__facts_alone_reason(system->pass, &index) == QUERN__NOT_ALONE;
 }
 
-/* Finds why a system is not in a pass. A conflict with a system of the pass takes precedence over an order. */
+/* Finds why a system is not in a pass. A conflict with a system of the pass (APART_CONFLICT) takes precedence over
+ * one with an earlier system of a later pass (APART_ORDER). */
 static quern__apart_reason find_apart(const quern__segment *segment, const quern__system *system,
                                       const quern__pass *pass)
 {
@@ -294,8 +295,8 @@ static uint64_t calls_of(const quern__system *system)
     return count;
 }
 
-/* Returns how many of those calls must be sequential in a pass over chunks: one, or one per level, and on the deepest
- * level one per row. */
+/* Returns how many of the calls in calls_of must run one after another in a pass over chunks: one in all; for a
+ * level-ordered system one per level, and on the last level one per row. */
 static uint64_t sequential_calls(const quern__system *system)
 {
     if (system->reaction != NULL) return system->step_view_count > 0;

@@ -38,7 +38,8 @@ static void number_streams(const quern_schedule *schedule, quern__segment *segme
     for (uint32_t i = segment->first; i < segment->end; i++) {
         quern__system *system = schedule->plan.order.items[i];
         system->serial_offset = segment->serial_count;
-        segment->serial_count += system->view_count + 2; /* begin, one per view, end */
+        segment->serial_count +=
+            system->view_count + 2; /* one for condition and begin, one per view, one for end */
     }
 }
 

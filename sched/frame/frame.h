@@ -5,7 +5,8 @@
 
 /* Runs frames: the segments of a compiled schedule, one after another.
  *
- * Determinism: a command stream is identified by the position of its system and a call index: 0 for begin,
+ * Determinism: a command stream is identified by the position of its system and a call index: 0 for the condition and
+ * begin,
  * 1 + ordinal for a view, and the last index for end. Its provisional handles contain a serial, which
  * counts the call indices of all systems of the segment in order. Position, call index and serial do not
  * depend on the worker that records the stream. Partial results are stored by ordinal. Nothing else that workers produce

@@ -225,7 +225,8 @@ static quern_result call_all_views(parallel_call *call, quern_query *query, quer
                 .function = run_views, .user_data = call, .count = count_views(query), .is_closed = true},
             function_name);
     quern__world_set_locked(query->world, false);
-    if (result != QUERN_OK) query->seen_version = seen_version; /* the query has seen no changes */
+    if (result != QUERN_OK)
+        query->seen_version = seen_version; /* the failed call counts as if the query had seen no changes */
     return result;
 }
 

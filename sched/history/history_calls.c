@@ -188,9 +188,9 @@ static quern_result check_schedules_saved(const quern_history *history, const qu
     return result;
 }
 
-/* What a failed frame has left in any schedule of the world belongs to the frames that are undone: no frame
- * is saved while a schedule has unpublished events, or while one that is not saved keeps commands. The
- * commands of saved schedules were exchanged with the snapshot's before. */
+/* Discards the events, and for a schedule outside of the history also the commands, that a failed frame has left.
+ * They belong to a frame that the restore undoes: no frame is saved while they exist (check_unsaved_work). The
+ * commands of schedules in the history were already exchanged with those in the snapshot. */
 static void discard_leftovers(const quern_history *history, quern_schedule *schedule)
 {
     if (!is_in_history(history, schedule)) quern__schedule_discard_kept(schedule);

@@ -170,7 +170,8 @@ static inline bool quern__graph_is_stopped(quern_graph *root)
     return atomic_load_explicit(&root->outcome, memory_order_relaxed) != QUERN_OK;
 }
 
-/* Whether a node has work that a stop prevents. */
+/* Whether the node has something to run. Nodes without it finish normally even if a cancel request or limit has
+ * stopped the run. */
 static inline bool quern__node_has_work(const quern__graph_node *node)
 {
     return node->choose != NULL || node->inner != NULL ||

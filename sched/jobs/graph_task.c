@@ -304,7 +304,7 @@ uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index)
     task->choice_count++;
     const uint32_t choice = node->choose(node->range.user_data, worker_index);
     if (choice >= node->edge_count) return QUERN__NO_CHOICE;
-    uint32_t edge = node->first_edge; /* the newest edge; the choice counts from the oldest */
+    uint32_t edge = node->first_edge; /* the list begins with the newest edge; choice 0 is the oldest */
     for (uint32_t i = node->edge_count - 1; i != choice; i--)
         edge = graph->edges[edge].next;
     return graph->edges[edge].after;

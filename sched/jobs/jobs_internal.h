@@ -224,7 +224,8 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs);
 bool quern__jobs_try_enter_exclusive(quern_jobs *jobs);
 void quern__jobs_leave_exclusive(quern_jobs *jobs);
 
-/* Replaces `before`, which the calling thread is alone in the pool, by worker 0 of the new workers. */
+/* Makes the calling thread worker 0 of the new workers. Until now it was the worker `before`, and it is alone in
+ * the pool. */
 void quern__jobs_rebind_worker_0(quern_jobs *jobs, const quern__worker *before);
 
 /* Returns whether an external slot is neither in use nor reserved. seq_cst: see enter.c. */
@@ -303,7 +304,8 @@ static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
     atomic_fetch_add_explicit(&jobs->outside_call_count, 1, memory_order_seq_cst);
 }
 
-/* Marks the end of a call that quern__jobs_begin_outside_call counted. Release: pairs with the acquire in wait_for_outside_calls. */
+/* Marks the end of a call that quern__jobs_begin_outside_call counted. Release: pairs with the acquire in
+ * wait_for_outside_calls. */
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_call_count, 1, memory_order_release);

@@ -122,7 +122,7 @@ static void run_assigned(quern__worker *worker)
 }
 
 /* Ends a registration inside the pool: no other thread can be this worker before all is done, and leaving
- * wakes the threads that wait for a slot. empty: disposes of the assigned jobs. */
+ * wakes the threads that wait for a slot. `empty` disposes of the jobs that are assigned to the worker. */
 static void end_registration(quern__registration *entry, void (*empty)(quern__worker *worker))
 {
     quern_jobs *jobs = entry->jobs;

@@ -149,7 +149,7 @@ static void run_stored_offer(quern__job *job, quern__worker *worker)
 
 /* --------------------------------------------------------------------------------------------- beginning */
 
-/* Parameters of a loop that its first worker begins. */
+/* Parameters with which the first worker of a submitted loop begins it. */
 typedef struct beginning {
     quern__sharing sharing; /* first member: see share_stored */
     const quern__job *job;

@@ -35,7 +35,8 @@ void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns)
     if (read_time(&worker->times.idle_since_ns) == 0) set_time(&worker->times.idle_since_ns, now_ns);
 }
 
-/* Reads the clock only if a profiler reads idle times. */
+/* Ends the current idle time and adds it to idle_ns. Reads the clock and adds only if a profiler reads idle
+ * times. */
 void quern__worker_end_idle_time(quern__worker *worker)
 {
     quern__worker_times *times = &worker->times;

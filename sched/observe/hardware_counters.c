@@ -38,7 +38,8 @@ static void measure_bias(const quern_hardware_source *source, quern__worker_hard
         if (isinf(worker->bias[i])) worker->bias[i] = 0;
 }
 
-/* Opens the counters of the calling thread. Does not retry on a thread that could not open them. */
+/* Returns whether the worker's counters are open for the calling thread; opens them first if the worker has changed
+ * threads. Does not retry on a thread that could not open them. */
 static bool is_open(const quern__hardware_counters *counters, quern__worker_hardware_counters *worker)
 {
     if (worker->thread == this_thread()) return worker->counters != NULL;

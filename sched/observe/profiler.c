@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/observe/profile_internal.h"
 
-/* The observer of a schedule: what it needs from the next frame, and its memory. */
+/* The profiler as the observer of a schedule: its creation and memory, and the settings for the next frame. */
 
 enum { OBSERVED_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
 

@@ -13,7 +13,7 @@ typedef struct quern__type_counts {
     uint32_t component_count, resource_count;
 } quern__type_counts;
 
-/* Returns the numbers of all types of the world. */
+/* Returns how many component and resource types the world has. */
 quern__type_counts quern__types_of_world(const quern_world *world);
 void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
                         quern__byte_writer *bytes);

@@ -43,7 +43,7 @@ typedef struct quern__segment {
 typedef struct quern__phase {
     char name[QUERN_MAX_NAME_BYTES + 1];
     uint32_t first_segment, end_segment; /* set by quern__compile */
-    void *user_data;                     /* of its systems that have none of their own */
+    void *user_data;                     /* user data of the phase's systems that have none of their own */
     double step_seconds;                 /* fixed time step; 0: the phase runs once per frame */
     uint32_t max_step_count;             /* maximum number of steps per frame */
     double elapsed_seconds;              /* time that no step has covered yet */

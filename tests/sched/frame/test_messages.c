@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/parallel.h>
-#include <quern/profile.h>
+#include <quern/quern.h>
 
 #include <criterion/criterion.h>
 
@@ -312,4 +310,224 @@ Test(messages, of_contexts)
     }
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
+}
+
+/* ------------------------------------------------------------------------------------- further texts */
+
+static void destroy_nothing(void *values, uint32_t count, void *user_data)
+{
+    (void)values;
+    (void)count;
+    (void)user_data;
+}
+
+static void copy_bytes(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memcpy(targets, sources, count * sizeof(vec3));
+}
+
+static void move_bytes(void *targets, void *sources, uint32_t count, void *user_data)
+{
+    copy_bytes(targets, sources, count, user_data);
+}
+
+static const quern_hooks uncopied = {.move = move_bytes, .destroy = destroy_nothing};
+
+Test(messages, of_components_that_the_world_manages)
+{
+    const quern_component parent = quern_relation_component(quern_world_parent(world));
+    quern_component component;
+    const quern_component_def def = {.name = "hooked tag", .hooks = uncopied};
+    SAYS(quern_component_register(world, &def, &component),
+         "quern_component_register: component 'hooked tag' is a tag (0 bytes) with hooks, which would "
+         "never run: "
+         "remove the hooks");
+    const quern_save_def save = {.leave_out = {parent}};
+    SAYS(quern_world_save(world, quern_sink_file(stderr), &save),
+         "quern_world_save: 'parent' cannot be left out, because the world manages it itself");
+    assert_message_has(": remove it from leave_out");
+}
+
+static void accumulate_badly(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component parent = *(const quern_component *)quern_context_user_data(context);
+    SAYS(quern_commands_accumulate(commands, entity, parent, &entity, QUERN_SUM),
+         "quern_commands_accumulate: system 'summer': the world manages 'parent' itself: relate and "
+         "unrelate");
+    SAYS(quern_commands_accumulate(commands, entity, tag, &entity, QUERN_SUM),
+         "quern_commands_accumulate: system 'summer': 'tag' is a tag and has no value to combine: ");
+}
+
+Test(messages, of_accumulated_values)
+{
+    quern_component parent = quern_relation_component(quern_world_parent(world));
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("summer", NULL);
+    def.begin = accumulate_badly;
+    def.user_data = &parent;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
+}
+
+static void emit_badly(quern_context *context)
+{
+    const quern_event *event = quern_context_user_data(context);
+    quern_emitter *emitter = quern_context_emitter(context, *event);
+    if (quern_context_frame_index(context) % 2 == 0)
+        SAYS(quern_emit_copy(emitter, NULL),
+             "quern_emit_copy: system 'emitter' emitted 'moved' with a NULL value: pass its address");
+    else
+        SAYS(quern_emit(emitter, &(vec3){1, 2, 3}),
+             "quern_emit: system 'emitter' emitted 'moved', which has a "
+             "copy hook: use quern_emit_copy to copy the value");
+}
+
+Test(messages, of_emitted_values)
+{
+    quern_event event;
+    const quern_event_def event_def = {
+        .name = "moved",
+        .size_bytes = sizeof(vec3),
+        .alignment_bytes = 4,
+        .hooks = {.copy = copy_bytes, .move = move_bytes, .destroy = destroy_nothing}};
+    cr_assert_eq(quern_event_register(world, &event_def, &event), QUERN_OK);
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("emitter", NULL);
+    def.begin = emit_badly;
+    def.user_data = &event;
+    def.emits[0] = event;
+    setup_system(schedule, &def);
+    for (uint32_t i = 0; i < 2; i++)
+        SAYS(quern_schedule_run(schedule, NULL, 0), "quern_schedule_run: frame ");
+    quern_schedule_destroy(schedule);
+}
+
+Test(messages, of_histories)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_world *other = setup_world();
+    quern_schedule *foreign_schedule = setup_schedule(other);
+    quern_history *history;
+    quern_history_def def = {.schedules = {schedule, foreign_schedule}};
+    SAYS(quern_history_create(world, &def, &history),
+         "quern_history_create: schedule 1 of the list belongs to another world: list schedules of ");
+    def.schedules[1] = NULL;
+    cr_assert_eq(quern_history_create(world, &def, &history), QUERN_OK);
+    cr_assert_eq(quern_history_save(history, 1, NULL), QUERN_OK);
+    const quern_system_def system = system_def("late", idle_run);
+    setup_system(schedule, &system);
+    SAYS(quern_history_restore(history, 1, NULL), "quern_history_restore: system 'late' was added to its "
+                                                  "schedule after the frame was saved: add all ");
+    quern_resource resource;
+    const quern_resource_def resource_def = {.name = "file", .size_bytes = 8, .hooks = uncopied};
+    cr_assert_eq(quern_resource_register(world, &resource_def, &resource), QUERN_OK);
+    SAYS(quern_history_save(history, 2, NULL),
+         "quern_history_save: resource 'file' has a move or destroy hook and no copy hook, so ");
+    assert_message_has(": add a copy hook");
+    quern_history_destroy(history);
+    quern_schedule_destroy(schedule);
+    quern_schedule_destroy(foreign_schedule);
+    quern_world_destroy(other);
+}
+
+Test(messages, of_names_beyond_the_limit_of_a_trace)
+{
+    quern_trace *trace;
+    uint32_t number;
+    cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
+    char name[16];
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i <= QUERN_MAX_TRACE_NAMES && result == QUERN_OK; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        result = quern_trace_add_name(trace, name, &number);
+    }
+    cr_assert_eq(result, QUERN_ERROR_LIMIT);
+    assert_begins("quern_trace_add_name", "quern_trace_add_name: 'n");
+    assert_message_has("(QUERN_MAX_TRACE_NAMES): use fewer names");
+    quern_trace_destroy(trace);
+}
+
+/* ---------------------------------------------------------------------------------- lack of memory */
+
+static failing_allocator *memory;
+
+/* A world of its own, for calls that lack memory. */
+static quern_world *world_of_memory(void)
+{
+    memory = failing_allocator_create();
+    quern_world *made;
+    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+    cr_assert_eq(quern_world_create(&def, &made), QUERN_OK);
+    return made;
+}
+
+static void destroy_world_of_memory(quern_world *made)
+{
+    failing_allocator_heal(memory);
+    quern_world_destroy(made);
+    failing_allocator_close(memory);
+}
+
+/* Refuses the first, the second, ... request of memory in turn until the call succeeds. One of the messages must begin
+ * like this, and each names the call. */
+#define SAYS_WITHOUT_MEMORY(call, function, beginning)                                         \
+    do {                                                                                       \
+        bool is_found = false;                                                                 \
+        quern_result failed = QUERN_ERROR_OUT_OF_MEMORY;                                       \
+        for (uint64_t request = 1; failed == QUERN_ERROR_OUT_OF_MEMORY; request++) {           \
+            failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + request); \
+            failed = (call);                                                                   \
+            if (failed == QUERN_OK) break;                                                     \
+            assert_begins(#call, function ": ");                                               \
+            is_found |= strncmp(quern_error_message(), function ": " beginning,                \
+                                sizeof function ": " beginning - 1) == 0;                      \
+        }                                                                                      \
+        failing_allocator_heal(memory);                                                        \
+        cr_expect_eq(failed, QUERN_OK);                                                        \
+        cr_expect(is_found, "%s never says '%s'", #call, beginning);                           \
+    } while (0)
+
+Test(messages, of_relations_and_queries_without_memory)
+{
+    quern_world *made = world_of_memory();
+    quern_relation relation;
+    const quern_relation_def def = {.name = "near"};
+    SAYS_WITHOUT_MEMORY(quern_relation_register(made, &def, &relation), "quern_relation_register",
+                        "relation 'near': no memory to ");
+    quern_query *query;
+    const quern_query_def query_def = {.terms = {quern_term_target(relation, (quern_entity){0})}};
+    SAYS_WITHOUT_MEMORY(quern_query_create(made, &query_def, &query), "quern_query_create",
+                        "no memory for the target term of a query");
+    quern_query_destroy(query);
+    destroy_world_of_memory(made);
+}
+
+Test(messages, of_lists_without_memory)
+{
+    quern_world *made = world_of_memory();
+    quern_archive *archive;
+    SAYS_WITHOUT_MEMORY(quern_archive_create(made, &archive), "quern_archive_create",
+                        "out of memory for a list of entities");
+    quern_archive_destroy(archive);
+    destroy_world_of_memory(made);
+}
+
+Test(messages, of_paths_without_memory)
+{
+    quern_world *made = world_of_memory();
+    const quern_relation parent = quern_world_parent(made);
+    quern_entity below = setup_entity(made);
+    for (uint32_t i = 0; i < 500; i++) {
+        const quern_entity child = setup_entity(made);
+        cr_assert_eq(quern_entity_relate(made, child, parent, below), QUERN_OK);
+        below = child;
+    }
+    char path[8192];
+    quern_text_buffer buffer = {path, sizeof path, 0};
+    SAYS_WITHOUT_MEMORY(quern_entity_get_path(made, below, quern_sink_text(&buffer)),
+                        "quern_entity_get_path", "no memory for a path of 501 names");
+    destroy_world_of_memory(made);
 }

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The smallest possible job system: one thread per call. Yours has a queue. */
+/* Stands for the job system of your engine. This one starts a thread per call; yours probably has a
+ * queue. */
 typedef struct OwnCall {
     void (*function)(void *data);
     void *data;

@@ -71,7 +71,7 @@ static void *run(void *argument)
         quern_counter *arrived = request->arrived; /* after the release, the request must not be accessed */
         read_file(request);
         if (quern_counter_release(reader->jobs, arrived) != QUERN_OK)
-            abort(); /* the counter was not held */
+            abort(); /* a fault of the program: the counter was not held */
     }
     return NULL;
 }

@@ -33,7 +33,7 @@ typedef struct Genes {
     uint64_t seed;
 } Genes;
 
-/* Handles of agents that may be dead by now; a lookup finds out. */
+/* Handles of agents that may be dead; a lookup returns NULL then. */
 typedef struct Lineage {
     quern_entity mother; /* null for the first generation and for immigrants */
     quern_entity last_child;

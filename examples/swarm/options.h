@@ -22,9 +22,9 @@ typedef struct Options {
     bool counters;      /* print hardware counters */
     const char *trace;  /* file; NULL: none */
     const char *record; /* file for a recording of all frames; NULL: none */
-    const char *replay; /* recording to run again, and nothing else; NULL: none */
+    const char *replay; /* only run this recording again; NULL: none */
     bool rewind;        /* restore frames and run them again */
-    bool explain;       /* describe the schedule, run nothing */
+    bool explain;       /* only describe the schedule, after some frames */
     quern_describe_format explain_format;
     /* Numbers of threads to forecast; none if the count is 0. */
     uint32_t forecasts[FORECAST_COUNT_MAX];

@@ -7,7 +7,7 @@
 
 #include "simulation.h"
 
-/* Sums over all frames. */
+/* Sums of the values of a system over all frames. */
 typedef struct SystemRecord {
     char name[QUERN_MAX_NAME_BYTES + 1]; /* copied, because it is read after the schedule is destroyed */
     uint64_t time_ns;
@@ -16,7 +16,7 @@ typedef struct SystemRecord {
 } SystemRecord;
 
 typedef struct Record {
-    uint64_t *frame_ns; /* frame_count of them */
+    uint64_t *frame_ns; /* array of the durations of frame_count frames */
     uint32_t frame_count;
     uint32_t frame_capacity;
     uint64_t sync_ns;

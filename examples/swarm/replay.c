@@ -17,7 +17,7 @@ static FILE *open_file(const char *path, const char *mode)
     exit(EXIT_FAILURE);
 }
 
-/* The rules are the only input: they follow from the options. */
+/* Begins a recording if the options ask for one. The resource with the rules is its only input. */
 void recording_open(Recording *recording, const Options *options, Simulation *simulation)
 {
     *recording = (Recording){.recorder = NULL};

@@ -133,10 +133,10 @@ typedef struct Bullet {
     float damage, seconds;
 } Bullet;
 
-/* Flies over everything and bursts where it lands. */
+/* A shell flies over everything and bursts where it lands. */
 typedef struct Shell {
     float from_x, from_y, to_x, to_y;
-    float seconds, span; /* duration of the flight so far, and in all */
+    float seconds, span; /* elapsed and total duration of the flight */
     float damage, radius;
 } Shell;
 

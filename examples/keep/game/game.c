@@ -14,7 +14,7 @@ static const float plot_size = 2;
 
 /* ---------------------------------------------------------------------------------- names of the level */
 
-/* Creates an entity for each road, for its name. */
+/* Creates an entity for each road, so that the road can be found by its name. */
 static void make_roads(Game *game)
 {
     const Types *types = &game->types;

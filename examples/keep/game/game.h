@@ -38,7 +38,7 @@ void game_destroy(Game *game);
 /* Runs a step of 1 / STEPS_PER_SECOND, on the threads of jobs (NULL: only the caller). */
 void game_step(Game *game, quern_jobs *jobs);
 
-/* Returns the state of the game, to read. */
+/* Returns the state of the game for reading. */
 const Keep *game_state(Game *game);
 
 /* --------------------------------------------------------------------------------- actions of players */

@@ -11,7 +11,7 @@ typedef struct EnemyRules {
     const char *name;
     float health, speed, radius;
     int32_t bounty; /* gold and score for a kill */
-    int32_t harm;   /* lives lost when it reaches the end of its road */
+    int32_t harm;   /* lives lost when the enemy reaches the end of its road */
     uint32_t color; /* 0xRRGGBBAA */
 } EnemyRules;
 

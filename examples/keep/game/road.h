@@ -25,7 +25,7 @@ typedef struct Road {
     RoadStep steps[ROAD_STEPS_MAX];
 } Road;
 
-/* Makes a road through count points, at least two. */
+/* Computes a road through `count` points, at least two. */
 void road_make(Road *road, float width, const Point *points, uint32_t count);
 
 /* Returns the step at a distance along the road, from 0 to its length. */

@@ -8,11 +8,11 @@
 #include <math.h>
 
 static const uint32_t ink = 0xE8E2D0FF, dim = 0x93A0A8FF, gold = 0xF2C75AFF, red = 0xF27A6AFF;
-static const uint32_t panel = 0x0C1219F0, key_off = 0x1A2632FF, key_on = 0x2E4A5CFF;
+static const uint32_t panel = 0x0C1219F0, button_off = 0x1A2632FF, button_on = 0x2E4A5CFF;
 
 /* --------------------------------------------------------------------------------------------- buttons */
 
-/* Positions in units of the bar. In the small bar, keys have no names. */
+/* Positions in units of the bar. In the small bar, buttons have no names. */
 typedef struct BarPlan {
     float key_top, key_height, tower_left, tower_width, order_left;
     float order_widths[4]; /* wave, speed, pause, rewind */
@@ -58,12 +58,12 @@ bool hud_is_on_field(const Hud *hud, const Layout *layout)
     return !hud->is_mouse_away && hud->mouse.y < layout->bar.top && SDL_PointInFRect(&mouse, &field);
 }
 
-static SDL_FRect draw_key(const Hud *hud, Scene *scene, HudButton button, bool is_on)
+static SDL_FRect draw_button(const Hud *hud, Scene *scene, HudButton button, bool is_on)
 {
     Canvas *canvas = scene->canvas;
     const SDL_FRect box = button_box(plan_of(&scene->layout), button);
     const bool is_under = hud_button_at(hud, &scene->layout) == button;
-    canvas_box(canvas, box.x, box.y, box.w, box.h, is_on ? key_on : key_off);
+    canvas_box(canvas, box.x, box.y, box.w, box.h, is_on ? button_on : button_off);
     if (is_under) canvas_box(canvas, box.x, box.y, box.w, box.h, 0xFFFFFF14);
     canvas_box(canvas, box.x, box.y, box.w, 2, is_on ? gold : 0xFFFFFF18);
     return box;
@@ -94,13 +94,13 @@ static void draw_icon(Canvas *canvas, TowerKind kind, float x, float y, float un
     }
 }
 
-static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is_too_expensive)
+static void draw_tower_button(const Hud *hud, Scene *scene, TowerKind kind, bool is_too_expensive)
 {
     Canvas *canvas = scene->canvas;
     const bool is_small = scene->layout.is_small;
     const TowerRules *rules = &tower_rules[kind];
     const SDL_FRect box =
-        draw_key(hud, scene, (HudButton)(HUD_TOWER + (int)kind), hud->chosen == (int)kind);
+        draw_button(hud, scene, (HudButton)(HUD_TOWER + (int)kind), hud->chosen == (int)kind);
     const float right = box.x + box.w - (is_small ? 5.0f : 8.0f);
     draw_icon(canvas, kind, box.x + (is_small ? 17.0f : 22.0f), box.y + (is_small ? 19.0f : 31.0f),
               is_small ? 14 : 18);
@@ -110,20 +110,20 @@ static void draw_tower_key(const Hud *hud, Scene *scene, TowerKind kind, bool is
                (int)rules->cost);
 }
 
-/* Draws a key with two words, the second in the colour of hints. */
+/* Draws a button with two words, the second in the colour of hints. */
 static void draw_words(const Hud *hud, Scene *scene, HudButton button, bool is_on, uint32_t color,
                        const char *text, const char *hint)
 {
-    const SDL_FRect box = draw_key(hud, scene, button, is_on);
+    const SDL_FRect box = draw_button(hud, scene, button, is_on);
     const float size = scene->layout.is_small ? 10 : 12, middle = box.x + box.w / 2;
     font_draw(scene->canvas, middle, box.y + box.h * 0.3f, size, ALIGN_CENTER, color, text);
     font_draw(scene->canvas, middle, box.y + box.h * 0.68f, size * 0.75f, ALIGN_CENTER, dim, hint);
 }
 
-static void draw_tower_keys(const Hud *hud, Scene *scene, const Keep *keep)
+static void draw_tower_buttons(const Hud *hud, Scene *scene, const Keep *keep)
 {
     for (uint32_t kind = 0; kind < TOWER_KINDS; kind++)
-        draw_tower_key(hud, scene, (TowerKind)kind, keep->gold < tower_rules[kind].cost);
+        draw_tower_button(hud, scene, (TowerKind)kind, keep->gold < tower_rules[kind].cost);
     draw_words(hud, scene, (HudButton)(HUD_TOWER + TOWER_KINDS), hud->chosen == TOWER_KINDS, red, "SELL",
                "X");
 }
@@ -170,7 +170,7 @@ void hud_draw_bar(const Hud *hud, Scene *scene)
     canvas_box(scene->canvas, 0, 0, width, 2, 0x3A5468FF);
     scene->canvas->frame = layout->bar;
     draw_stock(scene, keep, level);
-    draw_tower_keys(hud, scene, keep);
+    draw_tower_buttons(hud, scene, keep);
     draw_orders(hud, scene, keep, level);
 }
 

@@ -15,7 +15,7 @@ typedef struct Hud {
     Page page;
     int chosen; /* a TowerKind; TOWER_KINDS: to sell */
     SDL_FPoint mouse;
-    bool is_mouse_away; /* outside of the window */
+    bool is_mouse_away; /* whether the mouse is outside of the window */
     uint32_t speed;     /* steps per picture */
     bool is_paused, is_rewinding, is_mute;
     const char *notice; /* why an action failed, or NULL */
@@ -37,7 +37,7 @@ HudButton hud_button_at(const Hud *hud, const Layout *layout);
 /* Returns whether the mouse is on the field. */
 bool hud_is_on_field(const Hud *hud, const Layout *layout);
 
-/* Draws the bar alone, for the time that a page is shown. */
+/* Draws only the bar, while a page covers the field. */
 void hud_draw_bar(const Hud *hud, Scene *scene);
 
 void hud_draw(const Hud *hud, Scene *scene);

@@ -16,7 +16,7 @@ enum { PAGE_WIDTH = 1000, PAGE_HEIGHT = 600 }; /* units of title, menu and end *
 
 typedef struct Layout {
     float width, height; /* size of the window, in pixels */
-    float unit;          /* pixels per unit of a new window; has a minimum */
+    float unit;          /* size of a unit in pixels, with a minimum; 1 in a new window */
     bool is_small;       /* the bar shows only what it needs */
     float bar_width, bar_height;
     Frame field, bar, page;

@@ -12,8 +12,8 @@ typedef struct Options {
     const char *level;
     const char *input;      /* a recorded game to watch, or NULL */
     const char *record;     /* file for the played game, or NULL */
-    const char *screenshot; /* file for a picture to draw instead of playing, or NULL */
-    uint32_t frame_count;   /* steps until the picture */
+    const char *screenshot; /* file for a picture, which is drawn instead of playing; or NULL */
+    uint32_t frame_count;   /* number of steps before the picture */
     uint32_t thread_count;
     bool overlay, title;
 } Options;

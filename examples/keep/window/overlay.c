@@ -164,7 +164,7 @@ static uint32_t count_hidden_steps(const Scene *scene, const Road *road, const S
     return hidden;
 }
 
-/* Returns the corner of the field in which the panel hides the least of the roads. */
+/* Returns the corner of the field in which the panel hides the smallest part of the roads. */
 static Frame find_corner(const Scene *scene, float height)
 {
     const Layout *layout = &scene->layout;

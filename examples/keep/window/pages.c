@@ -7,7 +7,7 @@
 #include <math.h>
 
 static const uint32_t ink = 0xE8E2D0FF, dim = 0x93A0A8FF, gold = 0xF2C75AFF, red = 0xF27A6AFF;
-static const uint32_t veil = 0x060A10B0, key_off = 0x1A2632E0, key_under = 0x2E4A5CFF;
+static const uint32_t veil = 0x060A10B0, button_off = 0x1A2632E0, button_under = 0x2E4A5CFF;
 
 /* --------------------------------------------------------------------------------------------- choices */
 
@@ -88,7 +88,7 @@ static void draw_entries(const Hud *hud, Scene *scene)
         const bool is_under = under == entries[i].choice;
         const char *text = entries[i].text;
         if (entries[i].choice == CHOICE_SOUND) text = hud->is_mute ? "SOUND IS OFF" : "SOUND IS ON";
-        canvas_box(scene->canvas, box.x, box.y, box.w, box.h, is_under ? key_under : key_off);
+        canvas_box(scene->canvas, box.x, box.y, box.w, box.h, is_under ? button_under : button_off);
         canvas_box(scene->canvas, box.x, box.y, box.w, 2, is_under || i == 0 ? gold : 0xFFFFFF18);
         font_draw(scene->canvas, box.x + box.w / 2, box.y + 14, 14, ALIGN_CENTER, ink, text);
         font_draw(scene->canvas, box.x + box.w / 2, box.y + 37, 10, ALIGN_CENTER, dim, entries[i].hint);

@@ -3,7 +3,7 @@
 #ifndef KEEP_PLAY_H
 #define KEEP_PLAY_H
 
-/* A game that is played or watched, and everything that shows it. */
+/* A game that is played or watched, with its display and its sound. */
 
 #include "../game/inputs.h"
 #include "../game/rewind.h"
@@ -41,7 +41,7 @@ void play_advance(Play *play, float seconds);
 /* Runs one step, due or not. */
 void play_step(Play *play);
 
-/* Draw a picture, `seconds` after the last one, and show it. */
+/* play_draw draws a picture, `seconds` after the last one. play_show shows it. */
 void play_draw(Play *play, float seconds);
 void play_show(Play *play);
 

@@ -18,7 +18,7 @@ typedef struct Scene {
     quern_resource screen; /* resource that all systems of the scene write */
     Layout layout;         /* layout of the last picture */
     float scale;           /* units of the field per unit of the game */
-    float seconds;         /* age of the scene, for flickering */
+    float seconds;         /* age of the scene, from which lights flicker */
 } Scene;
 
 /* Creates a scene. Returns false if SDL fails; SDL_GetError has the cause. The scene must not move. */

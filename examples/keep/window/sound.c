@@ -101,7 +101,7 @@ static void collect_cues(quern_context *context, const quern_view *view)
     while (quern_event_next(&it)) {
         const Cue *cues = it.block.values;
         for (uint32_t i = 0; i < it.block.count; i++)
-            sound->heard[cues[i].kind] = (Heard){true, cues[i].x};
+            sound->last_cues[cues[i].kind] = (LastCue){true, cues[i].x};
     }
 }
 
@@ -130,9 +130,9 @@ static void start_voice(Sound *sound, uint32_t cue, float side)
 void sound_play(Sound *sound, const Game *game)
 {
     for (uint32_t cue = 0; cue < CUE_KINDS; cue++) {
-        const float side = sound->heard[cue].x / game->level.width;
-        if (sound->heard[cue].is_new && sound->device != 0 && !sound->is_mute)
+        const float side = sound->last_cues[cue].x / game->level.width;
+        if (sound->last_cues[cue].is_new && sound->device != 0 && !sound->is_mute)
             start_voice(sound, cue, fminf(fmaxf(side, 0.1f), 0.9f));
-        sound->heard[cue].is_new = false;
+        sound->last_cues[cue].is_new = false;
     }
 }

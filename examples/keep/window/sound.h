@@ -19,16 +19,16 @@ typedef struct Voice {
 } Voice;
 
 /* The last cue of a kind. */
-typedef struct Heard {
-    bool is_new;
-    float x;
-} Heard;
+typedef struct LastCue {
+    bool is_new; /* whether it was emitted after the last call of sound_play */
+    float x;     /* position in the field, for left and right */
+} LastCue;
 
 typedef struct Sound {
     SDL_AudioDeviceID device; /* 0: none */
     bool is_mute;
     quern_event cue;
-    Heard heard[CUE_KINDS];
+    LastCue last_cues[CUE_KINDS]; /* by kind */
     uint32_t next_voice;
     Voice voices[SOUND_VOICES];
     float tones[CUE_KINDS][SOUND_SAMPLES];

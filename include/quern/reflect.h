@@ -88,7 +88,8 @@ typedef struct quern_flag_info {
     const char *list_name;
     /** Returns whether the component of the entity is in the state. Threads: as quern_entity_is_component_enabled. */
     bool (*is_listed)(const quern_world *world, quern_entity entity, quern_component component);
-    /** Records a command that puts the component of the entity into the state. Errors: as quern_commands_set_component_enabled. */
+    /** Records a command that puts the component of the entity into the state. Errors: as
+     * quern_commands_set_component_enabled. */
     quern_result (*list)(quern_commands *commands, quern_entity entity, quern_component component);
 } quern_flag_info;
 

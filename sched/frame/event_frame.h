@@ -72,7 +72,8 @@ void quern__events_clear_handles(const quern_schedule *schedule);
  * of the frame. */
 void quern__events_collect_failures(quern_schedule *schedule);
 
-/* Fails with a message that names the event that was lost or could not be emitted. */
+/* Fails because events could not be emitted for lack of memory, or were lost. The message names the event in the
+ * second case. */
 QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
 
 /* Fails if an event was lost or could not be emitted in the frame. Called after the frame has run. */

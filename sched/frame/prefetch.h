@@ -15,7 +15,7 @@ typedef struct quern__prefetch {
     const quern__chunk *chunk;
     uint32_t row_count;
     uint32_t offset_bytes;      /* position in the current column */
-    uint32_t fetch_limit_bytes; /* limit per column */
+    uint32_t fetch_limit_bytes; /* most bytes to prefetch of each column */
     uint32_t fetch_share_bytes; /* number of bytes to prefetch before each call */
 } quern__prefetch;
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs_internal.h"
 
-/* Requests to stop. A request is one word that jobs, loops and graphs read before they begin a part of
+/* Cancel requests. A request is one word that jobs, loops and graphs read before they begin a part of
  * their work. So the requesting thread needs no list of what it cancels. */
 
 /* Release: pairs with the acquire in quern__cancel_is_requested. */

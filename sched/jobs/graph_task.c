@@ -254,7 +254,8 @@ typedef struct plain_work {
     quern__named_work work;
 } plain_work;
 
-/* Jobs that are in the deque already are ready tasks, not jobs of the node. */
+/* Begins a call of a node. Raises the floor to the end of the deque: the jobs below it are ready tasks, not jobs of
+ * the node. */
 static plain_work begin_plain(quern__worker *worker, const quern__graph_node *node)
 {
     const plain_work plain = {.floor = worker->floor,

@@ -85,12 +85,11 @@ bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
 /* Frees the memory. The caller destroys the mutex when no thread can hold it. */
 void quern__queues_release(quern__queues *queues);
 
-/* Take a node from the store (NULL if there is no memory), and return it. */
+/* Take a node from the store (NULL if there is no memory), and put one back. */
 quern__node *quern__queues_take_node(quern__queues *queues);
 void quern__queues_return_node(quern__queues *queues, quern__node *node);
 
-/* Remove and return several nodes at once, in a list linked by next. Removing returns NULL unless all are
- * available. */
+/* Take several nodes at once, in a list linked by next, and put them back. Taking yields all nodes or NULL. */
 quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count);
 void quern__queues_return_nodes(quern__queues *queues, quern__node *list);
 

@@ -203,7 +203,7 @@ static bool any_other_worker(const quern__worker *worker, bool (*matches)(const 
     return false;
 }
 
-/* The counts may be inconsistent for a moment. */
+/* Relaxed: the result is a hint. It may be wrong for a moment, because the counts are read one after another. */
 int64_t quern__jobs_count_awake(const quern_jobs *jobs)
 {
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);

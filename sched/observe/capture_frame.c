@@ -5,7 +5,8 @@
 
 /* Stores the tasks and durations of a running frame in a capture. */
 
-/* Returns the stage's share of the bytes that the pass touches, by its number of chunks. */
+/* Returns the stage's share, by its number of chunks, of the bytes that the pass touches. Returns 0 if these bytes
+ * fit into the threads' own caches. */
 static uint64_t streamed_bytes(const quern__pass *pass, const quern__pass_stage *stage)
 {
     if (!pass->exceeds_own_caches || pass->stage_count == 1)

@@ -7,7 +7,7 @@
 
 #include <quern/hardware.h>
 
-/* The system's code of an event. */
+/* The operating system's code of an event: `type` and `config` of perf_event_attr. */
 typedef struct quern__hardware_code {
     uint32_t type;
     uint64_t config;

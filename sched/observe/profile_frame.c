@@ -156,7 +156,8 @@ static void divide_pass(const quern__profiler *profiler, const quern__pass *pass
     }
 }
 
-/* Passes that a frame rebuilt and then could not run have no profile. */
+/* Divides the time of each pass among its systems. Does nothing if the frame has rebuilt the passes but could not
+ * run: the new passes have no profile. */
 static void divide_passes(const quern__profiler *profiler)
 {
     if (profiler->passes_version != profiler->plan->passes_version) return;

@@ -111,9 +111,9 @@ typedef struct quern__profiler {
     uint32_t trace_number; /* number of the schedule in the trace */
     bool is_timing;        /* whether every call is timed in all frames */
     bool is_profiling;
-    bool is_on;                   /* whether this frame needs more than the times of calls */
-    bool is_traced;               /* whether this frame is recorded in the trace */
-    bool is_learning;             /* whether this frame updates shares and strides; see above */
+    bool is_on;       /* whether this frame needs more than the times of calls */
+    bool is_traced;   /* whether this frame is recorded in the trace */
+    bool is_learning; /* whether this frame updates shares and strides; see `learns` in profile_frame.c */
     uint64_t observed_count;      /* frames in which is_on was true */
     quern_frame_capture *capture; /* capture of this frame, or NULL */
     quern_jobs *jobs;             /* pool of the last observed frame, or NULL */

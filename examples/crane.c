@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Transforms: a truck carries a crane, whose hook picks up a crate. docs/kit.md explains it. */
+/* Transforms: a truck carries a crane, and the hook of the crane picks up a crate. docs/kit.md explains it. */
 #include <quern/kit/transform.h>
 
 #include <math.h>
@@ -14,7 +14,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Creates an entity at a position in the space of its parent, which may be null. */
+/* Creates an entity at a position relative to its parent. The parent may be null. */
 static quern_entity add_part(quern_world *world, quern_transform *transform, quern_entity parent, float x,
                              float y)
 {

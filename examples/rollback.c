@@ -190,7 +190,7 @@ static Input player_input(uint32_t player, uint32_t frame)
  * does not matter. Ranges of frames exclude their end. */
 typedef struct Packet {
     uint32_t to, arrival; /* receiving peer, and tick of arrival */
-    uint32_t end;         /* end of the frames whose inputs the packet has */
+    uint32_t end;         /* end of the frames in this packet */
     uint32_t known_end;   /* acknowledgement: the sender has the receiver's inputs up to this frame */
     Input inputs[2 * FRAMES_AHEAD]; /* inputs of the frames from end - count to end */
     uint32_t count;
@@ -235,7 +235,7 @@ typedef struct Peer {
     uint32_t player;
     uint32_t frame;                /* the next frame to run */
     uint32_t known_end;            /* first frame for which the other player's input is guessed */
-    uint32_t acknowledged_end;     /* first frame whose input of this player the other peer may lack */
+    uint32_t acknowledged_end;     /* the other peer has this player's inputs up to this frame */
     Input inputs[FRAMES][PLAYERS]; /* inputs of the frames, known or guessed */
     uint32_t rollback_count, rerun_count;
 } Peer;

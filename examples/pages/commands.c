@@ -16,7 +16,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Destroys entities whose fuse has burnt down. The commands are applied at the end of the phase. */
+/* Destroys entities when their fuses have burnt down. The commands are applied at the end of the phase. */
 static void burn(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);

@@ -16,7 +16,7 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-/* Called with the entities whose health was set since the last sync point. */
+/* Called with the entities that had their health set since the last sync point. */
 static void bury(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);

@@ -53,7 +53,7 @@ typedef struct Spawner {
     float wait_seconds, every_seconds;
 } Spawner;
 
-/* The component of road entities, whose names are those of the level, below "roads". */
+/* The component of road entities. They have the names of the level, below "roads". */
 typedef struct RoadNumber {
     uint32_t number;
 } RoadNumber;

@@ -79,8 +79,8 @@ bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_o
 quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment,
                                 const flow_operations *operations, quern_entity recent);
 
-/* Acts as an exclusive system or as a call between frames. `now` changes the world at once. `operations` and
- * `later` record; `later` may flush as well. */
+/* Acts as an exclusive system or as a call between frames. `now` changes the world at once. `operations`
+ * and `later` record; `later` may flush as well. */
 void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_operations *operations,
                         const flow_operations *now, const flow_operations *later);
 

@@ -66,9 +66,8 @@ typedef struct flow_system {
     quern_access resources[FLOW_RESOURCE_COUNT];
     uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* indices of systems */
     uint32_t before_count, after_count;
-    bool
-        destroys_and_creates; /* it records mostly creates and destroys (see flow_plan_destroy_and_create) */
-    bool only_creates;        /* it records only creates; only with destroys_and_creates */
+    bool destroys_and_creates; /* it records mostly creates and destroys */
+    bool only_creates;         /* it records only creates; only with destroys_and_creates */
     bool has_begin, has_end, has_partial;
     /* percentage of evaluations in which its condition is true; 0: no condition */
     uint32_t condition_percent;
@@ -148,8 +147,8 @@ static inline double flow_seconds(uint64_t ticks)
 }
 
 /* flow_system_matches: whether the terms match an entity with this set of types (one bit each),
- * regardless of disabled components. flow_system_matches_disabled: whether the system's views include rows in
- * which these types are disabled. */
+ * regardless of disabled components. flow_system_matches_disabled: whether the system's views include
+ * rows in which these types are disabled. */
 bool flow_system_matches(const flow_system *system, uint32_t set);
 bool flow_system_matches_disabled(const flow_system *system, uint32_t disabled);
 

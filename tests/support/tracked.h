@@ -5,8 +5,9 @@
 
 /* Component types that detect wrong calls of their hooks.
  *
- * A `tracked` value contains its own address. So a value that was copied as bytes instead of by its move or
- * copy hook, destroyed twice, or used before construction increments broken_count. Living values are counted:
+ * A `tracked` value contains its own address. So a value that was copied as bytes instead of by its move
+ * or copy hook, destroyed twice, or used before construction increments broken_count. Living values are
+ * counted:
  *     live = constructed + copied - destroyed        (a move does not change the number)
  * An `owned` value has a destroy hook and no copy hook: the world takes ownership of what a given value
  * owns. */

@@ -146,7 +146,7 @@ typedef struct quern_grid_iterator {
     const quern_grid_item *items;   /**< Internal: all items of the grid. */
     const uint32_t *starts;         /**< Internal: index of the first item of each cell. */
     uint32_t columns, rows;         /**< Internal: cells of the grid along x and y. */
-    uint32_t first_x, end_x;        /**< Internal: cells of each range. */
+    uint32_t first_x, end_x;        /**< Internal: first and end cell along x of each range. */
     uint32_t first_y, end_y, end_z; /**< Internal. */
     uint32_t y, z;                  /**< Internal: coordinates of the next range. */
 } quern_grid_iterator;

@@ -383,8 +383,7 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     quern__reaction_rounds_clear_limit(schedule);
 }
 
-/* Begins a frame. Visits the systems only if the last frame had commands, or if the observer measures
- * systems. */
+/* Begins a frame: resets the statistics. Visits the systems only if the last frame had commands. */
 static void start_frame(quern_schedule *schedule, const quern__observed_frame *frame)
 {
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};

@@ -228,7 +228,7 @@ static void check_one(quern_schedule *schedule, const quern__archetype *archetyp
     const char *name = report(schedule, archetype, column, guard);
     if (schedule->contexts.items[0]->refused_system == NULL)
         schedule->contexts.items[0]->refused_system = name;
-    guard->hash = hash; /* each change is reported once */
+    guard->hash = hash; /* so that the change is not reported again */
 }
 
 /* Returns whether code other than systems may have written the component since the guards were built.

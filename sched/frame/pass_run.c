@@ -235,8 +235,8 @@ static void call_checked(quern_context *context, quern_view_callback *run, const
         if (before[i] != hash_read_column(context, view, i)) report_write(context, i);
 }
 
-/* Calls the system's function on the selected rows of the chunk. In builds with checks, all these calls
- * count as one, which is compared over the whole chunk. */
+/* Calls the system's function on the selected rows of the chunk. Builds with checks compare the hashes
+ * of read columns once, over the whole chunk, before and after all these calls. */
 static void call_selected_rows(quern_context *context, const quern_view *chunk_view)
 {
     quern__rows_call(chunk_view, context->system->query.seen_version, context->addresses,

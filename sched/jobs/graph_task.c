@@ -475,8 +475,8 @@ static void run_ticket(quern__job *job, quern__worker *worker)
 
 /* -------------------------------------------------------------------------------------------- ready tasks */
 
-/* Runs the first task of the list, offers the others, and continues with the tasks that become ready. Only
- * the caller may access the graph when the list is empty, because the run may have ended. */
+/* Runs the first task of the list, offers the others, and continues with the tasks that become ready. When
+ * the list is empty, the run may have ended, so only the caller of the run may still access the graph. */
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list)
 {
     const bool is_caller = worker == root->caller;

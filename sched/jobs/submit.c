@@ -148,7 +148,7 @@ static void run_submitted(quern__job *job, quern__worker *worker)
 /* Optional members of a job, in the last words of its data behind the payload. The job's run function
  * determines which of them exist, so jobs without them pay nothing. */
 enum {
-    /* name; of a job without a name, the cancel object */
+    /* the job's name; if the job has no name, its cancel object */
     LAST_WORD = QUERN__JOB_DATA_WORDS - 1,
     SECOND_LAST_WORD = LAST_WORD > 0 ? LAST_WORD - 1 : 0 /* cancel object of a job with a name */
 };

@@ -32,7 +32,7 @@ typedef struct quern__task {
     bool is_sync;                                /* whether the task is part of a sync point */
     /* Whether one thread runs the whole task because of its kind. */
     bool is_serial;
-    bool caller_only; /* whether that thread must be worker 0 */
+    bool caller_only; /* whether that thread must be the one that runs the frame */
 } quern__task;
 
 typedef struct quern__inner_loop {
@@ -85,8 +85,8 @@ uint32_t quern__capture_add_task(quern_frame_capture *capture, const char *name,
 /* Makes the last added task wait for `before`, an index that add_task returned in this segment. */
 void quern__capture_add_wait(quern_frame_capture *capture, uint32_t before);
 
-/* Adds a serial task to a sync point: the work of worker 0 since the segment began or the last loop
- * ended. */
+/* Adds a serial task to a sync point: the work of the thread that runs the frame since the segment began or the
+ * last loop ended. */
 void quern__capture_add_gap(quern_frame_capture *capture, uint64_t now_ns);
 /* Begin a loop with at most `part_count` parts in a sync point, add the duration of a part, and end the loop. Any
  * worker may add parts. */

@@ -67,8 +67,8 @@ typedef struct quern__observed_worker {
     /* Time in loops of sync points that other workers lead, over all observed frames. */
     uint64_t sync_ns;
 
-    /* Values that worker 0 keeps between frames. They are on other cache lines, so that the worker's own
-     * lines stay in its cache. */
+    /* Values that the thread that runs the frames keeps for each worker. They are on other cache lines, so
+     * that the worker's own lines stay in its cache. */
     _Alignas(QUERN__APART_BYTES) uint64_t sync_seen_ns;
     uint64_t sleep_seen_ns;
     uint64_t idle_seen_ns;
@@ -86,7 +86,7 @@ typedef struct quern__pass_profile {
     uint64_t chunk_ns; /* duration of a chunk, or of another item, when it was last measured */
     uint64_t hooks_ns; /* duration of begin, end and conditions in this segment */
 
-    /* Written by worker 0 only, on other cache lines than what all workers read. */
+    /* Written only by the thread that runs the frame, on other cache lines than what all workers read. */
     _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* total time of the pass's jobs in this frame */
     uint64_t path_ns;  /* from the segment's beginning to the pass's end, along the passes it waits for */
     uint64_t least_ns; /* duration of this run with a thread for each chunk: that of the longest chunk */
@@ -118,9 +118,9 @@ typedef struct quern__profiler {
     quern_frame_capture *capture; /* capture of this frame, or NULL */
     quern_jobs *jobs;             /* pool of the last observed frame, or NULL */
     uint64_t start_ns;
-    /* Begin of the segment, and the idle time of worker 0 until then. */
+    /* Begin of the segment, and the total idle time of worker `caller_index` until then. */
     uint64_t segment_start_ns, segment_idle_ns;
-    uint64_t segments_ns;    /* duration of this frame's segments minus the idle time of worker 0 in them */
+    uint64_t segments_ns;    /* duration of this frame's segments minus idle time of `caller_index` */
     quern__sync_stage stage; /* current stage of the sync point; SYNC: none */
     uint64_t stage_start_ns;
     quern__hardware_counters counters;

@@ -192,7 +192,7 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     return result;
 }
 
-/* Used for recorded work, which must not fail. */
+/* Does not fail if there is no room, because it is called for work that is being recorded. */
 uint32_t quern__trace_number_of(quern_trace *trace, const char *name)
 {
     pthread_mutex_lock(&trace->mutex);

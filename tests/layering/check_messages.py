@@ -46,7 +46,6 @@ def closing(text, start):
 class Function:
     def __init__(self, path, name, start, body, is_static):
         self.path, self.name, self.start, self.body, self.is_static = path, name, start, body, is_static
-        self.words = set(re.findall(r"\b[a-z_]\w*", body))
         self.adds_call = ADDERS.search(body) is not None
 
 
@@ -82,8 +81,9 @@ def sources(root):
                         yield os.path.relpath(path, root), blank(r"/\*.*?\*/", opened.read())
 
 
-def unnamed_way(function, functions):
-    """Returns the names of the functions that lead from a public function to this one without adding a call."""
+def unnamed_way(function, callers):
+    """Returns the names of the functions that lead from a public function to this one without adding a call.
+    `callers`: the functions by the words in their bodies."""
     waiting, seen = [(function, ())], set()
     while waiting:
         here, way = waiting.pop()
@@ -93,9 +93,8 @@ def unnamed_way(function, functions):
         way = (here.name,) + way
         if re.match(r"quern_[^_]", here.name):
             return way
-        for caller in functions:
-            if here.name in caller.words and (not here.is_static or here.path.endswith(".h") or
-                                              caller.path == here.path):
+        for caller in callers.get(here.name, ()):
+            if not here.is_static or here.path.endswith(".h") or caller.path == here.path:
                 waiting.append((caller, way))
     return None
 
@@ -134,6 +133,10 @@ def check(root, allowed):
     """Returns the faults as lines, and the number of texts."""
     files = list(sources(root))
     functions = [function for path, text in files for function in functions_of(path, text)]
+    callers = {}
+    for function in functions:
+        for word in set(re.findall(r"\b[a-z_]\w*", function.body)):
+            callers.setdefault(word, []).append(function)
     macros = {name: value for _, text in files
               for name, value in re.findall(r"#define (\w+)[ \\\n]+" + LITERAL, text)}
     faults, count, used = [], 0, set()
@@ -151,7 +154,7 @@ def check(root, allowed):
                 owner = [each for each in functions
                          if each.path == path and each.start < start < each.start + len(each.body) + 2]
                 is_report = re.match("quern__(?:log|report)", text[start:]) and SUBJECT.match(words)
-                way = unnamed_way(owner[0], functions) if owner and not is_report else None
+                way = unnamed_way(owner[0], callers) if owner and not is_report else None
                 if way:
                     faults.append("%s does not name its call: %s" % (line, " -> ".join(way)))
     unused = ["messages.txt: no text matches '%s'" % each.pattern for each in allowed if each.pattern not in used]

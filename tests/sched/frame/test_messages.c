@@ -531,3 +531,118 @@ Test(messages, of_paths_without_memory)
                         "quern_entity_get_path", "no memory for a path of 501 names");
     destroy_world_of_memory(made);
 }
+
+Test(messages, of_archives_without_memory)
+{
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    cr_assert_eq(quern_world_save(world, quern_sink_file(file), NULL), QUERN_OK);
+    quern_world *made = world_of_memory();
+    setup_component(made, "position", sizeof(vec3), 4);
+    SAYS_WITHOUT_MEMORY((rewind(file), quern_world_load(made, quern_source_file(file), NULL, NULL)),
+                        "quern_world_load", "out of memory for a block of ");
+    fclose(file);
+    destroy_world_of_memory(made);
+}
+
+typedef struct emission {
+    quern_event event;
+    bool has_failed;
+} emission;
+
+static void emit_without_memory(quern_context *context)
+{
+    emission *it = quern_context_user_data(context);
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    it->has_failed = !quern_context_emit(context, it->event, &value, 1);
+    failing_allocator_heal(memory);
+    assert_begins("quern_context_emit",
+                  "quern_context_emit: system 'emitter': no memory for 1 events 'moved'");
+}
+
+Test(messages, of_events_without_memory)
+{
+    quern_world *made = world_of_memory();
+    emission it = {.has_failed = false};
+    const quern_event_def event_def = {.name = "moved", .size_bytes = sizeof(vec3), .alignment_bytes = 4};
+    cr_assert_eq(quern_event_register(made, &event_def, &it.event), QUERN_OK);
+    quern_schedule *schedule = setup_schedule(made);
+    quern_system_def def = system_def("emitter", NULL);
+    def.begin = emit_without_memory;
+    def.user_data = &it;
+    def.emits[0] = it.event;
+    setup_system(schedule, &def);
+    SAYS(quern_schedule_run(schedule, NULL, 0), "quern_schedule_run: ");
+    assert_message_has("no memory to emit an event; the others were published");
+    cr_expect(it.has_failed);
+    quern_schedule_destroy(schedule);
+    destroy_world_of_memory(made);
+}
+
+/* --------------------------------------------------------------------------- prefabs and reactions */
+
+static void spawn_without_parents(quern_context *context)
+{
+    const quern_prefab *prefab = quern_context_user_data(context);
+    const quern_spawn_def def = {.parent = entity};
+    SAYS(quern_commands_spawn(quern_context_commands(context), *prefab, &def, NULL),
+         "quern_commands_spawn: system 'spawner': the world has no parent relation: call "
+         "quern_world_parent ");
+}
+
+Test(messages, of_spawning_in_a_world_without_parents)
+{
+    quern_prefab prefab;
+    cr_assert_eq(quern_prefab_capture(world, entity, &prefab), QUERN_OK);
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("spawner", NULL);
+    def.begin = spawn_without_parents;
+    def.user_data = &prefab;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
+}
+
+Test(messages, of_prefabs_of_too_many_entities)
+{
+    const quern_relation parent = quern_world_parent(world);
+    for (uint32_t i = 0; i < QUERN_MAX_PREFAB_MEMBERS; i++)
+        cr_assert_eq(quern_entity_relate(world, setup_entity(world), parent, entity), QUERN_OK);
+    quern_prefab prefab;
+    SAYS(quern_prefab_capture(world, entity, &prefab),
+         "quern_prefab_capture: the tree has more than 65536 entities (QUERN_MAX_PREFAB_MEMBERS): capture "
+         "parts ");
+}
+
+static void ignore_rows(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+}
+
+Test(messages, of_removed_rows_that_wait_for_a_reaction)
+{
+    quern_component owner;
+    const quern_component_def component_def = {
+        .name = "owner",
+        .size_bytes = sizeof(vec3),
+        .alignment_bytes = 4,
+        .hooks = {.copy = copy_bytes, .move = move_bytes, .destroy = destroy_nothing}};
+    cr_assert_eq(quern_component_register(world, &component_def, &owner), QUERN_OK);
+    quern_schedule *schedule = setup_schedule(world);
+    const quern_system_def def = {.name = "mourn",
+                                  .run = ignore_rows,
+                                  .terms = {quern_term_read(owner)},
+                                  .reacts_to = QUERN_REACT_REMOVED};
+    setup_system(schedule, &def);
+    quern_history *history;
+    const quern_history_def history_def = {.schedules = {schedule}};
+    cr_assert_eq(quern_history_create(world, &history_def, &history), QUERN_OK);
+    const quern_entity owning = setup_entity_with(world, &owner, 1);
+    cr_assert_eq(quern_entity_destroy(world, owning), QUERN_OK);
+    SAYS(quern_history_save(history, 1, NULL),
+         "quern_history_save: removed rows are pending for reactions, and their values have hooks, so a ");
+    assert_message_has(": run the reactions first (quern_world_react, or run a frame)");
+    quern_history_destroy(history);
+    quern_schedule_destroy(schedule);
+}

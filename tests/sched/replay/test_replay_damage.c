@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,29 @@ static quern_result run(const void *bytes, size_t size, quern_replay_report *rep
     assert_valid(kept.world);
     if (quern_world_hash(kept.world) != hash) drop_kept();
     return result;
+}
+
+static size_t read_nothing(void *user_data, void *bytes, size_t capacity_bytes)
+{
+    (void)user_data;
+    (void)bytes;
+    (void)capacity_bytes;
+    errno = EIO;
+    return 0;
+}
+
+Test(replay_damage, source_that_fails_to_read_gives_its_reason)
+{
+    quern_replay_report report;
+    open_tiny(&kept);
+    cr_assert_eq(quern_replay_run(kept.schedule, NULL, (quern_source){.read = read_nothing}, NULL, &report),
+                 QUERN_ERROR_BAD_ARCHIVE);
+    const char *message = quern_error_message();
+    cr_assert_eq(
+        strstr(message, "quern_replay_run: the recording could not be read after byte 0, in block 0: "),
+        message, "%s", message);
+    cr_assert_not_null(strstr(message, strerror(EIO)), "%s", message);
+    drop_kept();
 }
 
 Test(replay_damage, recordings_cut_off_at_any_byte_run_to_the_cut)

@@ -279,7 +279,8 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
     }
 }
 
-/* Jobs that are in the caller's deque already are not part of the run. */
+/* Runs the graph, on the caller alone or on several threads. Raises the floor to the end of the deque: the jobs
+ * below it are not part of the run. */
 static void run_on(quern_graph *graph, quern__worker *caller)
 {
     int64_t floor = caller->floor;

@@ -6,7 +6,7 @@
 /* Evaluation of a frame: how workers spent their time, and how the time of passes divides among systems. */
 
 enum {
-    LEARN_INTERVAL = 16, /* number of frames */
+    LEARN_INTERVAL = 16, /* shares and strides are updated once per this many frames */
     FADE_SHARE = 2,
 };
 

@@ -7,7 +7,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* marks a row whose entity has left */
+/* marks the row of an entity that has left */
 #define NAIVE_GAP UINT32_MAX
 
 void naive_open(naive_world *world, uint32_t first_stamp)

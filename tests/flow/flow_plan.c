@@ -97,7 +97,7 @@ static bool restrict_to_other_entities(const flow_system *system, flow_lookup *l
     return false;
 }
 
-/* A system whose views run in parallel must not look up a component that it writes in its views. */
+/* A system with parallel views must not look up a component that it writes in its views. */
 static void choose_lookups(flow_system *system, random_source *random)
 {
     for (uint32_t i = random_below(random, 3); i > 0; i--) {

@@ -85,7 +85,7 @@ typedef struct flow_system {
 
 typedef enum flow_call_kind {
     FLOW_CALL_LOOP,      /* iterates over a query and records commands on the world */
-    FLOW_CALL_PARALLEL,  /* runs a parallel query whose callbacks record commands */
+    FLOW_CALL_PARALLEL,  /* runs a parallel query with callbacks that record commands */
     FLOW_CALL_IMMEDIATE, /* changes the world immediately, and records on it as well */
     FLOW_CALL_KIND_COUNT
 } flow_call_kind;

@@ -18,8 +18,8 @@ static bool is_next(const flow_plan *plan, const bool *placed, uint32_t phase, u
     return true;
 }
 
-/* Finds the order of execution, phase by phase: always the first system in order of registration whose
- * predecessors have all been placed. */
+/* Finds the order of execution, phase by phase: always the first system in order of registration that
+ * has no unplaced predecessor. */
 static void find_order(flow_reference *reference)
 {
     const flow_plan *plan = reference->plan;

@@ -39,8 +39,8 @@ typedef struct flow_subject {
     flow_player callers[FLOW_MAX_CALLS];
     quern_getter *getter; /* getter with refs for a type with values; NULL in every second plan */
     uint32_t getter_type;
-    /* FLOW_REF_COUNT refs. Each is to an entity, alive or not, whose slot modulo FLOW_REF_COUNT is its
-     * index. */
+    /* FLOW_REF_COUNT refs. Ref i is to an entity, alive or not, in a slot with slot % FLOW_REF_COUNT ==
+     * i. */
     quern_ref *refs;
     quern_entity first;   /* handle of the entity with index 0 in its first generation */
     uint64_t frame_index; /* index of the next frame */

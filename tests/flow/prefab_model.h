@@ -18,8 +18,7 @@ enum {
     MODEL_ARGUMENTS = 2
 };
 
-/* The components of an entity: two with a value, a tag, one with a described handle, and one whose value
- * has hooks. */
+/* The components of an entity: two with a value, a tag, one with a described handle, and one with hooks. */
 typedef enum model_part {
     MODEL_NUMBER,
     MODEL_OTHER,
@@ -29,7 +28,7 @@ typedef enum model_part {
     MODEL_PART_COUNT
 } model_part;
 
-/* The relations: the hierarchy, and one whose sources stay alive when their target is destroyed. */
+/* The relations: the hierarchy, and one that keeps its sources alive when their target is destroyed. */
 typedef enum model_relation { MODEL_PARENT, MODEL_LIKES, MODEL_RELATION_COUNT } model_relation;
 
 typedef struct model_thing {

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tests accumulating commands: how values combine and in which order, what happens to values whose
- * entity or component is missing, and which calls fail. */
+/* Tests accumulating commands: how values combine and in which order, which values are dropped for lack
+ * of entity or component, and which calls fail. */
 
 typedef struct score {
     int32_t sum;

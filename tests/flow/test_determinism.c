@@ -83,8 +83,7 @@ static void count_destroy_and_creates(void)
         destroy_and_create_count += subject.world->commands->playback.destroy_and_create_count;
 }
 
-/* Returns a schedule definition whose passes prefetch even if the heuristic finds prefetching not
- * worthwhile. */
+/* Returns a schedule definition with prefetching, even if the heuristic finds it not worthwhile. */
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
     quern_schedule_def def = {

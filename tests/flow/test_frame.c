@@ -644,7 +644,7 @@ static void record_create(quern_context *context)
     cr_assert_neq(quern_commands_create(quern_context_commands(context)).bits, 0u);
 }
 
-static bool waits_in_loop; /* waits in a loop whose offers are in the worker's deque */
+static bool waits_in_loop; /* waits inside a loop, with the loop's offers in the worker's deque */
 
 static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {

@@ -166,7 +166,7 @@ Test(fused, prefetch_setting_determines_the_distance)
     cr_assert_eq(prefetch_distance_of(QUERN_PREFETCH_CHUNKS, SIZE_MAX / 64, SIZE_MAX), CHUNKS);
 }
 
-/* Prefetching the next chunk as a whole would not be hidden: there is no other system whose call could
+/* Prefetching the next chunk as a whole would not be hidden: no other system has a call that could
  * overlap with it. */
 Test(fused, single_system_on_a_table_prefetches_heads_only)
 {

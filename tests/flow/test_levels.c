@@ -122,7 +122,7 @@ static quern_system_def follower(const char *name)
     return def;
 }
 
-/* Computes the value of a node from the root down, or from the last ancestor whose value is known. */
+/* Computes the value of a node from the root down, or from the last ancestor with a known value. */
 static uint64_t expected_of(quern_entity node)
 {
     static quern_entity path[MAX_COUNT];
@@ -409,7 +409,8 @@ static void note_begin(quern_context *context)
     seen.begun++;
 }
 
-/* Terms as for `compute_from_target`. Records creates, whose handles depend on the ordinals of views. */
+/* Terms as for `compute_from_target`. Records creates; the handles of created entities depend on the
+ * ordinals of views. */
 static void note_view(quern_context *context, const quern_view *view)
 {
     compute_from_target(context, view);

@@ -74,7 +74,7 @@ static void log_view(quern_context *context, const quern_view *view)
     log_hook(context);
 }
 
-/* Returns the definition of a system whose begin callback logs its letter. */
+/* Returns the definition of a system with a begin callback that logs its letter. */
 static quern_system_def letter_def(const char *name)
 {
     quern_system_def def = system_def(name, NULL);

@@ -36,7 +36,7 @@ static void check(uint32_t item_count)
         assert(run_counts[i] == 1);
 }
 
-/* Steals one offer, whoever made it, and runs it. */
+/* Steals one offer, from any worker, and runs it. */
 static void *take_offer(void *argument)
 {
     quern__worker *worker = argument;

@@ -46,7 +46,7 @@ typedef struct soak {
 
 static soak state;
 
-/* Creates an entity with a number and the tags whose bits are set. */
+/* Creates an entity with a number and with one tag per bit of `set`. */
 static void create_at(soak *s, uint32_t index, uint32_t set)
 {
     quern_component components[1 + TAG_COUNT] = {s->number};

@@ -12,7 +12,7 @@
 void watchdog_start(void);
 void watchdog_stop(void);
 
-/* Sets the pool whose workers are printed, and the seed that the report names. NULL: no pool. */
+/* Sets the pool to report on, and the seed that the report names. NULL: no pool. */
 void watchdog_watch(quern_jobs *jobs, uint64_t seed);
 
 /* Reports a step of the test. Thread-safe. */

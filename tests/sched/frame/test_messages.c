@@ -433,23 +433,6 @@ Test(messages, of_histories)
     quern_world_destroy(other);
 }
 
-Test(messages, of_names_beyond_the_limit_of_a_trace)
-{
-    quern_trace *trace;
-    uint32_t number;
-    cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
-    char name[16];
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i <= QUERN_MAX_TRACE_NAMES && result == QUERN_OK; i++) {
-        snprintf(name, sizeof name, "n%u", i);
-        result = quern_trace_add_name(trace, name, &number);
-    }
-    cr_assert_eq(result, QUERN_ERROR_LIMIT);
-    assert_begins("quern_trace_add_name", "quern_trace_add_name: 'n");
-    assert_message_has("(QUERN_MAX_TRACE_NAMES): use fewer names");
-    quern_trace_destroy(trace);
-}
-
 /* ---------------------------------------------------------------------------------- lack of memory */
 
 static failing_allocator *memory;
@@ -494,14 +477,17 @@ Test(messages, of_relations_and_queries_without_memory)
 {
     quern_world *made = world_of_memory();
     quern_relation relation;
+    quern_history *history; /* while there is one, relations mark what changes */
+    cr_assert_eq(quern_history_create(made, NULL, &history), QUERN_OK);
     const quern_relation_def def = {.name = "near"};
     SAYS_WITHOUT_MEMORY(quern_relation_register(made, &def, &relation), "quern_relation_register",
-                        "relation 'near': no memory to ");
+                        "relation 'near': no memory to mark changes");
     quern_query *query;
     const quern_query_def query_def = {.terms = {quern_term_target(relation, (quern_entity){0})}};
     SAYS_WITHOUT_MEMORY(quern_query_create(made, &query_def, &query), "quern_query_create",
                         "no memory for the target term of a query");
     quern_query_destroy(query);
+    quern_history_destroy(history);
     destroy_world_of_memory(made);
 }
 
@@ -645,4 +631,16 @@ Test(messages, of_removed_rows_that_wait_for_a_reaction)
     assert_message_has(": run the reactions first (quern_world_react, or run a frame)");
     quern_history_destroy(history);
     quern_schedule_destroy(schedule);
+}
+
+Test(messages, of_graphs_of_too_many_nodes)
+{
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    const quern_graph_node_def def = {0};
+    for (uint32_t i = 0; i < QUERN_MAX_GRAPH_NODES; i++)
+        cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
+    SAYS(quern_graph_add_node(graph, &def, NULL), "quern_graph_add_node: a graph has at most 1048576 "
+                                                  "nodes: split the graph, and add one part as a node");
+    quern_graph_destroy(graph);
 }

@@ -3,7 +3,8 @@
 #include "agent.h"
 
 #include "check.h"
-#include "random.h"
+
+#include <quern/kit/random.h>
 
 enum { AGENT_COMPONENT_MAX = 12 };
 
@@ -40,14 +41,14 @@ static Recipe recipe_of(const Types *types, const Agent *agent)
 Agent agent_make(const Rules *rules, uint64_t seed, bool is_hunter)
 {
     const Species *species = is_hunter ? &rules->hunter : &rules->prey;
-    uint64_t place = random_hash(seed, 1), motion = random_hash(seed, 2), life = random_hash(seed, 3);
+    uint64_t place = quern_random(seed, 1), motion = quern_random(seed, 2), life = quern_random(seed, 3);
     Agent agent = {.is_hunter = is_hunter, .genes = {seed}};
-    agent.position.x = random_unit(place) * rules->width;
-    agent.position.y = random_unit(place << 32) * rules->height;
-    agent.velocity.x = random_signed(motion) * species->max_speed;
-    agent.velocity.y = random_signed(motion >> 32) * species->max_speed;
-    agent.energy.value = 0.3f + 0.5f * random_unit(life);
-    agent.age.seconds = random_unit(life << 32) * lifetime_seconds(species, seed);
+    agent.position.x = quern_random_unit(place) * rules->width;
+    agent.position.y = quern_random_unit(place << 32) * rules->height;
+    agent.velocity.x = quern_random_signed(motion) * species->max_speed;
+    agent.velocity.y = quern_random_signed(motion >> 32) * species->max_speed;
+    agent.energy.value = 0.3f + 0.5f * quern_random_unit(life);
+    agent.age.seconds = quern_random_unit(life << 32) * lifetime_seconds(species, seed);
     return agent;
 }
 

@@ -3,9 +3,9 @@
 #ifndef SWARM_RULES_H
 #define SWARM_RULES_H
 
-/* Resources that all agents share: the rules and the census. */
+#include <quern/kit/random.h>
 
-#include "random.h"
+/* Resources that all agents share: the rules and the census. */
 
 typedef struct Species {
     float min_speed, max_speed; /* cells per second */
@@ -33,7 +33,7 @@ Rules rules_make(uint64_t seed, uint32_t agent_count);
 /* Returns the lifetime of the agent with that seed: 0.5 to 1.5 times the average. */
 static inline float lifetime_seconds(const Species *species, uint64_t seed)
 {
-    return species->lifetime_seconds * (0.5f + random_unit(random_mix(seed)));
+    return species->lifetime_seconds * (0.5f + quern_random_unit(quern_random_mix(seed)));
 }
 
 #endif

@@ -4,8 +4,9 @@
 
 #include "agent.h"
 #include "check.h"
-#include "random.h"
 #include "systems.h"
+
+#include <quern/kit/random.h>
 
 enum { AGENTS_PER_HUNTER = 32 }; /* agents per hunter at the start */
 
@@ -49,7 +50,7 @@ static void populate(Simulation *simulation, const Rules *rules, uint32_t agent_
     Census *census = quern_resource_get(simulation->world, simulation->types.census);
     for (uint32_t i = 0; i < agent_count; i++) {
         bool is_hunter = i % AGENTS_PER_HUNTER == 0;
-        Agent agent = agent_make(rules, random_hash(rules->seed, i), is_hunter);
+        Agent agent = agent_make(rules, quern_random(rules->seed, i), is_hunter);
         agent_create(simulation->world, &simulation->types, &agent);
         census->hunter_count += is_hunter;
         census->prey_count += !is_hunter;

@@ -5,8 +5,9 @@
 
 #include "check.h"
 #include "neighbours.h"
-#include "random.h"
 #include "systems.h"
+
+#include <quern/kit/random.h>
 
 static const float apart_gain = 1.5f;
 static const float align_gain = 4.0f;
@@ -70,10 +71,10 @@ static Steering flock_steering(const Flock *around, Velocity velocity, uint64_t 
     return (Steering){
         .x = apart_gain * around->apart.x + align_gain * (scale * around->velocity.x - velocity.x) +
              centre_gain * scale * around->offset.x + flee_gain * around->danger.x +
-             wander_gain * random_signed(random),
+             wander_gain * quern_random_signed(random),
         .y = apart_gain * around->apart.y + align_gain * (scale * around->velocity.y - velocity.y) +
              centre_gain * scale * around->offset.y + flee_gain * around->danger.y +
-             wander_gain * random_signed(random >> 32),
+             wander_gain * quern_random_signed(random >> 32),
     };
 }
 
@@ -91,7 +92,7 @@ static void flock(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < count; i++) {
         if (i + NEIGHBOURS_AHEAD < count) neighbours_fetch(cells, position[i + NEIGHBOURS_AHEAD]);
         Flock around = look_around(cells, position[i]);
-        steering[i] = flock_steering(&around, velocity[i], random_hash(genes[i].seed, frame));
+        steering[i] = flock_steering(&around, velocity[i], quern_random(genes[i].seed, frame));
         crowd[i].weight = around.weight;
     }
 }

@@ -6,9 +6,10 @@
 
 #include "agent.h"
 #include "check.h"
-#include "random.h"
 #include "rules.h"
 #include "systems.h"
+
+#include <quern/kit/random.h>
 
 static const float catch_distance = 0.3f; /* distance at which a hunter catches its prey */
 static const float meal = 0.45f;          /* energy */
@@ -131,7 +132,7 @@ static void breed(quern_context *context, const quern_view *view)
             .position = position[i],
             .velocity = {.x = -velocity[i].y, .y = velocity[i].x},
             .energy = energy[i],
-            .genes.seed = random_hash(genes[i].seed, frame),
+            .genes.seed = quern_random(genes[i].seed, frame),
             .lineage.mother = view->entities[i],
         };
         give_birth(context, view->entities[i], lineage[i], &child);

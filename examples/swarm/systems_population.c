@@ -6,9 +6,10 @@
 
 #include "agent.h"
 #include "check.h"
-#include "random.h"
 #include "rules.h"
 #include "systems.h"
+
+#include <quern/kit/random.h>
 
 /* --------------------------------------------------------------------------------------- immigrate */
 
@@ -22,9 +23,9 @@ static void immigrate_species(quern_context *context, uint32_t count, bool is_hu
 {
     const Types *types = quern_context_user_data(context);
     const Rules *rules = quern_context_resource(context, types->rules);
-    uint64_t key = random_hash(rules->seed + is_hunter, quern_context_frame_index(context));
+    uint64_t key = quern_random(rules->seed + is_hunter, quern_context_frame_index(context));
     for (uint32_t i = 0; i < count; i++) {
-        Agent agent = agent_make(rules, random_hash(key, i), is_hunter);
+        Agent agent = agent_make(rules, quern_random(key, i), is_hunter);
         agent.position.x = 0.0f;
         agent_create_deferred(quern_context_commands(context), types, &agent);
     }

@@ -25,8 +25,9 @@ typedef struct Cloud {
 
 static void scatter(Cloud *cloud, uint32_t i, const Burst *burst, uint64_t bits)
 {
-    const float angle = circle * random_unit(bits), speed = burst->speed * sqrtf(random_unit(bits << 20));
-    const float late = 0.4f + 0.6f * random_unit(random_hash(bits, 1));
+    const float angle = circle * quern_random_unit(bits),
+                speed = burst->speed * sqrtf(quern_random_unit(bits << 20));
+    const float late = 0.4f + 0.6f * quern_random_unit(random_hash(bits, 1));
     cloud->places[i] = (Place){burst->x, burst->y};
     cloud->velocities[i] =
         (Velocity){burst->push_x + cosf(angle) * speed, burst->push_y + sinf(angle) * speed};
@@ -136,9 +137,9 @@ static void add_fireflies(Game *game)
     const quern_component components[] = {types->place, types->firefly};
     for (uint32_t i = 0; i < game->level.firefly_count; i++) {
         const uint64_t bits = random_hash(7, i);
-        const Place place = {random_unit(bits) * game->level.width,
-                             random_unit(bits << 20) * game->level.height};
-        const Firefly firefly = {random_unit(random_hash(8, i)) * circle};
+        const Place place = {quern_random_unit(bits) * game->level.width,
+                             quern_random_unit(bits << 20) * game->level.height};
+        const Firefly firefly = {quern_random_unit(random_hash(8, i)) * circle};
         const void *values[] = {&place, &firefly};
         check(quern_entity_create_with(game->world, components, values, 2, NULL));
     }

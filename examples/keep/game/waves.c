@@ -75,8 +75,8 @@ static void create_enemy(quern_context *context, const Game *game, const Spawner
     const uint64_t bits = random_hash(seed, spawner->left);
     const Enemy enemy = {.kind = spawner->kind,
                          .road = spawner->road,
-                         .lane = random_signed(bits),
-                         .pace = rules->speed * (0.85f + 0.3f * random_unit(bits))};
+                         .lane = quern_random_signed(bits),
+                         .pace = rules->speed * (0.85f + 0.3f * quern_random_unit(bits))};
     const Place place = {road->steps[0].at.x, road->steps[0].at.y};
     const quern_spawn_def def = {.overrides = {{.component = game->types.enemy, .column = &enemy},
                                                {.component = game->types.place, .column = &place}}};

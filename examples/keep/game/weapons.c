@@ -77,7 +77,7 @@ static void shoot(quern_context *context, const Game *game, const Gun *gun, Poin
                   uint64_t bits)
 {
     const Types *types = &game->types;
-    const float aside = gun->spread * random_signed(bits);
+    const float aside = gun->spread * quern_random_signed(bits);
     const Place place = {at.x, at.y};
     const Velocity velocity = {(ahead.x - ahead.y * aside) * gun->speed,
                                (ahead.y + ahead.x * aside) * gun->speed};

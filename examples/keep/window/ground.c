@@ -33,7 +33,7 @@ static Color shaded(Color color, float light)
 
 static float lattice(int x, int y)
 {
-    return random_unit(random_hash((uint64_t)(uint32_t)x, (uint32_t)y));
+    return quern_random_unit(random_hash((uint64_t)(uint32_t)x, (uint32_t)y));
 }
 
 static float smooth(float t)

@@ -27,7 +27,8 @@ static void make_tone(const Tone *tone, float *samples)
     for (uint32_t i = 0; i < SOUND_SAMPLES; i++) {
         const float seconds = (float)i / SOUND_RATE, part = seconds / tone->seconds;
         phase += 6.2831853f * tone->hertz * exp2f(tone->glide * seconds) / SOUND_RATE;
-        const float wave = sinf(phase) * (1 - tone->noise) + random_signed(random_hash(3, i)) * tone->noise;
+        const float wave =
+            sinf(phase) * (1 - tone->noise) + quern_random_signed(random_hash(3, i)) * tone->noise;
         const float rise = fminf(seconds * 400, 1), fall = fmaxf(1 - part, 0);
         samples[i] = wave * tone->loud * rise * fall * fall;
     }

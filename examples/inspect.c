@@ -68,6 +68,18 @@ static void print_entity(const quern_world *world, quern_entity entity)
     }
 }
 
+/* Prints all entities, one page after another, as a window of a tool shows them. */
+static void print_entities(const quern_world *world)
+{
+    quern_entity page[64];
+    uint32_t cursor = 0;
+    while (cursor != QUERN_LIST_END) {
+        const uint32_t count = quern_world_list_entities_from(world, &cursor, page, 64);
+        for (uint32_t i = 0; i < count; i++)
+            print_entity(world, page[i]);
+    }
+}
+
 /* Sets a field to a text, such as the input of a console. Prints the error message if the text is not
  * valid. */
 static void set_field(quern_world *world, quern_entity entity, const char *path, const char *text)
@@ -91,7 +103,7 @@ int main(void)
     set_field(world, guard, "Agent.target", "/gate");
     set_field(world, guard, "Agent.place.x", "2.5");
     set_field(world, guard, "Agent.speed", "11");
-    print_entity(world, guard);
+    print_entities(world);
     quern_world_destroy(world);
     return EXIT_SUCCESS;
 }

@@ -36,6 +36,21 @@ uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab
     return 0;
 }
 
+uint32_t quern_world_list_prefabs(const quern_world *world, quern_prefab *out_prefabs, uint32_t capacity)
+{
+    if (world == NULL || (out_prefabs == NULL && capacity > 0)) {
+        quern__fail_null("quern_world_list_prefabs", world == NULL ? "world" : "out_prefabs");
+        return 0;
+    }
+    const quern__prefabs *prefabs = world->storage.prefabs;
+    if (prefabs == NULL) return 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < prefabs->slots.count && count < capacity; i++)
+        if (prefabs->slots.items[i].prefab != NULL)
+            out_prefabs[count++] = quern__prefabs_handle(&world->storage, i);
+    return prefabs->count;
+}
+
 /* Finds the child of a member by a name of `bytes` bytes. Returns QUERN_NO_MEMBER if there is none. */
 static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const char *text, size_t bytes)
 {

@@ -110,8 +110,7 @@ quern_result quern__prefabs_add(quern__storage *storage, quern__prefab *prefab, 
     prefabs->first_free = slot->next_free;
     prefabs->count++;
     slot->prefab = prefab;
-    const uint64_t tag = storage->entities.first_handle_high >> 24;
-    *out_handle = (quern_prefab){tag << 56 | (uint64_t)slot->generation << 32 | index};
+    *out_handle = quern__prefabs_handle(storage, index);
     return QUERN_OK;
 }
 

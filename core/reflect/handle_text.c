@@ -7,6 +7,7 @@
 #include "core/world/world_internal.h"
 
 #include <quern/name.h>
+#include <quern/reflect.h>
 
 #include <inttypes.h>
 
@@ -56,8 +57,8 @@ void quern__handle_print(const quern_world *world, quern_entity entity, bool by_
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-static bool read_path(const quern__storage *storage, const char *text, size_t bytes,
-                      quern_entity *out_entity)
+bool quern__handle_find_path(const quern__storage *storage, const char *text, size_t bytes,
+                             uint32_t *out_slot)
 {
     uint32_t slot = QUERN__SLOT_NONE;
     while (bytes > 0) {
@@ -70,6 +71,15 @@ static bool read_path(const quern__storage *storage, const char *text, size_t by
         text = name + name_bytes;
         bytes -= 1 + name_bytes;
     }
+    *out_slot = slot;
+    return true;
+}
+
+static bool read_path(const quern__storage *storage, const char *text, size_t bytes,
+                      quern_entity *out_entity)
+{
+    uint32_t slot;
+    if (!quern__handle_find_path(storage, text, bytes, &slot)) return false;
     *out_entity = quern__entity_of_link(storage, slot);
     return true;
 }
@@ -99,8 +109,43 @@ bool quern__handle_read(const quern_world *world, const char *text, size_t bytes
         *out_entity = quern_entity_null();
         return true;
     }
-    if (bytes > 2 && text[0] == '0' && text[1] == 'x')
-        return quern__digits_read(text + 2, bytes - 2, 16, UINT64_MAX, &out_entity->bits) ==
-               QUERN__NUMBER_OK;
+    if (bytes > 2 && text[0] == '0' && text[1] == 'x') {
+        uint64_t bits;
+        if (quern__digits_read(text + 2, bytes - 2, 16, UINT64_MAX, &bits) != QUERN__NUMBER_OK)
+            return false;
+        *out_entity = (quern_entity){bits};
+        return true;
+    }
     return read_number(&world->storage, text, bytes, out_entity);
+}
+
+/* ------------------------------------------------------------------------------------ public functions */
+
+quern_result quern_entity_to_text(const quern_world *world, quern_entity entity, quern_sink sink)
+{
+    static const char function[] = "quern_entity_to_text";
+    if (world == NULL) return quern__fail_null(function, "world");
+    const quern_result result = quern__check_sink(sink, function);
+    if (result != QUERN_OK) return result;
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    quern__handle_print(world, entity, true, &printer);
+    return quern__printer_close(&printer, function);
+}
+
+quern_result quern_entity_from_text(const quern_world *world, const char *text, quern_entity *out_entity)
+{
+    static const char function[] = "quern_entity_from_text";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (text == NULL) return quern__fail_null(function, "text");
+    if (out_entity == NULL) return quern__fail_null(function, "out_entity");
+    if (quern__handle_read(world, text, strlen(text), true, out_entity)) return QUERN_OK;
+    if (text[0] == '/')
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: no entity has the path '%.255s': check the names, from the root down",
+                           function, text);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: '%.127s' is not an entity: write a path such as '/arena/gun', "
+                       "'index:generation', 'none', or '0x' and the bits of a handle",
+                       function, text);
 }

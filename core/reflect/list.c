@@ -193,6 +193,48 @@ uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_e
     return count;
 }
 
+/* Limit of the slots that one call visits, per entity of its capacity. */
+enum { VISITS_PER_ENTITY = 64 };
+
+static uint32_t list_from(const quern__entities *entities, uint32_t *cursor, quern_entity *out_entities,
+                          uint32_t capacity)
+{
+    uint64_t visits = (uint64_t)capacity * VISITS_PER_ENTITY;
+    uint32_t slot = *cursor, count = 0;
+    for (; slot < entities->slot_count && count < capacity && visits > 0; visits--) {
+        if (quern__entities_is_absent(entities, slot >> QUERN__PAGE_RECORDS_LOG2)) {
+            slot = (slot | (QUERN__PAGE_RECORDS - 1)) + 1;
+            continue;
+        }
+        const quern__record *record = quern__entities_record(entities, slot);
+        if (record->location != 0)
+            out_entities[count++] = (quern_entity){(uint64_t)record->handle_high << 32 | slot};
+        slot++;
+    }
+    *cursor = slot < entities->slot_count ? slot : QUERN_LIST_END;
+    return count;
+}
+
+uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
+                                        quern_entity *out_entities, uint32_t capacity)
+{
+    static const char function[] = "quern_world_list_entities_from";
+    if (cursor == NULL) {
+        quern__fail_null(function, "cursor");
+        return 0;
+    }
+    if (world != NULL && out_entities != NULL && capacity > 0)
+        return list_from(&world->storage.entities, cursor, out_entities, capacity);
+    *cursor = QUERN_LIST_END;
+    if (world == NULL || out_entities == NULL)
+        quern__fail_null(function, world == NULL ? "world" : "out_entities");
+    else
+        quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                    "%s: capacity is 0, so the list would never end: pass an array of at least one entity",
+                    function);
+    return 0;
+}
+
 static uint32_t list_components(const quern_world *world, quern_entity entity,
                                 quern_component *out_components, uint32_t capacity, const char *function)
 {

@@ -136,6 +136,12 @@ QUERN_API quern_result quern_history_restore(quern_history *history, uint64_t fr
 QUERN_API bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest,
                                         uint64_t *out_newest);
 
+/** Stores the numbers of up to `capacity` kept frames, from the oldest on in ascending order, and returns how many are
+ * kept. out_frames may be NULL if capacity is 0. Returns 0, with a message, if the call is wrong. Costs O(capacity).
+ * Threads: main. */
+QUERN_API uint32_t quern_history_list_frames(const quern_history *history, uint64_t *out_frames,
+                                             uint32_t capacity);
+
 /** Returns the statistics of a history. Errors: NULL_ARGUMENT. Threads: main. */
 QUERN_API quern_result quern_history_get_stats(const quern_history *history,
                                                quern_history_stats *out_stats);

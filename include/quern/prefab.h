@@ -58,6 +58,13 @@ QUERN_API quern_result quern_prefab_capture(quern_world *world, quern_entity roo
  * waiting commands still spawn theirs. Destroying the world destroys its prefabs. Errors: WORLD_LOCKED. */
 QUERN_API quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab);
 
+/** Stores up to `capacity` prefabs of the world, in the order of their index (the low 32 bits of the handle), and
+ * returns how many there are. The index of a destroyed prefab is used again. out_prefabs may be NULL if capacity is 0.
+ * Returns 0, with a message, if the call is wrong. Costs O(largest number of prefabs that existed at one time).
+ * Threads: any, as long as no thread captures or destroys prefabs. */
+QUERN_API uint32_t quern_world_list_prefabs(const quern_world *world, quern_prefab *out_prefabs,
+                                            uint32_t capacity);
+
 /** Returns the number of members of a prefab, at least 1. Returns 0, with a message, if the call is wrong.
  * Threads: any, as long as no thread captures or destroys prefabs. */
 QUERN_API uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab);

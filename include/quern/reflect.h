@@ -33,8 +33,8 @@
  * read-only; otherwise the call fails, changes nothing, and the message says what is expected.
  *
  * Errors of all functions: NULL_ARGUMENT, and for names UNKNOWN_COMPONENT or UNKNOWN_RESOURCE. Threads:
- * the functions that list, and quern_value_get_text and quern_value_set_text: any, as long as no thread
- * registers or modifies the world. The others: main, between frames and in exclusive systems. Programs
+ * the functions that list, quern_value_get_text, quern_value_set_text, quern_entity_to_text and
+ * quern_entity_from_text: any, as long as no thread registers or modifies the world. The others: main, between frames and in exclusive systems. Programs
  * that do not call these functions pay nothing for them. */
 
 #include <quern/base.h>
@@ -152,10 +152,47 @@ QUERN_API quern_result quern_relation_get_def(const quern_world *world, quern_re
                                               quern_relation_def *out_def);
 
 /** Stores up to `capacity` living entities, in the order of their slots, and returns how many there are.
- * out_entities may be NULL if capacity is 0. Costs a pass over all slots. Returns 0, with a message, if
- * the call is wrong. */
+ * out_entities may be NULL if capacity is 0. Costs a pass over all slots;
+ * quern_world_list_entities_from lists them in pages. Returns 0, with a message, if the call is wrong. */
 QUERN_API uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_entities,
                                              uint32_t capacity);
+
+#define QUERN_LIST_END UINT32_MAX /**< Cursor of a list that has no further entries. */
+
+/** Stores the next living entities of a list, at most `capacity`, and returns how many it stored. Use it to show a
+ * large world in pages:
+ *
+ *     quern_entity page[256];
+ *     uint32_t cursor = 0;
+ *     while (cursor != QUERN_LIST_END) {
+ *         const uint32_t count = quern_world_list_entities_from(world, &cursor, page, 256);
+ *         show(page, count);
+ *     }
+ *
+ * The order is that of quern_world_list_entities: ascending quern_entity_index. *cursor is the slot at which the call
+ * starts: 0, the cursor of an earlier call, or the index of any entity. The call sets it to the slot after the last
+ * visited one, or to QUERN_LIST_END if no slots are left. The world may change between two calls. An entity that
+ * lives throughout is listed exactly once; an entity that is created meanwhile is listed if its slot was not visited
+ * yet.
+ *
+ * Costs O(capacity): the call visits at most 64 slots per entity of the capacity. So after many entities were
+ * destroyed it may store fewer, or none, before the end. Errors, by which the call returns 0 and sets *cursor to
+ * QUERN_LIST_END: NULL_ARGUMENT, INVALID_ARGUMENT (capacity is 0). */
+QUERN_API uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
+                                                  quern_entity *out_entities, uint32_t capacity);
+
+/** Stores up to `capacity` entities whose names begin with a prefix, and returns how many there are. Use it to
+ * complete what a user types. If more entities match than are stored, the first ones in the order are stored.
+ *
+ * A prefix without '/' matches the names of all entities, and "" matches every named entity. A prefix with '/' is the
+ * beginning of a path, such as "/arena/gu": all names but the last must lead to an entity, of which the children with
+ * matching names are listed. "/gu" lists roots. With a '/' elsewhere but not at the beginning, nothing matches. The order is that of the bytes of the names, as by strcmp;
+ * entities of the same name are in the order of quern_entity_index.
+ *
+ * out_entities may be NULL if capacity is 0. Costs a pass over all names of the world, and O(log capacity) per match;
+ * allocates nothing. Returns 0 without a message if nothing matches, and 0 with a message if an argument is NULL. */
+QUERN_API uint32_t quern_world_list_named(const quern_world *world, const char *prefix,
+                                          quern_entity *out_entities, uint32_t capacity);
 
 /** Returns the number of components of an entity, including tags and components that the world maintains
  * itself. 0, with a message, if the handle is wrong. */
@@ -167,6 +204,20 @@ QUERN_API uint32_t quern_entity_list_components(const quern_world *world, quern_
                                                 quern_component *out_components, uint32_t capacity);
 
 /* ------------------------------------------------------------------------------------ values as text */
+
+/** Writes an entity as text, in the form of fields of type QUERN_FIELD_ENTITY (see the table above): its path, such
+ * as `/arena/gun`, if the entity is alive, has at most 63 ancestors, and all of them and the entity itself have names;
+ * `index:generation` for every other handle of this world; `none` for null; `0x` and 16 digits for a handle of another
+ * world and for a provisional one. Errors: NULL_ARGUMENT, IO. Costs a walk up to the root; allocates nothing. */
+QUERN_API quern_result quern_entity_to_text(const quern_world *world, quern_entity entity, quern_sink sink);
+
+/** Reads an entity from text that quern_entity_to_text has written. As long as the entity, its ancestors and their
+ * names are the same, the result has the same bits. Only a path is looked up, with one hash table look-up per name. A
+ * handle in another form may be stale or belong to another world; check it with quern_entity_is_alive. Errors, with
+ * *out_entity unchanged: NULL_ARGUMENT, INVALID_ARGUMENT (no entity has this path, or the text is no entity). Allocates
+ * nothing. */
+QUERN_API quern_result quern_entity_from_text(const quern_world *world, const char *text,
+                                              quern_entity *out_entity);
 
 /** Writes a field of a value as text. type is the result of a get_info function. path is the path of the
  * field only, without the name of the component. world is the one to which entities in the value belong.

@@ -272,6 +272,18 @@ bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest
     return true;
 }
 
+uint32_t quern_history_list_frames(const quern_history *history, uint64_t *out_frames, uint32_t capacity)
+{
+    if (history == NULL || (out_frames == NULL && capacity > 0)) {
+        quern__fail_null("quern_history_list_frames", history == NULL ? "history" : "out_frames");
+        return 0;
+    }
+    const uint32_t count = history->core.frame_count;
+    for (uint32_t i = 0; i < count && i < capacity; i++)
+        out_frames[i] = quern__history_frame(&history->core, i)->frame;
+    return count;
+}
+
 quern_result quern_history_get_stats(const quern_history *history, quern_history_stats *out_stats)
 {
     if (history == NULL) return quern__fail_null("quern_history_get_stats", "history");

@@ -125,6 +125,34 @@ Test(history, the_ring_retains_the_newest_frames)
     many_close_world();
 }
 
+Test(history, kept_frames_are_listed_from_the_oldest)
+{
+    many_open_world(NULL);
+    uint64_t frames[MANY_KEPT + 1] = {0};
+    many_open_history(NULL);
+    cr_assert_eq(quern_history_list_frames(many_it.history, frames, MANY_KEPT), 0u);
+    for (uint64_t frame = 10; frame < 30; frame += 2) { /* more than the ring retains */
+        must(quern_history_save(many_it.history, frame, NULL));
+        const uint32_t saved = (uint32_t)(frame - 10) / 2 + 1,
+                       count = saved < MANY_KEPT ? saved : MANY_KEPT;
+        cr_assert_eq(quern_history_list_frames(many_it.history, frames, MANY_KEPT + 1), count);
+        for (uint32_t i = 0; i < count; i++)
+            cr_assert_eq(frames[i], frame - 2 * (count - 1 - i));
+    }
+    must(quern_history_save(many_it.history, 23, NULL));
+    frames[2] = 99;
+    cr_assert_eq(quern_history_list_frames(many_it.history, frames, 2), 4u);
+    cr_assert(frames[0] == 18 && frames[1] == 20 && frames[2] == 99);
+    cr_assert_eq(quern_history_list_frames(many_it.history, NULL, 0), 4u);
+    cr_assert_eq(quern_history_list_frames(many_it.history, frames, 4), 4u);
+    cr_assert(frames[2] == 22 && frames[3] == 23);
+    for (uint32_t i = 0; i < 4; i++)
+        must(quern_history_restore(many_it.history, frames[i], NULL));
+    assert_refused_value(NULL, quern_history_list_frames(NULL, frames, 1));
+    assert_refused_value(NULL, quern_history_list_frames(many_it.history, NULL, 1));
+    many_close_world();
+}
+
 /* ------------------------------------------------------------------------------------------- memory */
 
 Test(history, a_warm_history_allocates_nothing)

@@ -323,6 +323,41 @@ Test(prefab, targets_inside_the_tree_are_remapped_and_others_kept, .init = open_
 
 /* ------------------------------------------------------------------------------- bad use, failed memory */
 
+/* A random sequence of captures and destructions, beside a list by index that the test keeps itself. */
+Test(prefab, prefabs_are_listed_by_index, .init = open_scene)
+{
+    enum { MOST = 24 };
+    quern_prefab expected[MOST] = {{0}}, found[MOST + 1];
+    const quern_entity base = make(&it, 1, quern_entity_null());
+    random_source random = {7};
+    cr_assert_eq(quern_world_list_prefabs(it.world, NULL, 0), 0u);
+    for (uint32_t step = 0; step < 300; step++) {
+        const uint32_t index = random_below(&random, MOST);
+        if (expected[index].bits != 0) {
+            must(quern_prefab_destroy(it.world, expected[index]));
+            expected[index].bits = 0;
+        } else {
+            const quern_prefab prefab = capture(&it, base);
+            cr_assert_lt((uint32_t)prefab.bits, (uint32_t)MOST);
+            expected[(uint32_t)prefab.bits] = prefab;
+        }
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < MOST; i++)
+            count += expected[i].bits != 0;
+        const uint32_t capacity = random_below(&random, MOST + 1);
+        memset(found, 0, sizeof found);
+        cr_assert_eq(quern_world_list_prefabs(it.world, found, capacity), count);
+        for (uint32_t i = 0, k = 0; i < MOST; i++) {
+            if (expected[i].bits == 0) continue;
+            cr_assert_eq(found[k].bits, k < capacity ? expected[i].bits : 0);
+            k++;
+        }
+    }
+    assert_refused_value(it.world, quern_world_list_prefabs(NULL, found, 1));
+    assert_refused_value(it.world, quern_world_list_prefabs(it.world, NULL, 1));
+    close_scene(&it);
+}
+
 Test(prefab, invalid_calls_are_refused, .init = open_scene)
 {
     const quern_entity base = make_tower(&it, quern_entity_null());

@@ -26,7 +26,7 @@
  * count.
  *
  * Distances are computed in float, as dx * dx + dy * dy + dz * dz <= radius * radius, with dz = 0 in two dimensions.
- * quern_grid_next is compiled with your program, whose compiler may contract products and sums into fused
+ * quern_grid_next is compiled with your program, and your compiler may contract products and sums into fused
  * operations; the other functions never contract. Entities with a position that is not finite (NaN or infinite) are
  * never found. A search at a point that is not finite, or with a negative radius, finds nothing.
  *
@@ -127,7 +127,7 @@ typedef struct quern_grid_stats {
     quern_result last_result; /**< Result of the last build; QUERN_OK before the first. */
 } quern_grid_stats;
 
-/** Returns statistics. Takes time proportional to the number of cells. Errors: NULL_ARGUMENT. */
+/** Returns statistics. The cost is proportional to the number of cells. Errors: NULL_ARGUMENT. */
 QUERN_API quern_result quern_grid_get_stats(const quern_grid *grid, quern_grid_stats *out_stats);
 
 /* ------------------------------------------------------------------------------------------ searches */
@@ -213,7 +213,7 @@ typedef struct quern_grid_hit {
 } quern_grid_hit;
 
 /** Finds the items nearest to a point within a radius (INFINITY: all). Writes up to `capacity` hits, nearest first,
- * those at equal distance in the order of items, and returns their number. Takes time proportional to the number of
+ * those at equal distance in the order of items, and returns their number. The cost is proportional to the number of
  * items nearer than the last hit, times the logarithm of capacity. */
 QUERN_API uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float radius,
                                       quern_grid_hit *out_hits, uint32_t capacity);

@@ -67,7 +67,7 @@ void quern__grid_release(quern_grid *grid);
 /* Sorts the gathered rows into cells. Fails with OUT_OF_MEMORY; then the grid is empty. */
 quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs);
 
-/* Finds the cells along one axis that can contain an item whose coordinate differs from `center` by at most the
+/* Finds the cells along one axis that can contain an item with a coordinate that differs from `center` by at most the
  * radius, as computed in float. The index of a cell grows with the coordinate, also after rounding, so a coordinate
  * between two others is in a cell between theirs. The margin is far larger than any rounding error. */
 static inline void quern__grid_cells_within(const quern_grid_cells *cells, uint32_t axis, float center,

@@ -23,7 +23,7 @@ typedef struct json_parser {
     quern__json_document *document;
     char *text; /* the document's copy of the text, zero-terminated */
     size_t at, bytes;
-    /* index of the innermost open container, whose `span` holds the index of the enclosing one */
+    /* index of the innermost open container; its `span` holds the index of the enclosing one */
     uint32_t open;
     const char *key; /* key of the next value, or NULL */
 } json_parser;

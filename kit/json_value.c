@@ -224,7 +224,7 @@ static bool has_nested_fields(const quern_type_info *type, const char *name)
     return false;
 }
 
-/* Reads the members of an object into the fields whose names start with `prefix`. The recursion is as deep as a
+/* Reads the members of an object into the fields with names that start with `prefix`. The recursion is as deep as a
  * field's name has dots. */
 static quern_result read_object(const quern__json_reader *reader, const quern_type_info *type,
                                 const quern__json_item *object, const char *prefix, char *value)

@@ -240,9 +240,9 @@ static bool prefix_was_printed(const quern_type_info *type, uint32_t i, size_t b
     return false;
 }
 
-/* Prints an object of all fields whose names start with the first `skipped_bytes` bytes of the i-th field's name,
- * which end with a dot. Fields that share a longer prefix become members of one nested object, even if other
- * fields are declared between them. The recursion is as deep as a name has dots. */
+/* Prints an object of all fields with names that start with the first `skipped_bytes` bytes of the i-th field's
+ * name. These bytes end with a dot. Fields that share a longer prefix become members of one nested object, even if
+ * other fields are declared between them. The recursion is as deep as a name has dots. */
 static void print_fields(json_writer *writer, const quern_type_info *type, const char *value, uint32_t i,
                          size_t skipped_bytes)
 {

@@ -181,7 +181,7 @@ QUERN_API void quern_transform_mark_all(quern_transform *transform);
 
 /** Computes the current world of an entity from its own local and those of its ancestors, up to an ancestor without a
  * local; the world of that ancestor is used. Worlds computed in the last frame are not used. out_world receives a
- * quern_world3 or quern_world2, which may differ by rounding from the result of the next frame. Takes time
+ * quern_world3 or quern_world2, which may differ by rounding from the result of the next frame. The cost is
  * proportional to the depth. Errors: NULL_ARGUMENT, those of calls on entities, COMPONENT_ABSENT (the entity has no
  * local). */
 QUERN_API quern_result quern_transform_compute(const quern_transform *transform, quern_entity entity,

@@ -33,7 +33,7 @@ bool quern__archive_can_compress(void);
 quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sink sink,
                                         const quern_allocator *allocator, bool compresses);
 
-/* Begins a section whose payload has at most max_bytes bytes (at most QUERN__SECTION_BYTES). Returns the
+/* Begins a section with a payload of at most max_bytes bytes (at most QUERN__SECTION_BYTES). Returns the
  * writer for the payload, valid until the section is ended or cancelled. */
 quern__byte_writer *quern__section_begin(quern__archive_writer *writer, quern__section_kind kind,
                                          size_t max_bytes);

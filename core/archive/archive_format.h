@@ -146,7 +146,7 @@ typedef struct quern__rows_section {
     uint32_t zero;
     /* The payload continues with the entity handles, then with one column for each type that has a size.
      * Row bits follow, for each column flag with a bit column (QUERN__COLUMN_FLAGS) and each type with
-     * that flag: a 64-bit count of the rows whose bit is set and, unless the count is 0, one bit for
+     * that flag: a 64-bit count of the rows with a set bit and, unless the count is 0, one bit for
      * each row in 64-bit words. */
 } quern__rows_section;
 

@@ -95,7 +95,7 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
     return QUERN__SLOT_NONE;
 }
 
-/* Handles a root whose name is used by a root of the world, or by an earlier root of the archive: drops
+/* Handles a root with a name that a root of the world, or an earlier root of the archive, already has: drops
  * the name or fails. */
 static quern_result drop_name(const quern__image *image, const char *name, const char *other)
 {
@@ -108,8 +108,8 @@ static quern_result drop_name(const quern__image *image, const char *name, const
     return QUERN_OK;
 }
 
-/* Equal names of roots are not damage: in an archive of selected entities, an entity whose parent was
- * not selected becomes a root. */
+/* Equal names of roots are not damage: in an archive of selected entities, an entity becomes a root
+ * if its parent was not selected. */
 static quern_result add_name(quern__image *image, uint32_t slot, const char *name)
 {
     if (quern__entity_check_name(name) != QUERN_OK)

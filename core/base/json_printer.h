@@ -16,7 +16,7 @@
 
 typedef struct quern__json {
     quern__printer *printer;
-    uint32_t line_depth; /* largest depth whose values are on separate lines; deeper values share a line */
+    uint32_t line_depth; /* largest depth with values on separate lines; deeper values share a line */
     uint32_t depth;      /* number of open objects and arrays */
     bool has_items;      /* whether the innermost open object or array has a value */
 } quern__json;

@@ -170,7 +170,7 @@ static uintptr_t location_of(const spawn_call *it, uint32_t instance)
     return quern__entities_record(&it->instances.storage->entities, quern_entity_index(entity))->location;
 }
 
-/* Calls the fill for instances whose rows of the member are consecutive, from `first` on. */
+/* Calls the fill for instances with consecutive rows of the member, from `first` on. */
 static void fill_range(const spawn_call *it, quern_view *view, uintptr_t first)
 {
     quern__chunk *chunk = quern__chunk_of(first);

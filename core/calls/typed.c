@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* The macros of shorthand.h that take a world or commands. They find components by the names of C types, and then call
- * the public functions, whose errors and thread rules apply. */
+/* The macros of shorthand.h with a world or commands as argument. They find components by the names of C types, and
+ * then call the public functions. The errors and thread rules of those functions apply. */
 
 #include "core/base/base_internal.h"
 #include "core/record/record.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The components of a call, in the form that the public functions take. */
+/* The components of a call, in the form that the public functions accept. */
 typedef struct typed_list {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
     const void *values[QUERN_MAX_ENTITY_COMPONENTS];

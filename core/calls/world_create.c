@@ -12,7 +12,7 @@
 /* Bits of the tags in use. Worlds may be created on any thread. Tag 0 marks provisional handles. */
 static _Atomic uint64_t tags_used[4];
 
-/* The latest tag that was taken. The next search starts after it, so that tags are reused as late as
+/* The tag that was assigned last. The next search starts after it, so that tags are reused as late as
  * possible. */
 static _Atomic uint32_t tag_start;
 

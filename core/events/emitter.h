@@ -109,7 +109,7 @@ void quern__pool_forget_taken(quern__event_pool *pool);
 /* Reserves capacity in the list of free blocks for all blocks of the world. Returns false if out of memory. */
 bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocator);
 
-/* Releases the block of a batch whose values were destroyed or moved. Returns the block to the pool if it has no
+/* Releases the block of a batch after its values were destroyed or moved. Returns the block to the pool if it has no
  * other batch and no emitter fills it. */
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch);
 

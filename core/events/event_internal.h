@@ -122,7 +122,7 @@ typedef struct quern__emitter_rows {
  * their emitters. */
 quern_result quern__events_gather(quern_world *world, const quern__emitter_rows *rows);
 
-/* Calls visit for each gathered batch whose type has described handles: channel by channel, and by key within each. */
+/* Calls visit for each gathered batch of a type with described handles: channel by channel, and by key within each. */
 typedef void quern__event_visit(void *argument, const quern__type *type, const quern__keyed_batch *keyed);
 void quern__events_visit_entities(const quern_world *world, const quern__emitter_rows *rows,
                                   quern__event_visit *visit, void *argument);

@@ -182,7 +182,7 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
     return true;
 }
 
-/* Appends the rows of `from` whose entities are not alive in `to`. */
+/* Appends the rows of the entities in `from` that are not alive in `to`. */
 static bool list_destroyed(quern__history *history)
 {
     quern__delta_scratch *scratch = &history->delta_scratch;

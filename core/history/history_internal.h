@@ -68,8 +68,8 @@ typedef struct quern__column_restore {
 
 #define QUERN__RESTORE_HANDLES UINT32_MAX
 
-/* The entity slots of a snapshot, in groups of QUERN__SLOT_GROUP. A group whose page of records is
- * absent from the world has no page. */
+/* The entity slots of a snapshot, in groups of QUERN__SLOT_GROUP. A group has no page if the
+ * world lacks its page of records. */
 typedef struct quern__saved_slots {
     uint32_t slot_count, first_free, free_count, absent_count, retired_count;
     uint32_t page_count, group_count;
@@ -121,7 +121,7 @@ typedef struct quern__delta_row_range {
     uint32_t count;
 } quern__delta_row_range;
 
-/* A row of `from` whose entity is in another row of `to`, or not in `to` at all. */
+/* A row of `from`. Its entity is in another row of `to`, or not in `to` at all. */
 typedef struct quern__unpaired_row {
     quern_entity handle;
     quern__saved_row at;

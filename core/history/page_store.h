@@ -5,8 +5,8 @@
 
 /* The memory of a history: pages in fixed size classes. Frames share pages by counting references. Pages
  * are cut from blocks. A page without references is reused for the next request of its size class;
- * blocks are released with the store. So a history whose frames are alike allocates no memory after the
- * first frames.
+ * blocks are released with the store. So a history of similar frames allocates no memory after the
+ * first ones.
  *
  * Sizes are whole cache lines, like columns in chunks, up to the size of a chunk; above that, size
  * classes grow by at most a quarter. The page freed last is reused first. So code that frees pages in
@@ -81,7 +81,7 @@ static inline char *quern__page_memory(const quern__page_store *store, quern__pa
 quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page);
 quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
 
-/* Add and remove a reference. Page 0 stands for no page: both calls accept it and never free it. */
+/* Add and remove a reference. Page 0 means no page: both calls accept it and never free it. */
 static inline quern__page quern__page_acquire(const quern__page_store *store, quern__page page)
 {
     store->reference_counts.items[page]++;

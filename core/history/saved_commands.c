@@ -29,7 +29,7 @@ typedef struct saved_batch {
     uint64_t item_count;
 } saved_batch;
 
-/* A recorder whose streams are rebuilt by a restore. */
+/* A recorder, with the streams that a restore rebuilds for it. */
 struct quern__rebuilt_recorder {
     quern_commands commands; /* owns the rebuilt streams until they are swapped with the target's */
     quern_commands *target;

@@ -6,7 +6,7 @@
 /* Saves and restores the recorded commands that are not applied yet: those of the world and those of the
  * caller's recorders.
  *
- * One page stores the streams, item by item as bytes. Values whose types have hooks are copied by those
+ * One page stores the streams, item by item as bytes. Values of types with hooks are copied by those
  * hooks into pages of their own, listed in the order of the items. An operation belongs to its recorder
  * and exists as long as the recorder. So each stream is restored into the recorder that it was saved
  * from.

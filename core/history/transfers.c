@@ -5,7 +5,7 @@
  * A store fetches its cache line from memory unless the line is cached. The pages of a save were last
  * used some frames ago and are read some frames later, if ever. So with many pages, each line is fetched
  * only to be overwritten, and evicts a line that the next frame needs. Therefore a large save stores
- * past the caches where the processor can, which takes about half the time. A small save uses ordinary
+ * past the caches where the processor can, which about halves the time. A small save uses ordinary
  * stores, because its pages may be cached: the pages freed last are reused first. A restore uses
  * ordinary stores too, because the next frame reads what it writes. docs/history.md has figures. */
 

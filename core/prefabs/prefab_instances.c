@@ -229,7 +229,7 @@ static inline void put_group(const quern__instances *it, uint32_t group_index, u
     }
 }
 
-/* Does the same as put_group for one instance of a plain group whose rows fit one chunk. */
+/* Does the same as put_group for one instance of a plain group, if its rows fit one chunk. */
 static inline void put_one(const quern__instances *it, uint32_t group_index, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;

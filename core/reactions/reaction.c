@@ -384,7 +384,7 @@ void quern__reactions_trim(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------------- listeners */
 
-/* Finds the next range of rows whose ADDED bit is clear, among the `*count` rows from *first on. The reaction has
+/* Finds the next range of rows with a clear ADDED bit, among the `*count` rows from *first on. The reaction has
  * processed the arrival of these rows, or does not request ADDED. Advances *first and *count past the rows before
  * the range. Returns false if there is no such row. added: index of the bit column ADDED, or QUERN__NO_BIT_COLUMN,
  * which means that all bits are clear. */

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_REACTIONS_REACTION_H
 #define QUERN_CORE_REACTIONS_REACTION_H
 
-/* Reactions: systems that process the entities which entered the archetypes matched by the system, the entities whose
- * values were set there, and those that left. A reaction has a subscription in each of these archetypes, from the
+/* Reactions: systems that process the entities which entered the archetypes matched by the system, the entities with
+ * values that were set there, and those that left. A reaction has a subscription in each of these archetypes, from the
  * archetype's creation on:
  *
  *   bit column ADDED   a bit per row: the entity entered, and the reaction has not processed it yet

@@ -189,7 +189,7 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
     subscription->is_pending = true;
 }
 
-/* Returns blocks with their copies to their subscription, whose list still has the capacity for them. */
+/* Returns blocks with their copies to their subscription. Its list still has the capacity for them. */
 static void put_back_blocks(const quern__taken_block *blocks, uint32_t count)
 {
     quern__subscription *subscription = blocks[0].subscription;

@@ -12,9 +12,9 @@
  * point keeps its transaction open until its commands are applied, and converts the log to commands on rows
  * (core/playback/relating.h).
  *
- * A link whose target changes has an entry with its complete previous state. Each entity below it that changes its level
- * as a result has its own entry; these entries directly follow in breadth-first order. A slot may have several entries.
- * Its first entry for a relation holds the state that the row still has. */
+ * If the target of a link changes, an entry holds the link's complete previous state. Each entity
+ * below it that changes its level as a result has its own entry; these entries directly follow in breadth-first order.
+ * A slot may have several entries. Its first entry for a relation holds the state that the row still has. */
 
 #include "core/relations/naming.h"
 

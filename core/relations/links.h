@@ -249,7 +249,7 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
 void quern__links_move_before(quern__links *links, uint32_t source, uint32_t before);
 
 /* Returns whether `below` is the slot itself or one of its direct or indirect sources. Precondition: the relation
- * has levels. Walks up the targets of `below`, and stops at a slot whose level is not greater than that of `slot`,
+ * has levels. Walks up the targets of `below`, and stops at a slot with a level not greater than that of `slot`,
  * because no such slot is below it. The maximal level does not stop the walk: it covers several depths. */
 bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint32_t below);
 

@@ -8,8 +8,8 @@
 
 enum {
     SHORT_LIST = 64, /* in lists up to this length, all rows are prefetched before the first one moves */
-    /* Prefetch distances in longer lists, in list entries. Records and link nodes are prefetched first. Rows and
-     * adjacent nodes, whose addresses are read from them, are prefetched when their entry is nearer. */
+    /* Prefetch distances in longer lists, in list entries. Records and link nodes are prefetched first. The
+     * addresses of rows and adjacent nodes are read from them, so these are prefetched when their entry is nearer. */
     RELATE_RECORDS_AHEAD = 24,
     RELATE_ROWS_AHEAD = 12
 };

@@ -40,7 +40,7 @@ typedef struct quern__cached_plan {
 
 typedef struct quern__relation {
     uint32_t index; /* index in the registry */
-    /* Index of the component whose value is the target; the tags of levels 1, 2, ... have the next indices. */
+    /* Index of the component that stores the target; the tags of levels 1, 2, ... have the next indices. */
     uint32_t component_index;
     quern_target_policy policy;
     bool has_levels;

@@ -65,7 +65,7 @@
 
 /* --------------------------------------------------------------------------------------- listeners */
 
-/* Returns whether the range lies in one chunk of the archetype and within its row count. The rows may be raw. */
+/* Returns whether the range is within one chunk of the archetype and within its row count. The rows may be raw. */
 static inline bool quern__is_row_range(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     const quern__chunk *chunk = quern__chunk_of(first);

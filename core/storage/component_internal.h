@@ -24,7 +24,7 @@ typedef struct quern__outside_writes {
 /* Owner of a managed component: one that the world adds and removes itself, because it belongs to a relation or is
  * internal. Users must not add or remove it. */
 typedef struct quern__managed {
-    struct quern__relation *relation; /* relation whose component or level tag this is; NULL: none */
+    struct quern__relation *relation; /* relation that has this component or level tag; NULL: none */
     uint32_t level;                   /* level of a level tag; 0: the component is no level tag */
     bool is_hidden;                   /* quern__components_find skips it */
 } quern__managed;

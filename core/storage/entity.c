@@ -144,7 +144,7 @@ static uint32_t *find_free_end(quern__entities *entities)
     return end;
 }
 
-/* Allocates an absent page again and appends its slots to the free list, whose last link is `end`. Returns the list's
+/* Allocates an absent page again and appends its slots to the free list after its last link, `end`. Returns the list's
  * new last link, or NULL if out of memory. */
 static uint32_t *page_allocate_again(quern__entities *entities, const quern_allocator *allocator,
                                      uint32_t page, uint32_t *end)
@@ -238,7 +238,7 @@ static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
     for (uint32_t i = 0; i < slots; i++) {
         const uint32_t use_count =
             quern__generation_use_count(entities->first_handle_high, quern__record_generation(&records[i]));
-        /* a free slot whose next generation is its last has the same record as a retired slot: the page is kept */
+        /* a free slot with only its last generation left has the same record as a retired slot: the page is kept */
         if (records[i].location != 0 || use_count == QUERN__MAX_GENERATION) return 0;
         if (use_count > most) {
             most = use_count;

@@ -15,7 +15,8 @@
  * Invariant (checked by quern_world_validate): the version of a row is at most the larger of two versions of its
  * chunk, that of the component and the structural one. A reader for which neither is new can therefore skip all rows
  * of the chunk. The invariant holds because every change of a row version also stores the current time in one of the
- * two, and rows that move carry an older version to a chunk whose structural version becomes the current time.
+ * two, and rows that move carry an older version to a chunk, and the structural version of
+ * that chunk becomes the current time.
  *
  * Threads: the thread that may write a row's value, or moves the row, writes its version. No other thread reads or
  * writes that version meanwhile. Versions of raw rows are meaningless. */

@@ -167,7 +167,7 @@ typedef struct quern_load_report {
     uint32_t converted_count; /**< Components and resources with values that were converted or migrated. */
     /** Fields of converted components and resources that exist in the archive, but not in the world. */
     uint32_t dropped_field_count;
-    uint32_t dropped_name_count; /**< Names dropped because they were taken. */
+    uint32_t dropped_name_count; /**< Names dropped because they were in use. */
     /** Names of the missing types, at most the first QUERN_MAX_MISSING. */
     char missing[QUERN_MAX_MISSING][QUERN_MAX_NAME_BYTES + 1];
 } quern_load_report;

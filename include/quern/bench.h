@@ -154,7 +154,7 @@ struct quern_schedule;
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
 
 /** Makes the compiler assume that the memory at pointer is read and modified here. The compiler then cannot
- * remove work whose results are otherwise unused. Costs no instruction. To keep a computed value, store it
+ * remove work with otherwise unused results. Costs no instruction. To keep a computed value, store it
  * in a variable and pass the variable's address. Threads: any. */
 static inline void quern_bench_keep(const void *pointer)
 {

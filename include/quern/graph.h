@@ -121,7 +121,7 @@ typedef struct quern_graph_run_def {
  * destroyed.
  *
  * Waiting for the counter helps with the run; inside nodes of other graphs, no other wait does. Nodes with
- * caller_only run while an external thread waits. def may be NULL. The call takes a lock. It allocates
+ * caller_only run while an external thread waits. def may be NULL. The call acquires a lock. It allocates
  * memory if more jobs wait than ever before, or where quern_graph_run does. If the pool is destroyed while
  * the run waits for counters, the run ends without having begun: its result is CANCELLED, and its counter
  * is not changed. Errors, with nothing submitted: as quern_graph_run. Threads: any, also from inside jobs.

@@ -41,7 +41,7 @@ typedef struct quern_component {
 } quern_component;
 
 /** A relation of one world, from source entities to target entities; see <quern/relation.h>. Bits: those
- * of the relation's component, whose value is the target. */
+ * of the relation's component, which stores the target. */
 typedef struct quern_relation {
     uint32_t bits; /**< 0: null. */
 } quern_relation;

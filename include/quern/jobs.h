@@ -349,7 +349,7 @@ typedef struct quern_job_def {
  * the worker runs the job inside this call.
  *
  * A job of normal priority needs neither a lock nor memory if it is submitted inside a job, or by an
- * outside thread while the pool admits one more external thread. All other jobs take a lock, and allocate
+ * outside thread while the pool admits one more external thread. All other jobs acquire a lock, and allocate
  * memory if more of them wait than ever before: jobs of high or low priority, jobs after counters, jobs for
  * external threads, jobs from other threads, and jobs that find the deque full 64 calls deep.
  *

@@ -249,7 +249,7 @@ QUERN_API void quern_trace_stop(quern_trace *trace);
 QUERN_API bool quern_trace_is_running(const quern_trace *trace);
 
 /** Registers a name of 1 to QUERN_MAX_NAME_BYTES bytes and returns its number. The same name always gets
- * the same number. Takes a lock, so avoid it on hot paths. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name),
+ * the same number. Acquires a lock, so avoid it on hot paths. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name),
  * LIMIT (QUERN_MAX_TRACE_NAMES), OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t *out_name);
 

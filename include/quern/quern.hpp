@@ -416,8 +416,8 @@ template <typename R, typename C, typename... A>
 struct call_of<R (C::*)(A...) const noexcept> : call_of<R (C::*)(A...)> {
 };
 
-/* What a parameter of a lambda stands for. `fetch` is called once per view, and makes a `state`; `at` makes the argument
- * of a row from the state. */
+/* The argument for a parameter of a lambda. `fetch` is called once per view, and makes a `state`; `at` makes the
+ * argument of a row from the state. */
 template <typename A> struct parameter;
 
 /* T & and const T &: the component of the row. */

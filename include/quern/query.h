@@ -600,7 +600,7 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 QUERN_API bool quern__view_set_enabled(const quern_view *view, uint32_t term, uint32_t row, bool enabled);
 QUERN_API bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row);
 
-/** Enables or disables a component in one row of the view. The change takes effect immediately for later
+/** Enables or disables a component in one row of the view. The change applies immediately to later
  * systems and views; the ranges of this view, and the other views of its chunk, stay as they are. The term
  * must be declared with QUERN_ACCESS_WRITE, and the component must be registered with can_disable
  * (quern_component_def). For change filters the call is a change of the row (of the chunk, if the component

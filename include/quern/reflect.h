@@ -275,7 +275,7 @@ QUERN_API quern_result quern_entity_remove_by_name(quern_world *world, quern_ent
  * | `disabled Shield`, `either Shield` | rows in which the component is disabled, or in either state |
  * | `Position of parent` | the component of the target in the relation, see quern_term_up |
  * | `Position of nearest parent` | that of the nearest ancestor that has it, see quern_term_up_nearest |
- * | `parent(/arena)` | the rows whose target in the relation is the entity, see quern_term_target |
+ * | `parent(/arena)` | the rows with the entity as their target in the relation, see quern_term_target |
  *
  * mut, with, changed, disabled and either may be combined. Values of tags are never accessed. A name with spaces, or one of
  * the characters `, | ( ) ! ? "`, is written in quotes, and so is a name that would be read as one of these words. In

@@ -18,7 +18,7 @@
  * A relation with levels is a forest: an entity cannot become its own ancestor. Each archetype, and so each
  * chunk, contains entities of one level: 0 for entities without target, 1 for their sources, and so on up
  * to QUERN_MAX_RELATION_LEVEL, which also contains all deeper entities. Relating an entity costs a move to
- * another archetype for this entity, and for each entity below it whose level changes.
+ * another archetype for this entity, and for each entity below it that changes its level.
  *
  * When a target is destroyed, the policy of the relation decides what happens to its sources. A call that
  * destroys entities either does all of it or nothing. Sources are destroyed before their targets: in the
@@ -81,7 +81,7 @@ QUERN_API quern_relation quern_relation_find(const quern_world *world, const cha
  * registered, while no thread registers. */
 QUERN_API quern_relation quern_world_parent(quern_world *world);
 
-/** Returns the component whose value is the target, a quern_entity. Terms may match and read it. Functions
+/** Returns the component that stores the target, a quern_entity. Terms may match and read it. Functions
  * that set, add or create any component also accept this one, and then relate the entity: quern_entity_set,
  * quern_entity_add, quern_entity_create_with and their commands. Removing it unrelates the entity. Any
  * other way to write it is an error. */
@@ -114,7 +114,7 @@ QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity sour
 
 /** Relates sources[i] to targets[i] for i from 0 to count - 1, as calls of quern_entity_relate would in
  * this order: a source may occur more than once, and each pair sees the result of the pairs before it. All
- * links change first; then the row of each entity whose level has changed moves once, so the row order
+ * links change first; then the row of each entity with a changed level moves once, so the row order
  * differs from that after single calls. The entities' memory is prefetched, which is fast for many entities
  * in random order.
  *

@@ -4,7 +4,7 @@
 #define QUERN_SHORTHAND_H
 
 /** @file
- * Shorter ways to write what the other headers offer: systems whose columns are parameters, and calls that name a
+ * Shorter ways to write what the other headers offer: systems with columns as parameters, and calls that name a
  * component by its C type instead of a handle. The macros keep no state of their own. They work with any
  * number of worlds, in C11 and in C++17, and mix with all other functions.
  *
@@ -22,9 +22,9 @@
  *
  * A component is found by the name of its C type, written as in its registration. A type that the world does
  * not have yet is registered, as a component of plain bytes without described fields, by QUERN_ADD_SYSTEM
- * and by the macros that take a world. To give it fields, hooks or flags, register it before: by
- * QUERN_REGISTER, or by any function of <quern/component.h>. The search takes time in proportion to the
- * number of components of the world; where that matters, keep the handle and call the function that the
+ * and by the macros with a world as argument. To give it fields, hooks or flags, register it before: by
+ * QUERN_REGISTER, or by any function of <quern/component.h>. The cost of the search is proportional to
+ * the number of components of the world; where that matters, keep the handle and call the function that the
  * macro calls. */
 
 #include <quern/base.h>
@@ -92,12 +92,12 @@ QUERN_API void quern__must(quern_result result, const char *call, const char *fi
 
 /* ------------------------------------------------------------------------------------------ systems */
 
-/** Defines a system function whose columns are parameters. The first argument is its name. Each further one, up to
+/** Defines a system function with columns as parameters. The first argument is its name. Each further one, up to
  * 8, is `(Type, name)`: a component by its C type, and the name of the parameter, a pointer to `count` values.
  * A const type is read, any other one is written. The block that follows is the body, which sees:
  *
  *   - context: the quern_context of the call,
- *   - view:    the quern_view, whose terms 0 and up are the columns in their order,
+ *   - view:    the quern_view; its terms 0 and up are the columns in their order,
  *   - count:   the number of rows, a constant,
  *   - the columns, as restrict pointers; QUERN_COLUMN documents refusals.
  *

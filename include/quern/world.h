@@ -14,7 +14,7 @@
  * the second call fails with WORLD_LOCKED.
  *
  * Errors of all functions on entities: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY,
- * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. A handle whose slot was never used
+ * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. A handle of a slot that was never used
  * counts as stale. Pointers to values that are copied may point into the world. */
 
 #include <quern/base.h>

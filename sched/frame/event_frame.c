@@ -384,7 +384,7 @@ typedef struct handle_search {
     uint32_t stream;             /* position of the search in the streams; restarts for each channel */
     uint32_t first_created;      /* number of creates in the streams before that position */
     const quern__type *type;
-    const quern__stream *own; /* stream of the callback whose handles are resolved */
+    const quern__stream *own; /* stream with the provisional handles that are resolved */
 } handle_search;
 
 static quern_entity resolve_handle(void *argument, quern_entity entity)

@@ -218,7 +218,7 @@ static quern_result restore(quern_history *history, uint64_t frame)
     return result;
 }
 
-/* Lists the command recorders of the schedules, whose number may have grown since the last call. */
+/* Lists the command recorders of the schedules. Their number may have grown since the last call. */
 static void list_recorders(quern_history *history)
 {
     history->core.caller_recorder_count = history->schedule_count;

@@ -17,8 +17,8 @@
  * Each counter is subtracted once, when it first reaches zero. Afterwards it may be reused or freed. */
 
 /* A node may still wait when its pool ends. Its job is dropped, and its links are removed from the lists of
- * their counters, so these counters must exist until then. A counter whose link has fired is not accessed.
- * */
+ * their counters, so these counters must exist until then. A counter is not accessed after
+ * its link has fired. */
 void quern__jobs_drop_links(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->queues.mutex);

@@ -59,7 +59,7 @@ static bool read_cache(const char *folder, int index, cache *found)
 }
 
 /* The shared cache is the one with the highest level. A core's own cache is the highest lower level shared
- * by the same processors as level 1: on a processor whose level 2 serves several cores, the own cache is
+ * by the same processors as level 1: if level 2 of the processor serves several cores, the own cache is
  * level 1. */
 static void read_folder(const char *folder, quern_cache_sizes *sizes)
 {

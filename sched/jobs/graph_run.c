@@ -98,7 +98,7 @@ typedef struct claimant {
     const char *function;  /* name of the public call in messages */
     bool has_root;         /* whether the root is claimed */
     bool has_priorities, has_limits, needs_external_worker; /* copied into the root */
-    uint32_t index;   /* index of the node whose graph is being claimed */
+    uint32_t index;   /* index of the node with the graph that is being claimed */
     const char *name; /* name of that node */
 } claimant;
 

@@ -11,8 +11,8 @@
  *     short runs                          spinning workers may help; sleeping ones are not woken
  *     tiny runs, and runs that were       run on one thread
  *     slower when shared
- *     short runs whose time on one        run on one thread once, to measure it
- *     thread is unknown */
+ *     short runs of unknown duration      run on one thread once, to measure it
+ *     on one thread */
 
 enum {
     SERIAL_NS = 1000,       /* Shorter runs are not worth a job. */

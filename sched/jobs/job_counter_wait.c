@@ -26,7 +26,7 @@ typedef struct job_counter_wait {
     uint32_t link_count;
     uint64_t until_ns; /* end of the time limit on quern__clock_ns; 0: no limit */
     bool (*is_over)(const quern__wait *wait);
-    quern__node node; /* stands for the waiting thread: all links of the wait refer to it */
+    quern__node node; /* represents the waiting thread: all links of the wait refer to it */
 } job_counter_wait;
 
 /* Acquire: pairs with the release in wake_sleeper and fire_outside (job_counter.c). */
@@ -63,7 +63,7 @@ static bool is_done(const quern__wait *wait)
 }
 
 /* Adds links until one of the counters is at zero, which ends the wait. `worker` is NULL for an outside
- * thread. Relaxed: the counter's lock publishes the link; a link whose counter is at zero was never
+ * thread. Relaxed: the counter's lock publishes the link; the link of a counter at zero was never
  * published. */
 static void add_links(job_counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
 {

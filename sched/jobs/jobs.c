@@ -372,7 +372,7 @@ static void end_threads(quern_jobs *jobs)
         quern__thread_join(&jobs->workers[index].thread);
 }
 
-/* Closes all queues of assigned jobs, for workers whose threads have ended. The caller runs the jobs that
+/* Closes all queues of assigned jobs after the threads of the workers have ended. The caller runs the jobs that
  * outside threads assigned meanwhile. Returns whether there was any. */
 static bool close_assigned(quern_jobs *jobs)
 {
@@ -482,7 +482,7 @@ static bool close_to_visitors(quern_jobs *jobs)
     return false;
 }
 
-/* Replaces the pool's workers, whose threads have ended, and starts the new threads. */
+/* Replaces the pool's workers after their threads have ended, and starts the new threads. */
 static quern_result install_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
 {
     quern__worker *before = jobs->workers;
@@ -582,7 +582,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     return NULL;
 }
 
-/* Destroys a pool whose threads could not all be started. No job was submitted yet. */
+/* Destroys a pool after the start of one of its threads failed. No job was submitted yet. */
 static void destroy_unstarted(quern_jobs *jobs)
 {
     if (quern__jobs_try_enter_exclusive(jobs)) {
@@ -657,7 +657,7 @@ void quern_jobs_destroy(quern_jobs *jobs)
     if (jobs == NULL) return;
     if (quern__jobs_has_threads_elsewhere(jobs)) {
         /* In a forked child: the pool's jobs, and the threads that may hold its locks, exist only in the
-         * parent. So no lock is taken and no job runs. */
+         * parent. So no lock is acquired and no job runs. */
         quern__registration_forget(jobs);
         release_memory(jobs);
         return;

@@ -92,8 +92,8 @@ struct quern__worker {
     _Atomic uint32_t more_awaited_count; /* number of further scopes of a wait for any of several */
     _Atomic(const void *) more_awaited_scopes[QUERN_MAX_AFTER - 1]; /* [more_awaited_count] */
     _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
-    quern__worker *outer; /* the thread's worker in the pool from whose job it entered this pool, or NULL */
-    const struct quern__wait *wait; /* innermost wait, whose scopes are published above, or NULL */
+    quern__worker *outer; /* the thread's worker in the pool with the job that entered this pool, or NULL */
+    const struct quern__wait *wait; /* innermost wait, or NULL; its scopes are published above */
     int64_t floor; /* deque index: the current job pushed only jobs at this index and above */
     /* Counter of the last finished jobs that were not subtracted from it yet, and their number; see
      * job_counter.c. */
@@ -135,7 +135,7 @@ typedef struct quern__registration {
     uint32_t slot;
 } quern__registration;
 
-/* Value of quern_jobs.fork_count for a pool whose only worker is worker 0: it still works after a fork. */
+/* Value of quern_jobs.fork_count for a pool with worker 0 as its only worker: it still works after a fork. */
 #define QUERN__NO_THREADS UINT32_MAX
 
 struct quern_jobs {
@@ -643,7 +643,7 @@ static inline bool quern__node_submit_after(quern__node *node, quern_counter *co
 }
 
 /* Drops the jobs that wait for counters and removes their links. The caller is alone in the pool, as worker
- * 0. A link that another thread is about to fire is left to that thread, whose call counts as an outside
+ * 0. A link that another thread is about to fire is left to that thread; its call counts as an outside
  * call. */
 void quern__jobs_drop_links(quern_jobs *jobs);
 

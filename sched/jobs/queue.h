@@ -27,7 +27,7 @@ typedef enum quern__queue_index {
 /* One counter that a node waits for: an element of the counter's list. */
 typedef struct quern__link {
     struct quern__link *next;
-    _Atomic(quern_counter *) counter;   /* counter whose list contains the link; NULL if none */
+    _Atomic(quern_counter *) counter;   /* counter with the link in its list; NULL if none */
     _Atomic(struct quern__node *) node; /* node that waits; of a sleeper, NULL once the link has fired */
 } quern__link;
 

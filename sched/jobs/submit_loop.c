@@ -63,7 +63,7 @@ static quern__submitted_loop *create_stored_loop(quern_jobs *jobs)
     return made;
 }
 
-/* Takes an unused submitted loop of the pool, or creates one. Returns NULL if there is no memory. */
+/* Reuses a submitted loop of the pool that is not in use, or creates one. Returns NULL if there is no memory. */
 static quern__submitted_loop *take_stored_loop(quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->queues.mutex);

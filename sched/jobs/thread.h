@@ -109,8 +109,8 @@ void quern__parker_take_until(quern__parker *parker, uint64_t until_ns);
 /* Returns whether there is a permit, without taking it. For the owner while it spins. */
 bool quern__parker_has_permit(const quern__parker *parker);
 
-/* Initializes a condition variable whose timed waits use quern__clock_ns. Returns false if the system
- * refuses. */
+/* Initializes a condition variable with quern__clock_ns as the clock of its timed waits. Returns false if the
+ * system refuses. */
 bool quern__condition_init(pthread_cond_t *condition);
 
 /* Waits for a signal, at most until until_ns on quern__clock_ns; 0: no limit. May return early. */

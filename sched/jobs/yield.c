@@ -144,8 +144,8 @@ static processor_state leave_shared(quern__worker *worker)
 
 /* ----------------------------------------------------------------------------------------- brief jobs */
 
-/* Returns the measured duration of the function for whose job the worker was probably woken. Returns NULL
- * if that job is part of a loop, graph or fork. */
+/* Finds the job that the worker was probably woken for, and returns the measured duration of its function.
+ * Returns NULL if that job is part of a loop, graph or fork. */
 static quern__job_time *find_job_time(quern__worker *worker)
 {
     quern__job job;

@@ -79,7 +79,7 @@ void quern__capture_start(quern_frame_capture *capture, uint32_t thread_count);
 void quern__capture_start_segment(quern_frame_capture *capture, bool is_sync, uint64_t now_ns);
 void quern__capture_finish_segment(quern_frame_capture *capture, uint64_t now_ns);
 
-/* Adds a task whose items have a duration of 0. Returns its index, or UINT32_MAX if there is no memory. */
+/* Adds a task with items of duration 0. Returns its index, or UINT32_MAX if there is no memory. */
 uint32_t quern__capture_add_task(quern_frame_capture *capture, const char *name, uint32_t item_count);
 
 /* Makes the last added task wait for `before`, an index that add_task returned in this segment. */

@@ -21,7 +21,7 @@
  * finishes the last predecessor of a task begins the task without delay.
  *
  * To find what limits a frame, the simulation runs again without each of the limits, one at a time. The
- * limit whose removal saves most is the answer. */
+ * limit with the largest saving is the answer. */
 
 enum { SPIN_NS = 200000, CLAIMS_PER_WORKER = 4, NO_TASK = -1 };
 
@@ -241,7 +241,7 @@ static void make_claim(simulation *run, const choice *chosen)
     run->latest[chosen->worker] = chosen->task;
 }
 
-/* Returns the duration of a segment whose work can be divided at will. */
+/* Returns the duration of a segment if its work could be divided at will. */
 static double ideal_ns(const simulation *run, const quern__captured_segment *segment)
 {
     double sum_ns = 0;

@@ -213,7 +213,7 @@ void quern__profile_end_call(quern__frame_observer *observer, const quern__obser
 /* Returns the duration of a clock read. Any thread. */
 uint64_t quern__clock_cost_ns(void);
 
-/* Returns the sample stride for a pass whose chunks took busy_ns together. */
+/* Returns the sample stride for a pass if its chunks took busy_ns together. */
 uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const quern__pass *pass,
                                       uint64_t busy_ns);
 

@@ -58,7 +58,7 @@ static void swap_events(quern__trace_event *a, quern__trace_event *b)
     *b = kept;
 }
 
-/* Restores the heap, whose root is the last event in order, if only its root may violate the order. */
+/* Restores the order of a heap in which only the root may violate it. The root is the last event in order. */
 static void sift_down(quern__trace_event *events, uint32_t root, uint32_t count)
 {
     for (;;) {

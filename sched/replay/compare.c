@@ -159,7 +159,7 @@ static bool compare_rows(const quern_world *world, const quern__state *expected,
     return false;
 }
 
-/* Counts the entities whose values differ and reports the first one. The archetypes must have the same rows.
+/* Counts the entities with different values and reports the first one. The archetypes must have the same rows.
  * first_hash: index of the component's first row hash. */
 static void find_entities(const quern_world *world, const archetype_of_state *recorded,
                           const archetype_of_state *current, uint64_t first_hash,

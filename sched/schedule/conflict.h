@@ -5,8 +5,8 @@
 
 /* The table of conflicts: for each pair of systems between which no sync point is guaranteed (one phase, or two
  * reactions), the strongest reason to keep their order (access.h). Conflicts that depend on archetypes are detected
- * when archetypes appear: between each system that matches the archetype and its *partners*, the systems whose declared
- * accesses could conflict with its own. */
+ * when archetypes appear: between each system that matches the archetype and its *partners*, the systems with declared
+ * accesses that could conflict with its own. */
 
 #include "sched/schedule/schedule_plan.h"
 

@@ -49,7 +49,7 @@ typedef struct quern__observed_job {
 } quern__observed_job;
 
 /* The next range of a job, which ends before `end`. is_reported: whether each of its calls is reported to the
- * observer. Unit of the range: chunks in a serial pass, whose job is a single item; otherwise items. */
+ * observer. Unit of the range: chunks in a serial pass (its job is a single item); otherwise items. */
 typedef struct quern__job_range {
     uint32_t end;
     bool is_reported;
@@ -87,7 +87,7 @@ typedef struct quern__frame_observer_calls {
     quern__job_range (*next_range)(quern__frame_observer *observer, const quern__observed_job *job,
                                    uint32_t begin, uint32_t end);
     void (*end_job)(quern__frame_observer *observer, const quern__observed_job *job);
-    /* Announces a sequence of reported calls in a job whose callback is RUN. In other jobs, begin_job
+    /* Announces a sequence of reported calls in a job with the callback RUN. In other jobs, begin_job
      * announces it. */
     void (*begin_calls)(quern__frame_observer *observer, uint32_t worker_index);
     void (*end_call)(quern__frame_observer *observer, const quern__observed_call *call);

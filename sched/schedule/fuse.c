@@ -171,8 +171,8 @@ quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pa
     return strongest;
 }
 
-/* Returns whether all passes that must precede `pass` are among the first `placed_count` passes, whose
- * positions are final. */
+/* Returns whether all passes that must precede `pass` are among the first `placed_count` passes. The
+ * positions of these are final. */
 static bool is_ready(const quern__segment *segment, uint32_t placed_count, const quern__pass *pass)
 {
     for (uint32_t i = placed_count; i < segment->passes.count; i++) {

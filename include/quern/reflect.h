@@ -181,7 +181,7 @@ QUERN_API uint32_t quern_world_list_entities(const quern_world *world, quern_ent
 QUERN_API uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
                                                   quern_entity *out_entities, uint32_t capacity);
 
-/** Stores up to `capacity` entities whose names begin with a prefix, and returns how many there are. Use it to
+/** Stores up to `capacity` entities with names that begin with a prefix, and returns how many there are. Use it to
  * complete what a user types. If more entities match than are stored, the first ones in the order are stored.
  *
  * A prefix without '/' matches the names of all entities, and "" matches every named entity. A prefix with '/' is the

@@ -122,44 +122,6 @@ static quern_result reserve_rows(quern__storage *storage)
     return result;
 }
 
-static void move_rows(quern__storage *storage)
-{
-    const uint32_t count = storage->relations->log.changes.count;
-    const bool is_long = count > SHORT_LIST;
-    const quern__link_change *change = storage->relations->log.changes.items;
-    for (uint32_t i = 0; i < count; i++, change++) {
-        if (is_long && count - i > RELATE_RECORDS_AHEAD) {
-            fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
-            if (change[RELATE_ROWS_AHEAD].row_tier != QUERN__ROW_STAYS)
-                fetch_row(storage, change + RELATE_ROWS_AHEAD);
-        }
-        if (change->row_tier == QUERN__ROW_STAYS) continue;
-        quern__record *record = quern__entities_record(&storage->entities, change->slot);
-        quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot), record,
-                                 change->plan);
-    }
-}
-
-/* Moves the rows of a transaction or reverts it, like quern__relate_rows, but keeps the entries of the log. */
-static inline quern_result move_rows_or_revert(quern__storage *storage, quern_result result)
-{
-    if (result == QUERN_OK) result = reserve_rows(storage);
-    if (result == QUERN_OK)
-        move_rows(storage);
-    else
-        quern__link_log_revert(storage);
-    return result;
-}
-
-quern_result quern__relate_rows(quern__storage *storage, quern_result result)
-{
-    result = move_rows_or_revert(storage, result);
-    quern__link_log_clear(&storage->relations->log);
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------- changing */
-
 /* Writes the target into the row of the source. If the row had another target before, the write is reported to
  * listeners. */
 static inline void write_target(const quern__storage *storage, const quern__relation *relation,
@@ -171,6 +133,58 @@ static inline void write_target(const quern__storage *storage, const quern__rela
            sizeof target);
     if (had_target) quern__rows_written(archetype, record->location, 1, relation->component_index);
 }
+
+/* Writes the target that the source of a change has now. Precondition: it has one. */
+static inline void write_new_target(const quern__storage *storage, const quern__relation *relation,
+                                    const quern__link_change *change)
+{
+    const uint32_t target = quern__links_at(&relation->links, change->slot)->target;
+    write_target(storage, relation, change->slot, quern__entity_of_slot(storage, target),
+                 change->old_target != QUERN__SLOT_NONE);
+}
+
+/* Prefetches what moving the row of a change needs, and the record of its new target. */
+static inline void fetch_change(const quern__storage *storage, const quern__relation *writes,
+                                const quern__link_change *change)
+{
+    if (change->row_tier != QUERN__ROW_STAYS) fetch_row(storage, change);
+    if (writes != NULL && change->kind == QUERN__CHANGE_TARGET)
+        fetch_record(storage, quern__links_at(&writes->links, change->slot)->target);
+}
+
+/* Moves all rows to move. `writes`: the relation whose targets are written as well, or NULL. The log then has changes
+ * of that relation only, with one entry per slot, and each of its sources has a target. */
+static inline void move_rows(quern__storage *storage, const quern__relation *writes)
+{
+    const uint32_t count = storage->relations->log.changes.count;
+    const bool is_long = count > SHORT_LIST;
+    const quern__link_change *change = storage->relations->log.changes.items;
+    for (uint32_t i = 0; i < count; i++, change++) {
+        if (is_long && count - i > RELATE_RECORDS_AHEAD) {
+            fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
+            fetch_change(storage, writes, change + RELATE_ROWS_AHEAD);
+        }
+        if (change->row_tier != QUERN__ROW_STAYS)
+            quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot),
+                                     quern__entities_record(&storage->entities, change->slot),
+                                     change->plan);
+        if (writes != NULL && change->kind == QUERN__CHANGE_TARGET)
+            write_new_target(storage, writes, change);
+    }
+}
+
+quern_result quern__relate_rows(quern__storage *storage, quern_result result)
+{
+    if (result == QUERN_OK) result = reserve_rows(storage);
+    if (result == QUERN_OK)
+        move_rows(storage, NULL);
+    else
+        quern__link_log_revert(storage);
+    quern__link_log_clear(&storage->relations->log);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------- changing */
 
 static quern_result fail_cycle(const quern__storage *storage, const quern__relation *relation,
                                quern_entity source, quern_entity target)
@@ -198,10 +212,57 @@ static inline quern_result check_pair(const quern__storage *storage, const quern
     return quern__naming_check(storage, relation, source, t);
 }
 
-/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows with a changed tier. */
-static inline quern_result change_target(quern__storage *storage, quern__relation *relation,
-                                         uint32_t source, uint32_t target)
+/* Prefetches what moving a source to another level will touch, as soon as its addresses are known: adjacent links, its
+ * row, and the record of the entity that fills the gap. They are rarely in a cache, and the code that needs them would
+ * wait for one after the other. */
+static inline void fetch_move(const quern__storage *storage, const quern__links *links,
+                              const quern__link_node *source, const quern__link_node *target,
+                              const quern__record *record)
 {
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern__row row = quern__row_of(record->location);
+    const quern__chunk_slot *slot = archetype->last_slot;
+    const quern__row last = {(char *)slot->chunk, slot->row_count - 1};
+    if (source->target != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->target), 1);
+    if (source->next != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->next), 1);
+    if (source->previous != QUERN__SLOT_NONE)
+        __builtin_prefetch(quern__links_at(links, source->previous), 1);
+    if (target != NULL && target->last != QUERN__SLOT_NONE)
+        __builtin_prefetch(quern__links_at(links, target->last), 1);
+    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        __builtin_prefetch(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
+                                               (uint32_t)row.index),
+                           1);
+    fetch_record(storage, quern_entity_index(*quern__row_handle(archetype, last)));
+}
+
+/* Performs change_target for a source without sources of its own. Only its own row may move, so that row is reserved
+ * before any change, and no log is needed. */
+static inline quern_result change_leaf_target(quern__storage *storage, quern__relation *relation,
+                                              uint32_t source, uint32_t target, uint32_t level)
+{
+    quern__record *record = quern__entities_record(&storage->entities, source);
+    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const uint32_t tier = target != QUERN__SLOT_NONE ? level + 1 : 0;
+    const quern__move_plan *plan;
+    quern_result result = quern__relation_plan(storage, relation, archetype, tier, &plan);
+    if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, archetype, plan->target);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
+    quern__relink(storage, relation, source, target);
+    quern__links_at(&relation->links, source)->level = level;
+    quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
+    return QUERN_OK;
+}
+
+/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows with a changed tier. Precondition: the
+ * tier of the source changes. */
+static quern_result change_target(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                  uint32_t target, uint32_t level)
+{
+    if (quern__links_at(&relation->links, source)->count == 0)
+        return change_leaf_target(storage, relation, source, target, level);
     quern__leaving_begin(storage);
     return quern__relate_rows(storage, quern__link_log_set_target(storage, relation, source, target, NULL));
 }
@@ -216,16 +277,20 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
     const quern__link_node *link = quern__links_at(links, s);
     if (link->target == t) return QUERN_OK;
+    const uint32_t level = quern__relation_source_level(relation, t);
+    const bool had_target = link->target != QUERN__SLOT_NONE, moves = !had_target || link->level != level;
+    if (moves)
+        fetch_move(storage, links, link, quern__links_at(links, t),
+                   quern__entities_record(&storage->entities, s));
     quern_result result = check_pair(storage, relation, source, target);
     if (result != QUERN_OK) return result;
-    const bool had_target = link->target != QUERN__SLOT_NONE;
-    if (had_target && link->level == quern__relation_source_level(relation, t)) {
+    if (moves) {
+        result = change_target(storage, relation, s, t, level);
+        if (result != QUERN_OK) return result;
+    } else {
         /* no row moves, so nothing can fail and no log is needed */
         quern__relink(storage, relation, s, t);
         quern__storage_note_written(storage, relation->component_index);
-    } else {
-        result = change_target(storage, relation, s, t);
-        if (result != QUERN_OK) return result;
     }
     write_target(storage, relation, s, target, had_target);
     return QUERN_OK;
@@ -235,7 +300,7 @@ quern_result quern__unrelate(quern__storage *storage, quern__relation *relation,
 {
     const quern_result result = quern__naming_check(storage, relation, source, QUERN__SLOT_NONE);
     if (result != QUERN_OK) return result;
-    return change_target(storage, relation, quern_entity_index(source), QUERN__SLOT_NONE);
+    return change_target(storage, relation, quern_entity_index(source), QUERN__SLOT_NONE, 0);
 }
 
 /* -------------------------------------------------------------------------------------------- many */
@@ -345,9 +410,9 @@ static inline void fetch_target(const quern__storage *storage, const quern__rela
     fetch_record(storage, quern__links_at(&relation->links, slot)->target);
 }
 
-/* Writes the new targets into the rows of the sources, once per source. slots_repeat: whether a slot may have several
- * entries; `slot_set` then contains all slots of the log, and a source is removed from it when its target is written. */
-static void write_targets(quern__storage *storage, const quern__relation *relation, bool slots_repeat)
+/* Writes the new targets into the rows of the sources, once per source, for a log in which slots repeat. `slot_set`
+ * contains all slots of the log, and a source is removed from it when its target is written. */
+static void write_targets(quern__storage *storage, const quern__relation *relation)
 {
     uint64_t *slot_set = storage->relations->slot_set.items;
     const uint32_t count = storage->relations->log.changes.count;
@@ -357,16 +422,10 @@ static void write_targets(quern__storage *storage, const quern__relation *relati
             fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
             fetch_target(storage, relation, change[RELATE_ROWS_AHEAD].slot);
         }
-        if (change->kind == QUERN__CHANGE_LEVEL) continue;
-        if (slots_repeat) {
-            if (!quern__bitset_has(slot_set, change->slot)) continue;
-            quern__bitset_remove(slot_set, change->slot);
-        }
-        const uint32_t target = quern__links_at(&relation->links, change->slot)->target;
-        write_target(storage, relation, change->slot, quern__entity_of_slot(storage, target),
-                     change->old_target != QUERN__SLOT_NONE);
+        if (change->kind == QUERN__CHANGE_LEVEL || !quern__bitset_has(slot_set, change->slot)) continue;
+        quern__bitset_remove(slot_set, change->slot);
+        write_new_target(storage, relation, change);
     }
-    if (count > 0) quern__storage_note_written(storage, relation->component_index);
 }
 
 /* Reserves pages of links for all pairs, the set of slots, and one log entry per pair. Errors: OUT_OF_MEMORY. */
@@ -387,6 +446,22 @@ static quern_result reserve_links(quern__storage *storage, quern__relation *rela
                     : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
 }
 
+/* Moves the rows of all changes in the log and writes their new targets. Fails if rows cannot be reserved; then no row
+ * has changed. */
+static quern_result move_all(quern__storage *storage, const quern__relation *relation)
+{
+    bool slots_repeat = false;
+    const bool moves = collect_slots(storage, relation, &slots_repeat);
+    quern__leaving_begin(storage);
+    const quern_result result = moves ? reserve_rows(storage) : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    move_rows(storage, slots_repeat ? NULL : relation);
+    if (slots_repeat) write_targets(storage, relation);
+    if (storage->relations->log.changes.count > 0)
+        quern__storage_note_written(storage, relation->component_index);
+    return QUERN_OK;
+}
+
 quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
                                 const quern_entity *sources, const quern_entity *targets, uint32_t count,
                                 uint32_t *out_failed)
@@ -395,11 +470,8 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
     quern_result result = reserve_links(storage, relation, sources, targets, count);
     if (result != QUERN_OK) return result;
     result = relate_all_links(storage, relation, sources, targets, count, out_failed);
-    bool slots_repeat = false;
-    quern__leaving_begin(storage);
-    if (result != QUERN_OK || collect_slots(storage, relation, &slots_repeat))
-        result = move_rows_or_revert(storage, result);
-    if (result == QUERN_OK) write_targets(storage, relation, slots_repeat);
+    if (result == QUERN_OK) result = move_all(storage, relation);
+    if (result != QUERN_OK) quern__link_log_revert(storage);
     clear_slot_set(storage);
     quern__link_log_clear(&storage->relations->log);
     return result;

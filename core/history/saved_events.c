@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Saves and restores the waiting events of a world and the positions of their readers. Batches keep
- * their numbers and sizes. Their values may be restored into other blocks, because no caller can see
- * blocks; so the batches of a channel are packed. */
+ * their numbers and sizes. */
 
+#include "core/events/event_pack.h"
 #include "core/history/history_internal.h"
 #include "core/history/saved_pending.h"
 
@@ -118,36 +118,27 @@ quern_result quern__events_save_values(quern__history *history, quern__value_pag
 
 /* -------------------------------------------------------------------------------------------- reserving */
 
-/* Returns how many blocks the batches need if they are packed in order. Advances the reader past the
- * batches. */
-static uint32_t count_blocks(const quern__channel *channel, uint32_t batch_count,
-                             quern__byte_reader *reader)
+/* Reserves blocks for the batches. Advances the reader past the batches. Returns false if out of memory. */
+static bool reserve_blocks(const quern__channel *channel, uint32_t batch_count, quern__event_block **blocks,
+                           quern__byte_reader *reader)
 {
-    uint32_t block_count = 0;
-    size_t left_bytes = 0;
+    quern__event_packing packing = {.blocks = blocks};
     for (uint32_t i = 0; i < batch_count; i++) {
         const size_t bytes = (size_t)quern__read_u64(reader) * channel->stride_bytes;
         if (!has_hooks(channel)) quern__read_in_place(reader, bytes);
-        if (left_bytes < bytes) {
-            block_count++;
-            left_bytes = QUERN__EVENT_VALUES_BYTES;
-        }
-        left_bytes -= bytes;
+        if (!quern__packing_reserve(&packing, channel->world, bytes)) return false;
     }
-    return block_count;
+    return true;
 }
 
 static bool prepare_channel(quern__channel *channel, quern__event_block **blocks,
                             quern__byte_reader *reader)
 {
-    const quern_allocator *allocator = &channel->world->storage.allocator;
-    quern__event_pool *pool = &channel->world->events->pool;
     saved_channel saved;
     quern__read(reader, &saved, sizeof saved);
     quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
-    for (uint32_t left = count_blocks(channel, saved.batch_count, reader); left > 0; left--)
-        if (!quern__pool_take(pool, allocator, blocks)) return false;
-    return quern__array_reserve(allocator, &channel->batches, saved.batch_count);
+    return reserve_blocks(channel, saved.batch_count, blocks, reader) &&
+           quern__array_reserve(&channel->world->storage.allocator, &channel->batches, saved.batch_count);
 }
 
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
@@ -161,17 +152,6 @@ quern_result quern__events_prepare(quern_world *world, quern__event_block **bloc
     if (has_room && world->events != NULL)
         has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
     return has_room ? QUERN_OK : quern__history_fail_memory("waiting events");
-}
-
-/* Frees the reserved blocks. They are not put into the pool, because its list may have no room for new
- * blocks. */
-void quern__events_undo(quern_world *world, quern__event_block **blocks)
-{
-    while (*blocks != NULL) {
-        quern__event_block *block = *blocks;
-        *blocks = block->next;
-        quern__pool_release_block(&world->events->pool, &world->storage.allocator, block);
-    }
 }
 
 /* ---------------------------------------------------------------------------------------- restoring */
@@ -205,44 +185,23 @@ typedef struct values_source {
     quern__byte_reader *reader;
 } values_source;
 
-static void restore_values(const quern__channel *channel, const quern__event_batch *batch,
+static void restore_values(const quern__channel *channel, char *values, uint32_t count,
                            values_source *source)
 {
     if (!has_hooks(channel))
-        quern__read(source->reader, batch->values, (size_t)batch->count * channel->stride_bytes);
+        quern__read(source->reader, values, (size_t)count * channel->stride_bytes);
     else
-        quern__type_copy(&channel->type, batch->values,
-                         quern__page_memory(&source->history->store, *source->next_page++), batch->count);
+        quern__type_copy(&channel->type, values,
+                         quern__page_memory(&source->history->store, *source->next_page++), count);
 }
 
-/* Packs the batches into the reserved blocks, as count_blocks counted them. */
-static void restore_batches(quern__channel *channel, uint32_t count, values_source *source)
+static void restore_batches(quern__channel *channel, uint32_t batch_count, values_source *source)
 {
-    quern__event_block *block = NULL;
-    size_t left_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        quern__event_batch batch = {.count = (uint32_t)quern__read_u64(source->reader)};
-        const size_t bytes = (size_t)batch.count * channel->stride_bytes;
-        if (left_bytes < bytes) {
-            block = *source->blocks;
-            *source->blocks = block->next;
-            left_bytes = QUERN__EVENT_VALUES_BYTES;
-        }
-        assert(block != NULL);
-        batch.block = block;
-        batch.values = (char *)block + QUERN__EVENT_BLOCK_BYTES - left_bytes;
-        restore_values(channel, &batch, source);
-        left_bytes -= bytes;
-        block->use_count++;
-        quern__channel_append(channel, &batch);
+    quern__event_packing packing = {.blocks = source->blocks};
+    for (uint32_t i = 0; i < batch_count; i++) {
+        const uint32_t count = (uint32_t)quern__read_u64(source->reader);
+        restore_values(channel, quern__packing_append(&packing, channel, count), count, source);
     }
-}
-
-static void drop_all(quern__channel *channel)
-{
-    while (channel->head < channel->batches.count)
-        quern__channel_drop_first(channel);
-    channel->head = channel->batches.count = 0;
 }
 
 /* Restores all channels. Channels that are newer than the snapshot become empty. */
@@ -255,7 +214,7 @@ void quern__events_restore(quern__history *history, const quern__value_pages *pa
     for (uint32_t i = 0; i < channel_count(world); i++) {
         quern__channel *channel = world->events->channels.items[i];
         saved_channel saved = {.first_number = quern__channel_end(channel)};
-        drop_all(channel);
+        quern__channel_drop_all(channel);
         if (i < count) quern__read(reader, &saved, sizeof saved);
         channel->first_number = saved.first_number;
         channel->lost_count = saved.lost_count;

@@ -33,10 +33,9 @@ quern_result quern__events_save_values(quern__history *history, quern__value_pag
 void quern__events_write(const quern_world *world, quern__byte_writer *writer);
 
 /* quern__events_prepare adds blocks for the values to `blocks`, also if it fails later.
- * quern__events_undo releases these blocks. */
+ * quern__packing_undo releases these blocks. */
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
                                    quern__byte_reader *reader);
-void quern__events_undo(quern_world *world, quern__event_block **blocks);
 void quern__events_restore(quern__history *history, const quern__value_pages *pages,
                            quern__byte_reader *reader);
 

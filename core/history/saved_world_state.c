@@ -3,6 +3,7 @@
 /* Saves and restores the rest of a world, in one page: changes not yet reported to reactions, waiting
  * events, and some numbers. Waiting commands have a page of their own: see saved_commands.h. */
 
+#include "core/events/event_pack.h"
 #include "core/history/saved_commands.h"
 #include "core/history/saved_pending.h"
 #include "core/query/query_internal.h"
@@ -59,7 +60,7 @@ quern_result quern__prepare_world_state(quern__history *history, const quern__sn
 
 void quern__undo_world_state(quern__history *history)
 {
-    quern__events_undo(history->world, &history->event_blocks);
+    quern__packing_undo(history->world, &history->event_blocks);
     quern__undo_commands(history);
 }
 

@@ -21,6 +21,7 @@
  *   FREE       n     free slots with their next use count, in the order in which the world reuses them
  *   RETIRED    n     slots that are never reused
  *   NAMES      n     slots with their names
+ *   RUN        n     consecutive bytes of the state of schedules (run_restorer.h)
  *   END        1
  *
  * An archive describes a complete world. Each slot below the slot count is in exactly one row, or free,
@@ -36,7 +37,7 @@
 
 #define QUERN__ARCHIVE_MAGIC "QUERNARC"
 enum {
-    QUERN__ARCHIVE_VERSION = 2,
+    QUERN__ARCHIVE_VERSION = 3,
     QUERN__ARCHIVE_BLOCK_MARK = 0x4B4C4251,  /* "QBLK" */
     QUERN__ARCHIVE_BLOCK_BYTES = 128 * 1024, /* maximum size of all sections of a block */
     QUERN__SECTION_BYTES = 64 * 1024,        /* maximum size of the payload of a section */
@@ -78,6 +79,7 @@ typedef enum quern__section_kind {
     QUERN__SECTION_FREE,
     QUERN__SECTION_RETIRED,
     QUERN__SECTION_NAMES,
+    QUERN__SECTION_RUN,
     QUERN__SECTION_END
 } quern__section_kind;
 

@@ -165,6 +165,15 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
     }
 }
 
+/* Collects the bytes, which the caller of quern__world_load checks. */
+static quern_result parse_run(quern__image *image, const quern__byte_reader *payload)
+{
+    if (!image->reads_run) return QUERN_OK;
+    image->run.allocator = &image->allocator;
+    quern__write(&image->run, payload->at, quern__bytes_left(payload));
+    return image->run.has_failed ? quern__image_fail_memory() : QUERN_OK;
+}
+
 static quern_result parse_section(quern__image *image, quern__archive_section *section)
 {
     if (!may_follow(image->last_kind, section->kind))
@@ -191,6 +200,8 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
         return quern__image_parse_retired(image, &section->payload);
     case QUERN__SECTION_NAMES:
         return quern__image_parse_names(image, &section->payload);
+    case QUERN__SECTION_RUN:
+        return parse_run(image, &section->payload);
     case QUERN__SECTION_END:
         image->has_end_section = quern__is_fully_read(&section->payload);
         break;
@@ -248,6 +259,51 @@ quern_result quern__image_read(quern__image *image, quern_source source)
     return result == QUERN_OK ? quern__image_check_consistency(image) : result;
 }
 
+static quern_result check_exact_type(const quern__image *image, const quern__archived_type *type)
+{
+    if (type->migration != NULL || type->component_index == QUERN__NO_COMPONENT ||
+        type->conversion.kind != QUERN__CONVERT_BYTES)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' differs between the archive and the world, so frames would "
+                           "differ too: register "
+                           "it as in the saved world, or load without schedules",
+                           type->type.name);
+    const uint32_t flags =
+        quern__components_type(&image->world->storage.components, type->component_index)->flags;
+    if (quern__column_flags_to_archive((uint8_t)flags) == quern__column_flags_to_archive(type->type.flags))
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "component '%s' has other flags in the world than in the archive: register it with the "
+        "same ones, or load without schedules",
+        type->type.name);
+}
+
+quern_result quern__image_check_exact(const quern__image *image)
+{
+    if (!image->keeps_handles)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the state of schedules can be loaded only into a world that never had an entity: "
+            "create a new world, or load without schedules");
+    uint32_t least_index = 0;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
+        const quern__archived_type *type = image->types.items[i];
+        result = check_exact_type(image, type);
+        if (result == QUERN_OK && type->component_index < least_index)
+            result = quern__fail(
+                QUERN_ERROR_LAYOUT_MISMATCH,
+                "component '%s' was registered in another order in the saved world: use the same order "
+                "(quern_world_parent and quern_world_disabled_tag register components, too), or load "
+                "without "
+                "schedules",
+                type->type.name);
+        least_index = type->component_index + 1;
+    }
+    return result;
+}
+
 static void type_release(quern__image *image, quern__archived_type *type)
 {
     if (type->links != NULL) {
@@ -284,5 +340,6 @@ void quern__image_release(quern__image *image)
     quern__array_release(allocator, &image->use_counts);
     quern__array_release(allocator, &image->states);
     quern__names_release(&image->names, allocator);
+    quern__byte_writer_release(&image->run);
     quern__archive_blocks_release(&image->blocks, allocator);
 }

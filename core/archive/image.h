@@ -13,6 +13,7 @@
 
 #include "core/archive/archive_block.h"
 #include "core/archive/convert.h"
+#include "core/bytes/byte_writer.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>
@@ -84,6 +85,8 @@ typedef struct quern__image {
     QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_slot_state */
     uint32_t retired_count;
     quern__names names; /* by slot of the archive */
+    bool reads_run;     /* whether the bytes of RUN sections are collected in `run` */
+    quern__byte_writer run;
 } quern__image;
 
 typedef enum quern__archived_slot_state {
@@ -110,6 +113,11 @@ quern_result quern__image_parse_free(quern__image *image, quern__byte_reader *pa
 quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_check_consistency(const quern__image *image);
+
+/* Checks that loading gives exactly the saved world, as restoring the state of schedules requires: the world never
+ * had an entity, and has all types in the same order and with the same layouts. Errors: INVALID_ARGUMENT,
+ * LAYOUT_MISMATCH. */
+quern_result quern__image_check_exact(const quern__image *image);
 
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);

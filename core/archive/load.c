@@ -3,15 +3,16 @@
 /* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
  * reserved for all of it. Then it is loaded, which cannot fail. */
 
-#include "core/archive/image.h"
+#include "core/archive/run_restorer.h"
 #include "core/storage/change.h"
 
 /* State of one call of quern_world_load. */
 typedef struct loading {
     quern__image *image;
     quern__storage *storage;
-    quern_entity *handles; /* by slot of the archive: handle in the world; null: not alive */
-    char *sources;         /* aligned copy of a column; NULL: no migration has a function */
+    quern_entity *handles;               /* by slot of the archive: handle in the world; null: not alive */
+    char *sources;                       /* aligned copy of a column; NULL: no migration has a function */
+    const quern__run_restorer *restorer; /* NULL: the state of schedules is not loaded */
 } loading;
 
 /* ----------------------------------------------------------------------------------------- handles */
@@ -126,6 +127,21 @@ static quern_result reserve_sources(loading *load)
     return load->sources != NULL ? QUERN_OK : quern__image_fail_memory();
 }
 
+/* Lets the restorer check the state of the schedules, whose parts belong to archetypes by their order. */
+static quern_result reserve_run(const loading *load)
+{
+    const quern__image *image = load->image;
+    if (load->restorer == NULL) return QUERN_OK;
+    for (uint32_t i = 0; i < image->archetypes.count; i++)
+        if (image->archetypes.items[i].archetype->index != i)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "the world has archetypes that cannot be removed, so its archetypes would be in "
+                "another order than those of the archive: load into a new world, before "
+                "prefabs are captured, or load without schedules");
+    return load->restorer->prepare(load->restorer->argument, image);
+}
+
 static quern_result reserve(loading *load)
 {
     const quern__image *image = load->image;
@@ -135,7 +151,8 @@ static quern_result reserve(loading *load)
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
         if (image->types.items[i]->links != NULL)
             result = reserve_links(load, image->types.items[i]->links);
-    return result == QUERN_OK ? reserve_names(load) : result;
+    if (result == QUERN_OK) result = reserve_names(load);
+    return result == QUERN_OK ? reserve_run(load) : result;
 }
 
 static void unreserve(const loading *load)
@@ -368,6 +385,8 @@ static void load_all(const loading *load)
     load_reclaim_state(load);
     report_handles(load);
     quern__structure_changed(load->storage);
+    if (load->restorer != NULL)
+        load->restorer->restore(load->restorer->argument, load->image, map_handle, (void *)load);
     quern__world_set_locked(world, false);
 }
 
@@ -406,9 +425,9 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
     return result;
 }
 
-static quern_result load_image(quern__image *image)
+static quern_result load_image(quern__image *image, const quern__run_restorer *restorer)
 {
-    loading load = {.image = image, .storage = &image->world->storage};
+    loading load = {.image = image, .storage = &image->world->storage, .restorer = restorer};
     quern_result result = QUERN_OK;
     /* the archetypes of the archive must be the first of the world, in the same order */
     if (image->keeps_handles && image->world->storage.archetypes.count > 1)
@@ -424,38 +443,36 @@ static quern_result load_image(quern__image *image)
     return result;
 }
 
-static quern_result load_world(quern_world *world, quern_source source, const quern_load_def *def,
-                               quern_load_report *report)
+/* Checks that the archive has the state of schedules, and that it can be restored. */
+static quern_result check_run(const quern__image *image)
+{
+    if (image->run.count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the archive was saved without the state of schedules: set schedules of "
+                           "quern_save_def when saving, or load without schedules");
+    return quern__image_check_exact(image);
+}
+
+quern_result quern__world_load(quern_world *world, quern_source source, const quern_load_def *def,
+                               const quern__run_restorer *restorer, quern_load_report *report)
 {
     static const quern_load_def zero;
     if (def == NULL) def = &zero;
-    quern_result result = quern__world_check_unlocked(world, "quern_world_load");
-    if (result == QUERN_OK) result = check_migrations(world, def);
+    quern_result result = check_migrations(world, def);
     if (result != QUERN_OK) return result;
     quern__image image = {.def = def,
                           .report = report,
                           .world = world,
                           .allocator = world->storage.allocator,
-                          .keeps_handles = world->storage.entities.slot_count == 0};
+                          .keeps_handles = world->storage.entities.slot_count == 0,
+                          .reads_run = restorer != NULL};
     result = quern__image_read(&image, source);
-    if (result == QUERN_OK) result = load_image(&image);
+    if (result == QUERN_OK && restorer != NULL) result = check_run(&image);
+    if (result == QUERN_OK) result = load_image(&image, restorer);
     if (result == QUERN_OK) {
         report->entity_count = image.head.row_count;
         report->keeps_handles = image.keeps_handles;
     }
     quern__image_release(&image);
     return result;
-}
-
-quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
-                              quern_load_report *out_report)
-{
-    static const char function[] = "quern_world_load";
-    quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
-    *report = (quern_load_report){0};
-    if (world == NULL) return quern__fail_null(function, "world");
-    const quern_result result = quern__check_source(source, function);
-    if (result != QUERN_OK) return result;
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__in_call(load_world(world, source, def, report), function));
 }

@@ -3,6 +3,7 @@
 #include "core/archive/save.h"
 
 #include "core/archive/convert.h"
+#include "core/archive/run_restorer.h"
 #include "core/calls/world_commands.h"
 #include "core/relations/naming.h"
 
@@ -471,7 +472,19 @@ static quern__world_section describe_world(const quern_world *world)
                                   .visit_count = world->visit_count};
 }
 
-static quern_result save_world(quern__saving *saving)
+/* Writes the bytes of the state of schedules. */
+static void save_run(quern__saving *saving, const quern__byte_writer *run)
+{
+    enum { RUN_PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
+    for (size_t done = 0, piece; done < run->count; done += piece) {
+        piece = run->count - done < RUN_PIECE_BYTES ? run->count - done : RUN_PIECE_BYTES;
+        quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_RUN, piece), run->bytes + done,
+                     piece);
+        quern__section_end(&saving->writer);
+    }
+}
+
+static quern_result save_world(quern__saving *saving, const quern__byte_writer *run)
 {
     const quern_world *world = saving->world;
     const quern__storage *storage = &world->storage;
@@ -491,27 +504,17 @@ static quern_result save_world(quern__saving *saving)
     save_retired_slots(saving);
     for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names->count > 0; slot++)
         quern__saving_write_name(saving, slot);
+    save_run(saving, run);
     return QUERN_OK;
 }
 
-static quern_result open_and_save(quern_world *world, quern_sink sink, const quern_save_def *def)
+quern_result quern__world_save(quern_world *world, quern_sink sink, const quern_save_def *def,
+                               const quern__byte_writer *run)
 {
     quern__saving saving;
-    quern_result result = quern__world_check_unlocked(world, "quern_world_save");
-    if (result != QUERN_OK) return result;
     quern__world_set_locked(world, true); /* the sink may call a function of the program */
-    result = quern__saving_open(&saving, world, sink, def);
-    if (result == QUERN_OK) result = quern__saving_close(&saving, save_world(&saving));
+    quern_result result = quern__saving_open(&saving, world, sink, def);
+    if (result == QUERN_OK) result = quern__saving_close(&saving, save_world(&saving, run));
     quern__world_set_locked(world, false);
     return result;
-}
-
-quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def)
-{
-    static const char function[] = "quern_world_save";
-    if (world == NULL) return quern__fail_null(function, "world");
-    const quern_result result = quern__check_sink(sink, function);
-    if (result != QUERN_OK) return result;
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__in_call(open_and_save(world, sink, def), function));
 }

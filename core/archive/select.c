@@ -432,6 +432,12 @@ quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, c
     static const char function[] = "quern_archive_save";
     quern_result result = check_call(archive, "", "", function);
     if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    if (result == QUERN_OK && def != NULL && def->schedules[0] != NULL)
+        result =
+            quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                        "%s: schedules is set, but a list of entities has no state of schedules: save the "
+                        "whole world (quern_world_save)",
+                        function);
     if (result != QUERN_OK) return result;
     quern__world_set_locked(archive->world, true); /* the sink may call a function of the program */
     result = open_and_save(archive, sink, def);

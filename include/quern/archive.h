@@ -15,9 +15,10 @@
  * resources before it loads.
  *
  * Saved: entities with their components and their disabled state, relations with levels and the order of
- * siblings, names, and the described fields of resources. Not saved: prefabs, queries, waiting events,
- * changes that reactions have not seen, and schedules. To save a prefab, save the tree from which it was
- * captured, or an instance, and capture it again after loading.
+ * siblings, names, and the described fields of resources. Not saved: prefabs and queries. To save a prefab, save the
+ * tree from which it was captured, or an instance, and capture it again after loading. Saved only with the
+ * schedules that they belong to (`schedules` of quern_save_def): waiting events, changes that reactions have not
+ * seen, and the state of schedules.
  *
  * A component without described fields is saved as bytes, and must have the same size where it is loaded.
  * If both sides have the same fields, whole values are copied, including bytes that no field describes. A
@@ -47,9 +48,12 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_LEFT_OUT   32 /**< Maximum number of components that one save leaves out. */
-#define QUERN_MAX_MIGRATIONS 32 /**< Maximum number of migrations of one load. */
-#define QUERN_MAX_MISSING    32 /**< Maximum number of names in a report; further ones are only counted. */
+#define QUERN_MAX_LEFT_OUT          32 /**< Maximum number of components that one save leaves out. */
+#define QUERN_MAX_ARCHIVE_SCHEDULES 8 /**< Maximum number of schedules that one archive has the state of. */
+#define QUERN_MAX_MIGRATIONS        32 /**< Maximum number of migrations of one load. */
+#define QUERN_MAX_MISSING           32 /**< Maximum number of names in a report; further ones are only counted. */
+
+typedef struct quern_schedule quern_schedule;
 
 /* ------------------------------------------------------------------------------------------ saving */
 
@@ -59,6 +63,10 @@ typedef struct quern_save_def {
     quern_component leave_out[QUERN_MAX_LEFT_OUT] QUERN__ZERO;
     bool skip_resources QUERN__ZERO; /**< Whether to leave out all resources. */
     bool compress QUERN__ZERO; /**< Whether to compress the archive; needs a library built with zstd. */
+    /** Schedules whose state is saved with the world, so that a loaded world runs the same frames: numbers of
+     * frames, times, what change filters and reactions have seen, and waiting events. The list ends at its first
+     * NULL. leave_out must be empty. Only for quern_world_save. */
+    quern_schedule *schedules[QUERN_MAX_ARCHIVE_SCHEDULES] QUERN__ZERO;
 } quern_save_def;
 
 /** Saves a world. def may be NULL for the defaults.
@@ -70,8 +78,8 @@ typedef struct quern_save_def {
  *
  * Data owned by hooks cannot be saved: a component with a copy, move or destroy hook is an error, unless it
  * is left out or no entity has it. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; commands
- * wait for quern_world_flush), UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY,
- * IO. Threads: main, between frames. */
+ * wait for quern_world_flush; a schedule that cannot be saved), UNKNOWN_COMPONENT, UNAVAILABLE
+ * (compress, without zstd), OUT_OF_MEMORY, IO. Threads: main, between frames. */
 QUERN_API quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def);
 
 /** A list of entities of a world to save together. */
@@ -156,6 +164,11 @@ typedef struct quern_load_def {
      * was saved. May be NULL if entity_capacity is 0. */
     quern_entity *entities QUERN__ZERO;
     uint32_t entity_capacity QUERN__ZERO; /**< Capacity of `entities`. */
+    /** Schedules whose state is restored from an archive that was saved with schedules: as many, in the same order,
+     * with the same phases and systems. The world must never have had an entity and must have the types of the
+     * archive in the same order, and migrations must be empty. Waiting events of the world are dropped. The list
+     * ends at its first NULL; if it is empty, the state in an archive is ignored. */
+    quern_schedule *schedules[QUERN_MAX_ARCHIVE_SCHEDULES] QUERN__ZERO;
 } quern_load_def;
 
 /** Result of loading. If loading fails, it contains what was found up to that point. */
@@ -194,9 +207,10 @@ typedef struct quern_load_report {
  * field describes are kept.
  *
  * Errors, with the world unchanged: NULL_ARGUMENT, WORLD_LOCKED, BAD_ARCHIVE, INVALID_ARGUMENT (a
- * migration; a number that does not fit), UNKNOWN_COMPONENT and UNKNOWN_RESOURCE (missing ones),
- * LAYOUT_MISMATCH (values cannot be converted; hooks, or a relation with another policy, levels or order,
- * without a migration), SIBLING_NAME_TAKEN, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE
+ * migration; a number that does not fit; schedules for an archive without their state, or for a world that had
+ * entities), UNKNOWN_COMPONENT, UNKNOWN_RESOURCE and UNKNOWN_EVENT (missing ones), LAYOUT_MISMATCH (values cannot be
+ * converted; hooks, or a relation with another policy, levels or order, without a migration; types or schedules that
+ * differ from those of the archive), SIBLING_NAME_TAKEN, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE
  * (compressed, without zstd), OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);

@@ -5,6 +5,8 @@
 #include "core/query/target.h"
 #include "sched/frame/event_frame.h"
 
+#include <float.h>
+
 /* The state of a system that persists from frame to frame. */
 typedef struct saved_system {
     uint64_t seen_version; /* newest version that its change filters have seen */
@@ -78,6 +80,32 @@ quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__
         "system '%s' was added to its schedule after the frame was saved: add all systems before the first "
         "save",
         schedule->plan.systems.items[head.system_count]->name);
+}
+
+/* Whether a time can be the result of frames. */
+static bool is_time(double seconds)
+{
+    return seconds >= 0 && seconds <= DBL_MAX; /* also rejects NaN */
+}
+
+bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_reader *reader, uint64_t clock)
+{
+    saved_schedule head;
+    quern__read(reader, &head, sizeof head);
+    if (head.system_count != schedule->plan.systems.count) return false;
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        double seconds;
+        quern__read(reader, &seconds, sizeof seconds);
+        if (!is_time(seconds)) return false;
+    }
+    for (uint32_t i = 0; i < head.system_count; i++) {
+        saved_system saved;
+        quern__read(reader, &saved, sizeof saved);
+        if (saved.seen_version > clock || saved.enabled > 1 || !is_time(saved.due_seconds) ||
+            !is_time(saved.elapsed_seconds) || !is_time(saved.delta_seconds))
+            return false;
+    }
+    return !reader->has_failed;
 }
 
 static void restore_system(quern__system *system, const saved_system *saved)

@@ -22,8 +22,13 @@ void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *wr
  * advances the reader past the saved schedule. Fails with INVALID_ARGUMENT if systems were added. */
 quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
 
+/* Checks bytes that may be forged: whether they are a state that quern__schedule_save wrote for a schedule with as
+ * many phases and systems, at a time when the world's clock was `clock`. Advances the reader past them. */
+bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_reader *reader,
+                                 uint64_t clock);
+
 /* Restores the schedule from the state that quern__schedule_save wrote. Precondition: quern__schedule_check_saved
- * succeeded. */
+ * or quern__schedule_check_bytes succeeded. */
 void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader);
 
 #endif

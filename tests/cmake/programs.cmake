@@ -12,6 +12,7 @@ endfunction()
 
 quern_add_example(hello "" "is at 1000\n")
 quern_add_example(saves "" "carried 2 entities. 'tower' comes first\n")
+quern_add_example(restart "" "^the restarted run is the same\n$")
 quern_add_example(changes_example "" "frame 2\n  tree 2: 7\nframe 3\n  tree 2: 6\n  tree 4: 20\n$")
 quern_add_example(events_example ""
                   "^frame 1: 10 hits, 9 left\nframe 2: 10 hits, 8 left\nframe 3: 10 hits, 7 left\n")

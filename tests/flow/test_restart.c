@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+#include "tests/core/archive/reseal.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/flow/restart_scene.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <quern/archive.h>
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A world that is loaded with the state of its schedule runs the same frames as the saved one. */
+
+enum { FRAMES = 14, UNITS = 700, FEW = 40 };
+
+static restart_scene from, to;
+static quern_byte_buffer points[FRAMES];
+static uint64_t hashes[FRAMES + 1];
+
+static void release_points(void)
+{
+    for (uint32_t i = 0; i < FRAMES; i++)
+        quern_byte_buffer_release(&points[i]);
+}
+
+/* Plays all frames and saves before each, when changes between frames are pending. */
+static void play(uint32_t count, quern_jobs *jobs)
+{
+    restart_open(&from, NULL);
+    restart_fill(&from, count);
+    for (uint64_t frame = 0; frame < FRAMES; frame++) {
+        restart_disturb(&from, frame);
+        points[frame] = restart_save(&from);
+        must(restart_run(&from, jobs));
+        hashes[frame + 1] = quern_world_hash(from.world);
+    }
+    restart_close(&from);
+}
+
+static void go_on(uint64_t first, uint32_t thread_count)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    restart_open(&to, NULL);
+    must(restart_load(&to, points[first].bytes, points[first].size_bytes));
+    for (uint64_t frame = first; frame < FRAMES; frame++) {
+        if (frame > first) restart_disturb(&to, frame);
+        assert_valid(to.world);
+        must(restart_run(&to, jobs));
+        cr_assert_eq(quern_world_hash(to.world), hashes[frame + 1],
+                     "from frame %llu, frame %llu, %u threads", (unsigned long long)first,
+                     (unsigned long long)frame, thread_count);
+    }
+    restart_close(&to);
+    quern_jobs_destroy(jobs);
+}
+
+Test(restart, every_frame_is_a_start_at_every_thread_count)
+{
+    play(UNITS, NULL);
+    for (uint32_t frame = 0; frame < FRAMES; frame++)
+        go_on(frame, pool_threads[frame % POOL_COUNT]);
+    for (uint32_t i = 0; i < POOL_COUNT; i++)
+        go_on(FRAMES / 2, pool_threads[i]);
+    release_points();
+}
+
+Test(restart, archive_of_a_loaded_world_is_the_same)
+{
+    play(UNITS, NULL);
+    restart_open(&to, NULL);
+    must(restart_load(&to, points[5].bytes, points[5].size_bytes));
+    quern_byte_buffer again = restart_save(&to);
+    restart_close(&to);
+    restart_open(&to, NULL);
+    must(restart_load(&to, again.bytes, again.size_bytes));
+    must(restart_run(&to, NULL));
+    cr_assert_eq(quern_world_hash(to.world), hashes[6]);
+    restart_close(&to);
+    quern_byte_buffer_release(&again);
+    release_points();
+}
+
+Test(restart, archive_does_not_depend_on_threads)
+{
+    quern_byte_buffer kept[FRAMES];
+    play(UNITS, NULL);
+    memcpy(kept, points, sizeof kept);
+    quern_jobs *jobs = setup_jobs(3);
+    play(UNITS, jobs);
+    quern_jobs_destroy(jobs);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        cr_assert_eq(points[i].size_bytes, kept[i].size_bytes, "frame %u", i);
+    release_points();
+    memcpy(points, kept, sizeof kept);
+    release_points();
+}
+
+/* Without schedules the state is ignored: frames start anew. */
+Test(restart, state_is_ignored_without_schedules)
+{
+    play(FEW, NULL);
+    restart_open(&to, NULL);
+    must(quern_world_load(to.world, quern_source_bytes(points[5].bytes, points[5].size_bytes), NULL, NULL));
+    assert_valid(to.world);
+    must(restart_run(&to, NULL));
+    cr_assert_neq(quern_world_hash(to.world), hashes[6]);
+    restart_close(&to);
+    release_points();
+}
+
+static uint64_t count_changed(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += it.view.count;
+    return count;
+}
+
+/* The clock of the loading world is later than that of the archive, so rows get versions that the query has seen. */
+Test(restart, filters_outside_of_the_schedules_see_everything_as_changed)
+{
+    play(FEW, NULL);
+    restart_open(&to, NULL);
+    quern_query *query =
+        setup_query(to.world, (quern_term[]){quern_term_changed(quern_term_read(to.unit))}, 1);
+    for (uint32_t i = 0; i < 10 * FRAMES; i++)
+        must(restart_run(&to, NULL));
+    cr_assert_eq(count_changed(query), 0u);
+    must(restart_load(&to, points[FRAMES / 2].bytes, points[FRAMES / 2].size_bytes));
+    cr_assert_eq(count_changed(query), quern_query_count(to.all));
+    quern_query_destroy(query);
+    restart_close(&to);
+    release_points();
+}
+
+/* ----------------------------------------------------------------------------------------- errors */
+
+static quern_result save_with(const restart_scene *it, const quern_save_def *def)
+{
+    quern_byte_buffer memory = {0};
+    const quern_result result = quern_world_save(it->world, quern_sink_bytes(&memory), def);
+    cr_assert(result == QUERN_OK || memory.size_bytes == 0);
+    quern_byte_buffer_release(&memory);
+    return result;
+}
+
+Test(restart, wrong_saves_are_rejected)
+{
+    restart_open(&from, NULL);
+    restart_open(&to, NULL);
+    restart_fill(&from, FEW);
+    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   save_with(&from, &(quern_save_def){.schedules = {to.schedule}}));
+    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   save_with(&from, &(quern_save_def){.schedules = {from.schedule, from.schedule}}));
+    assert_refused(
+        from.world, QUERN_ERROR_INVALID_ARGUMENT,
+        save_with(&from, &(quern_save_def){.leave_out = {from.heat}, .schedules = {from.schedule}}));
+    quern_archive *list;
+    must(quern_archive_create(from.world, &list));
+    quern_byte_buffer memory = {0};
+    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_archive_save(list, quern_sink_bytes(&memory),
+                                      &(quern_save_def){.schedules = {from.schedule}}));
+    quern_archive_destroy(list);
+    restart_close(&to);
+    restart_close(&from);
+}
+
+static quern_result load_point(uint32_t frame, const quern_load_def *def)
+{
+    return quern_world_load(to.world, quern_source_bytes(points[frame].bytes, points[frame].size_bytes),
+                            def, NULL);
+}
+
+Test(restart, wrong_loads_are_rejected)
+{
+    play(FEW, NULL);
+    restart_open(&to, NULL);
+    const quern_load_def twice = {.schedules = {to.schedule, to.schedule}};
+    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT, load_point(1, &twice));
+    quern_schedule *second = setup_schedule(to.world);
+    const quern_load_def both = {.schedules = {to.schedule, second}};
+    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_point(1, &both));
+    quern_schedule_destroy(second);
+    const quern_load_def migrates = {.schedules = {to.schedule}, .migrations = {{.name = "heat"}}};
+    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_point(1, &migrates));
+    const quern_load_def def = {.schedules = {to.schedule}};
+    must(load_point(1, &def));
+    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT, load_point(1, &def));
+    restart_close(&to);
+    release_points();
+}
+
+Test(restart, schedule_with_other_systems_is_rejected)
+{
+    play(FEW, NULL);
+    restart_open(&to, NULL);
+    setup_reader(to.schedule, "new", to.unit);
+    const quern_load_def def = {.schedules = {to.schedule}};
+    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_point(1, &def));
+    restart_close(&to);
+    release_points();
+}
+
+Test(restart, archive_without_state_is_rejected)
+{
+    restart_open(&from, NULL);
+    restart_fill(&from, FEW);
+    quern_byte_buffer memory = {0};
+    must(quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
+    restart_open(&to, NULL);
+    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   restart_load(&to, memory.bytes, memory.size_bytes));
+    restart_close(&to);
+    restart_close(&from);
+    quern_byte_buffer_release(&memory);
+}
+
+/* Types in another order give another order of columns, and so another hash. */
+Test(restart, another_order_of_types_is_rejected)
+{
+    quern_world *world;
+    quern_component unit, heat;
+    play(FEW, NULL);
+    must(quern_world_create(NULL, &world));
+    must(quern_component_register(world,
+                                  &(quern_component_def){.name = "heat",
+                                                         .size_bytes = sizeof(uint64_t),
+                                                         .alignment_bytes = _Alignof(uint64_t),
+                                                         .row_changes = true,
+                                                         .can_disable = true},
+                                  &heat));
+    must(QUERN_COMPONENT_REGISTER_FIELDS(world, &unit, restart_unit, number, sum, friend));
+    setup_tag(world, "small");
+    quern_relation owner;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner));
+    quern_schedule *schedule = setup_phases(world, 2);
+    const quern_load_def def = {.schedules = {schedule}, .skip_resources = true};
+    assert_refused(
+        world, QUERN_ERROR_LAYOUT_MISMATCH,
+        quern_world_load(world, quern_source_bytes(points[1].bytes, points[1].size_bytes), &def, NULL));
+    cr_assert(strstr(quern_error_message(), "order") != NULL, "%s", quern_error_message());
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    release_points();
+}
+
+/* ----------------------------------------------------------------------------------------- damage */
+
+/* Loads bytes that may be forged. If they are accepted, the world must be valid and its frames must run. */
+static void load_forged(const char *bytes, size_t size)
+{
+    const uint64_t hash = quern_world_hash(to.world);
+    if (restart_load(&to, bytes, size) != QUERN_OK) {
+        cr_assert_eq(quern_world_hash(to.world), hash);
+        return;
+    }
+    assert_valid(to.world);
+    must(restart_run(&to, NULL));
+    restart_close(&to);
+    restart_open(&to, NULL);
+}
+
+/* Changes bytes of the archive behind repaired checksums. */
+Test(restart, forged_state_is_rejected_or_gives_a_valid_world, .timeout = 600)
+{
+    static const uint8_t patterns[] = {1, 0x10, 0x80};
+    play(FEW, NULL);
+    const quern_byte_buffer *memory = &points[5];
+    char *bytes = malloc(memory->size_bytes);
+    restart_open(&to, NULL);
+    for (size_t i = 0; i < memory->size_bytes; i++) {
+        memcpy(bytes, memory->bytes, memory->size_bytes);
+        ((uint8_t *)bytes)[i] ^= patterns[i % sizeof patterns];
+        reseal(bytes, memory->size_bytes);
+        load_forged(bytes, memory->size_bytes);
+    }
+    for (size_t i = 0; i + 4 <= memory->size_bytes; i += 4) {
+        memcpy(bytes, memory->bytes, memory->size_bytes);
+        memset(bytes + i, 0xFF, 4);
+        reseal(bytes, memory->size_bytes);
+        load_forged(bytes, memory->size_bytes);
+    }
+    restart_close(&to);
+    free(bytes);
+    release_points();
+}
+
+Test(restart, every_truncation_is_rejected)
+{
+    play(FEW, NULL);
+    restart_open(&to, NULL);
+    const uint64_t hash = quern_world_hash(to.world);
+    for (size_t size = 0; size < points[5].size_bytes; size++) {
+        char *cut = malloc(size + 1);
+        memcpy(cut, points[5].bytes, size);
+        cr_assert_eq(restart_load(&to, cut, size), QUERN_ERROR_BAD_ARCHIVE, "%zu bytes", size);
+        free(cut);
+    }
+    cr_assert_eq(quern_world_hash(to.world), hash);
+    must(restart_load(&to, points[5].bytes, points[5].size_bytes));
+    must(restart_run(&to, NULL));
+    cr_assert_eq(quern_world_hash(to.world), hashes[6]);
+    restart_close(&to);
+    release_points();
+}
+
+Test(restart, every_failed_allocation_leaves_the_world_unchanged)
+{
+    play(FEW, NULL);
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    bool has_loaded = false;
+    for (uint64_t call = 1; !has_loaded; call++) {
+        restart_open(&to, &allocator);
+        const uint64_t hash = quern_world_hash(to.world);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result result = restart_load(&to, points[5].bytes, points[5].size_bytes);
+        has_loaded = result == QUERN_OK;
+        failing_allocator_heal(memory);
+        if (!has_loaded) {
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "call %llu: %s", (unsigned long long)call,
+                         quern_error_message());
+            cr_assert_eq(quern_world_hash(to.world), hash);
+            must(restart_load(&to, points[5].bytes, points[5].size_bytes));
+        }
+        assert_valid(to.world);
+        must(restart_run(&to, NULL));
+        cr_assert_eq(quern_world_hash(to.world), hashes[6], "call %llu", (unsigned long long)call);
+        restart_close(&to);
+    }
+    failing_allocator_close(memory);
+    release_points();
+}
+
+Test(restart, every_failed_allocation_of_a_save_writes_nothing_wrong)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    restart_open(&from, &allocator);
+    restart_fill(&from, FEW);
+    for (uint64_t frame = 0; frame < 5; frame++) {
+        restart_disturb(&from, frame);
+        must(restart_run(&from, NULL));
+    }
+    restart_disturb(&from, 5);
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    for (uint64_t call = 1; result != QUERN_OK; call++) {
+        quern_byte_buffer bytes = {0};
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        result = quern_world_save(from.world, quern_sink_bytes(&bytes),
+                                  &(quern_save_def){.schedules = {from.schedule}});
+        failing_allocator_heal(memory);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        quern_byte_buffer_release(&bytes);
+    }
+    assert_valid(from.world);
+    restart_close(&from);
+    failing_allocator_close(memory);
+}

@@ -254,6 +254,84 @@ static void commands_events_and_resources_are_declared_by_options()
     EXPECT(world.emit(Hit{victim, 10}) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK && damage == 15);
 }
 
+static void targets_and_ancestors_are_parameters()
+{
+    quern::world world;
+    const quern_relation parent = quern_world_parent(world);
+    quern_relation_def def{};
+    def.name = "owner";
+    quern_relation owner;
+    EXPECT(quern_relation_register(world, &def, &owner) == QUERN_OK);
+    const quern_entity root = world.create(Position{10, 0}), child = world.create(Velocity{1, 0}),
+                       grandchild = world.create(Velocity{2, 0}), stray = world.create(Velocity{4, 0});
+    EXPECT(quern_entity_relate(world, child, parent, root) == QUERN_OK);
+    EXPECT(quern_entity_relate(world, grandchild, parent, child) == QUERN_OK);
+    EXPECT(quern_entity_relate(world, stray, owner, root) == QUERN_OK);
+    quern::schedule schedule(world);
+    EXPECT(schedule.add("near", [](Velocity &v, quern::up<Position> above) { v.y += above->x; }) ==
+           QUERN_OK);
+    EXPECT(schedule.add("far", [](Velocity &v, quern::up_nearest<Position> above) {
+        v.y += 2 * (*above).x;
+    }) == QUERN_OK);
+    EXPECT(schedule.add(
+               "owned",
+               [](Velocity &v, quern::up<Position *> above) { v.y += above ? 100 * above->x : 0.5f; },
+               quern::along{owner}) == QUERN_OK);
+    EXPECT(schedule.add(
+               "below root", [](Velocity &v) { v.x += 1000; }, quern::target{parent, root}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK);
+    EXPECT(world.get<Velocity>(child)->y == 30.5f && world.get<Velocity>(grandchild)->y == 20.5f);
+    EXPECT(world.get<Velocity>(stray)->y == 1000);
+    EXPECT(world.get<Velocity>(child)->x == 1001 && world.get<Velocity>(grandchild)->x == 2);
+    EXPECT(quern::query<Velocity>(world, quern::target{owner, root}).count() == 1);
+    float sum = 0;
+    quern::query<const Velocity, quern::up<Position>>(world).each(
+        [&](const Velocity &v, quern::up<Position> above) { sum += v.x + above->x; });
+    EXPECT(sum == 1011);
+    sum = 0;
+    quern::query<quern::up<Position *>>(world, quern::with<Velocity>{}, quern::along{owner})
+        .each([&](quern::up<Position *> above) { sum += above ? 1.0f : 10.0f; });
+    EXPECT(sum == 21);
+}
+
+static void levels_run_from_parents_to_children()
+{
+    quern::world world;
+    const quern_relation parent = quern_world_parent(world);
+    const quern_entity leaf = world.create(Position{1, 0}), middle = world.create(Position{1, 0}),
+                       root = world.create(Position{1, 0});
+    EXPECT(quern_entity_relate(world, leaf, parent, middle) == QUERN_OK);
+    EXPECT(quern_entity_relate(world, middle, parent, root) == QUERN_OK);
+    quern::schedule schedule(world);
+    EXPECT(schedule.add(
+               "sum", [](Position &p, quern::up<Position *> above) { p.y = p.x + (above ? above->y : 0); },
+               quern::levels{parent}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK && world.get<Position>(leaf)->y == 3);
+}
+
+static void change_filters_are_options()
+{
+    quern::world world;
+    const quern_entity first = world.create(Position{1, 0});
+    quern::schedule schedule(world);
+    int seen = 0;
+    EXPECT(schedule.add(
+               "read", [&](const Position &, quern_entity) { seen++; }, quern::changed<Position>{},
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.add(
+               "condition", [&](quern_entity) { seen += 100; }, quern::changed<Position>{},
+               quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK && seen == 101);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK && seen == 101);
+    EXPECT(world.set(first, Position{2, 0}) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK);
+    EXPECT(seen == 202);
+    quern::query<Position> query(world, quern::changed<Position>{});
+    int chunks = 0;
+    query.each([&](Position &) { chunks++; });
+    query.each([&](Position &) { chunks++; });
+    EXPECT(chunks == 1);
+}
+
 static void reactions_and_order_are_options()
 {
     quern::world world;
@@ -352,6 +430,9 @@ int main()
     pointers_are_optional_and_tags_have_no_values();
     whole_columns_are_passed_once_per_view();
     commands_events_and_resources_are_declared_by_options();
+    targets_and_ancestors_are_parameters();
+    levels_run_from_parents_to_children();
+    change_filters_are_options();
     reactions_and_order_are_options();
     parallel_queries_pass_the_lambda();
     histories_go_back();

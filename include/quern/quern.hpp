@@ -396,6 +396,31 @@ template <typename T> class column {
     uint32_t count_;
 };
 
+/** A component of the target of the row in a relation, to read: a parameter of lambdas that are called once per row. Rows
+ * whose target lacks the component are left out; with `up<T *>` they are not, and the object is empty for them. The
+ * relation is the hierarchy (quern_world_parent), or that of the option quern::along. See quern_term_up. */
+template <typename T> class up {
+  public:
+    /** The type of the component. */
+    using type = std::remove_pointer_t<T>;
+    /** Makes an object for this value. */
+    explicit up(const type *value) : value_(value) {}
+    /** Returns whether there is a value; always true unless T is a pointer. */
+    explicit operator bool() const { return value_ != nullptr; }
+    /** Returns the value. */
+    const type &operator*() const { return *value_; }
+    /** Returns the address of the value; nullptr if there is none. */
+    const type *operator->() const { return value_; }
+
+  private:
+    const type *value_;
+};
+
+/** Like quern::up, for the nearest ancestor that has the component; see quern_term_up_nearest. */
+template <typename T> class up_nearest : public up<T> {
+    using up<T>::up;
+};
+
 /* ------------------------------------------------------------------------------------------- lambdas */
 
 /** @cond internal */
@@ -457,6 +482,33 @@ template <typename T> struct parameter<T *> {
         return parameter<T &>::fetch(context, view, term);
     }
     static T *at(state values, uint32_t row) { return values != nullptr ? values + row : nullptr; }
+};
+
+/* up<T> and up_nearest<T>: the component of the target, or of the nearest ancestor. */
+template <typename Up, quern_term_path route> struct up_parameter {
+    static constexpr bool is_term = true, is_whole = false;
+    using type = const typename Up::type;
+    using state = const typename Up::type *const *;
+    static constexpr quern_term_path path = route;
+    static state fetch(quern_context *, const quern_view *view, uint32_t term)
+    {
+        return static_cast<state>(static_cast<const void *>(
+            quern__view_up_typed(view, term, sizeof(type), name_of<typename Up::type>.data())));
+    }
+    static Up at(state values, uint32_t row) { return Up(values[row]); }
+};
+template <typename T> struct parameter<up<T>> : up_parameter<up<T>, QUERN_PATH_TARGET> {
+    static constexpr quern_match match = std::is_pointer<T>::value ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL;
+};
+template <typename T> struct parameter<up_nearest<T>> : up_parameter<up_nearest<T>, QUERN_PATH_NEAREST> {
+    static constexpr quern_match match = std::is_pointer<T>::value ? QUERN_MATCH_OPTIONAL : QUERN_MATCH_ALL;
+};
+
+template <typename Item, typename = void> struct path_of {
+    static constexpr quern_term_path path = QUERN_PATH_ROW;
+};
+template <typename Item> struct path_of<Item, std::void_t<decltype(parameter<Item>::path)>> {
+    static constexpr quern_term_path path = parameter<Item>::path;
 };
 
 /* column<T>: the component in all rows. */
@@ -550,7 +602,10 @@ template <typename... A> struct lambda<std::tuple<A...>> {
             const quern_access access = std::is_empty<type>::value   ? QUERN_ACCESS_NONE
                                         : std::is_const<type>::value ? QUERN_ACCESS_READ
                                                                      : QUERN_ACCESS_WRITE;
-            terms[(*count)++] = quern_term_make(component, parameter<Item>::match, access);
+            quern_term &term = terms[(*count)++];
+            term = quern_term_make(component, parameter<Item>::match, access);
+            term.path = path_of<Item>::path;
+            if (term.path != QUERN_PATH_ROW) term.relation = quern_world_parent(world);
         }
         return QUERN_OK;
     }
@@ -656,6 +711,62 @@ template <typename... T> struct with {
 /** Selects only entities that lack all the components. */
 template <typename... T> struct without : with<T...> {
 };
+/** Limits the rows to those in which one of the components may have changed since the last run; see
+ * quern_term_changed. The components are parameters of the lambda as well, or only conditions. */
+template <typename... T> struct changed {
+    /** Marks the terms of the components in a list as change filters, and adds those that are missing. */
+    quern_result apply(quern_world *world, quern_term *terms) const
+    {
+        quern_result result = QUERN_OK;
+        (void)((result = mark<T>(world, terms), result == QUERN_OK) && ...);
+        return result;
+    }
+
+  private:
+    template <typename Item> static quern_result mark(quern_world *world, quern_term *terms)
+    {
+        quern_component component;
+        uint32_t i = 0;
+        const quern_result result = detail::find_component<Item>(world, &component);
+        if (result != QUERN_OK) return result;
+        while (i < QUERN_MAX_TERMS && !quern_component_is_null(terms[i].component) &&
+               (!quern_component_equal(terms[i].component, component) || terms[i].path != QUERN_PATH_ROW))
+            i++;
+        if (i == QUERN_MAX_TERMS) return QUERN_OK;
+        if (quern_component_is_null(terms[i].component)) terms[i] = quern_term_with(component);
+        terms[i].changed = true;
+        return QUERN_OK;
+    }
+};
+/** Limits the rows to the sources of one target; see quern_term_target. */
+struct target {
+    quern_relation relation; /**< The relation. */
+    quern_entity entity; /**< The target; null: no row, until quern_query_set_target gives another one. */
+    /** Adds the term to a list. */
+    quern_result apply(quern_world *, quern_term *terms) const
+    {
+        uint32_t i = 0;
+        while (i < QUERN_MAX_TERMS && !quern_component_is_null(terms[i].component))
+            i++;
+        if (i < QUERN_MAX_TERMS) terms[i] = quern_term_target(relation, entity);
+        return QUERN_OK;
+    }
+};
+/** The relation of all quern::up and quern::up_nearest parameters. */
+struct along {
+    quern_relation relation; /**< The relation. */
+    /** Sets the relation of the up-terms in a list. */
+    quern_result apply(quern_world *, quern_term *terms) const
+    {
+        for (uint32_t i = 0; i < QUERN_MAX_TERMS; i++)
+            if (terms[i].path != QUERN_PATH_ROW) terms[i].relation = relation;
+        return QUERN_OK;
+    }
+};
+/** The system runs level by level of a relation; see `levels` in quern_system_def. */
+struct levels {
+    quern_relation relation; /**< The relation. */
+};
 /** Declares lookups of components of other entities. */
 template <typename... T> struct lookup {
 };
@@ -708,6 +819,24 @@ template <typename... T>
 quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
 {
     return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
+}
+template <typename... T>
+quern_result apply(const changed<T...> &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms);
+}
+inline quern_result apply(const target &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms);
+}
+inline quern_result apply(const along &option, quern_world *world, quern_system_def *def)
+{
+    return option.apply(world, def->terms);
+}
+inline quern_result apply(const levels &option, quern_world *, quern_system_def *def)
+{
+    def->levels = option.relation;
+    return QUERN_OK;
 }
 template <typename T> quern_result add_lookup(quern_world *world, quern_lookup (&list)[QUERN_MAX_ACCESS])
 {
@@ -955,14 +1084,16 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      *
      *   - `T &` writes, `const T &` reads the component T of the row; `T *` and `const T *` do so if the entity has
      *     it, and are nullptr otherwise; an empty T is a tag,
+     *   - `quern::up<T>` and `quern::up_nearest<T>` read a component of the target, or of the nearest ancestor,
      *   - `quern_entity` is the entity of the row,
      *   - `quern::seconds` is the time step, `quern::context` and `quern::commands` belong to the callback,
      *   - `quern::column<T>`, `quern::column<const T>` and `const quern_view &` have all rows of a view: the lambda
      *     is then called once per view, and has no parameters for single rows.
      *
      * Copies of the lambda are not made per thread: it is called by several threads at a time, so it must not
-     * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, lookup,
-     * lookup_write, reads_resource, writes_resource, emits, after, before, phase, flags, interval, reacts_to.
+     * change what it captures, unless flags contain QUERN_SYSTEM_SERIAL. Options: with, without, changed, target,
+     * along, levels, lookup, lookup_write, reads_resource, writes_resource, emits, after, before, phase, flags,
+     * interval, reacts_to.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>
     quern_result add(const char *name, F &&f, const Options &...options)
@@ -1026,17 +1157,33 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
 
 /* --------------------------------------------------------------------------------------------- query */
 
+/** @cond internal */
+namespace detail {
+
+template <typename T> struct is_up : std::false_type {
+};
+template <typename T> struct is_up<up<T>> : std::true_type {
+};
+template <typename T> struct is_up<up_nearest<T>> : std::true_type {
+};
+
+/* The parameter of a lambda for an element of a query's list of types. */
+template <typename T>
+using query_item = std::conditional_t<std::is_pointer<T>::value || is_up<T>::value, T, T &>;
+
+} // namespace detail
+/** @endcond */
+
 /** A query, destroyed with the object. T are the components, as for lambdas: const reads, otherwise writes, a
- * pointer is optional. Declare it after its world. */
+ * pointer is optional, and up<T> is that of the target. Declare it after its world. */
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
   public:
-    /** Options: with, without. */
+    /** Options: with, without, changed, target, along. */
     template <typename... Options> explicit query(quern::world &world, const Options &...options)
     {
         quern_query_def def{};
-        quern_result result = detail::lambda<
-            std::tuple<std::conditional_t<std::is_pointer<T>::value, T, T &>...>>::list_terms(world,
-                                                                                              def.terms);
+        quern_result result =
+            detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
         if (result == QUERN_OK) (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
         if (check(result) == QUERN_OK) check(quern_query_create(world, &def, &raw_));
     }
@@ -1068,6 +1215,11 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     static quern_result apply(const without<Item...> &option, quern_world *world, quern_query_def *def)
     {
         return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
+    }
+    template <typename Option>
+    static quern_result apply(const Option &option, quern_world *world, quern_query_def *def)
+    {
+        return option.apply(world, def->terms);
     }
 };
 

@@ -354,6 +354,28 @@ static void reactions_and_order_are_options()
            order.find('r') != std::string::npos);
 }
 
+static void reactions_see_old_values()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    float moved = 0;
+    uint32_t added = 0;
+    const auto measure = [&](const Position &now, quern::old<Position> before) {
+        if (before)
+            moved += now.x - before->x + now.y - (*before).y;
+        else
+            added++;
+    };
+    EXPECT(schedule.add("measure", measure, quern::reacts_to{QUERN_REACT_ADDED | QUERN_REACT_SET},
+                        quern::flags{QUERN_SYSTEM_SERIAL}) == QUERN_OK);
+    quern_entity entity = world.create(Position{1, 2});
+    EXPECT(quern_world_react(world, nullptr) == QUERN_OK);
+    EXPECT(world.set(entity, Position{3, 3}) == QUERN_OK &&
+           world.set(entity, Position{11, 12}) == QUERN_OK);
+    EXPECT(quern_world_react(world, nullptr) == QUERN_OK);
+    EXPECT(added == 1 && moved == 20);
+}
+
 static void parallel_queries_pass_the_lambda()
 {
     quern::world world;
@@ -434,6 +456,7 @@ int main()
     levels_run_from_parents_to_children();
     change_filters_are_options();
     reactions_and_order_are_options();
+    reactions_see_old_values();
     parallel_queries_pass_the_lambda();
     histories_go_back();
     objects_can_be_moved();

@@ -343,6 +343,7 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     void *target = quern__storage_value(archetype, record->location, index);
     const quern__type *type = quern__components_type(&world->storage.components, index);
+    quern__rows_before_write(archetype, record->location, 1, index);
     if (target != NULL && target != value) {
         quern__type_destroy(type, target, 1);
         quern__type_copy(type, target, value, 1);
@@ -430,8 +431,9 @@ static quern_result mark_changed(quern_world *world, quern_entity entity, quern_
     if (result != QUERN_OK) return result;
     if (!has(world, record, component))
         return fail_absent(world, entity, component, "quern_entity_mark_changed");
-    quern__rows_written(quern__storage_archetype_of(&world->storage, record), record->location, 1,
-                        quern__component_index(component));
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    quern__rows_before_write(archetype, record->location, 1, quern__component_index(component));
+    quern__rows_written(archetype, record->location, 1, quern__component_index(component));
     return QUERN_OK;
 }
 

@@ -46,6 +46,9 @@ static quern_result validate_subscription(const quern__subscription *subscriptio
     REQUIRE(removed->count == 0 || subscription->reaction->is_pending,
             "%u copies of rows of archetype %u are pending for reaction %u, whose flag is not set",
             removed->count, archetype->index, number);
+    REQUIRE(subscription->old.column_count == 0 || subscription->old.blocks.count >= archetype->held_count,
+            "reaction %u has old values for %u of the %u chunks of archetype %u", number,
+            subscription->old.blocks.count, archetype->held_count, archetype->index);
     quern_result result = QUERN_OK;
     for (uint32_t slot = 0; slot < archetype->chunk_count && result == QUERN_OK; slot++)
         result = validate_bits(subscription, added, set, slot);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Saves and restores what is pending for reactions: the flags of reactions and subscriptions, and copies
- * of removed rows. Row bits are saved with their archetypes. */
+/* Saves and restores what is pending for reactions: the flags of reactions and subscriptions, copies of
+ * removed rows, and old values of rows that were set. Row bits are saved with their archetypes. */
 
 #include "core/history/history_internal.h"
 #include "core/history/saved_pending.h"
 
-/* A subscription as saved in the page. The blocks of its copies follow. */
+/* A subscription as saved in the page. The blocks of its copies follow, then the old values of each row that was set:
+ * by row, and for each by term. */
 typedef struct saved_subscription {
     uint32_t number;    /* number of the reaction */
     uint32_t archetype; /* index of the archetype */
     uint32_t copy_count;
-    uint32_t is_pending;
+    uint32_t old_count; /* rows with old values */
+    uint64_t is_pending;
 } saved_subscription;
 
 static quern_result check_subscription(const quern__subscription *subscription)
@@ -36,6 +38,28 @@ quern_result quern__reactions_check_savable(const quern__storage *storage)
     return result;
 }
 
+/* ---------------------------------------------------------------------------------------- old values */
+
+/* Visits the old values of all rows that are pending as set. Returns the number of rows. */
+static uint32_t visit_old_values(const quern__subscription *subscription, quern__old_visit *visit,
+                                 void *argument)
+{
+    if (subscription->old.column_count == 0 || !subscription->is_pending) return 0;
+    const uint32_t set = quern__row_bits_find_column(subscription->archetype->row_bits,
+                                                     QUERN__BIT_COLUMN_SET, subscription->reaction->number);
+    return quern__old_values_visit(&subscription->old, subscription->archetype, set, visit, argument);
+}
+
+static void write_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__write(argument, value, column->size_bytes);
+}
+
+static void read_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__read(argument, value, column->size_bytes);
+}
+
 /* -------------------------------------------------------------------------------------------- saving */
 
 static void write_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
@@ -44,10 +68,12 @@ static void write_subscription(const quern__subscription *subscription, quern__b
     const saved_subscription saved = {.number = subscription->reaction->number,
                                       .archetype = subscription->archetype->index,
                                       .copy_count = removed->count,
+                                      .old_count = visit_old_values(subscription, NULL, NULL),
                                       .is_pending = subscription->is_pending};
     quern__write(writer, &saved, sizeof saved);
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
         quern__write(writer, removed->blocks.items[i], removed->block_bytes);
+    visit_old_values(subscription, write_old_value, writer);
 }
 
 static uint32_t subscription_count(const quern__storage *storage)
@@ -113,12 +139,12 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
         quern__read(reader, &saved, sizeof saved);
         quern__subscription *subscription = subscription_of(storage, archetypes[saved.archetype], &saved);
         quern__removed *removed = &subscription->removed;
-        if (saved.copy_count == 0) continue;
         if (!quern__removed_reserve_total(removed, &storage->allocator, saved.copy_count))
             return quern__history_fail_memory("copies of removed rows");
         quern__read_items(reader,
                           (saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows,
                           removed->block_bytes);
+        quern__read_items(reader, saved.old_count, quern__old_values_row_bytes(&subscription->old));
     }
     return QUERN_OK;
 }
@@ -138,6 +164,7 @@ static void restore_subscription(const quern__storage *storage, quern__byte_read
     removed->change = 0; /* no change has the number 0, so the next change sets change_first */
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
         quern__read(reader, removed->blocks.items[i], removed->block_bytes);
+    visit_old_values(subscription, read_old_value, reader);
 }
 
 void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)

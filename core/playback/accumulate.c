@@ -302,15 +302,19 @@ static inline uint32_t find_values(value_position *it, const item_batch *of, que
     return (uint32_t)(next - out_pairs);
 }
 
-/* Reports to change versions and listeners that the values of these items were written. */
-static QUERN__SLOW_PATH void report_to_listeners(const value_position *it, const item_batch *of)
+/* Reports to listeners that the values of these items are about to be written, or, if is_written, that they were. */
+static QUERN__SLOW_PATH void report_to_listeners(const value_position *it, const item_batch *of,
+                                                 bool is_written)
 {
     for (uint32_t i = 0; i < of->count; i++) {
         const quern__record *record = of->records[i];
         if (!is_found(record, of->items[i])) continue;
         const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
-        if (quern__archetype_has(archetype, it->component_index))
+        if (!quern__archetype_has(archetype, it->component_index)) continue;
+        if (is_written)
             quern__rows_written(archetype, record->location, 1, it->component_index);
+        else
+            quern__rows_before_write(archetype, record->location, 1, it->component_index);
     }
 }
 
@@ -324,8 +328,9 @@ static inline uint32_t combine_batch(value_position *it, const item_batch *of)
                                .component_index = accumulation->component_index,
                                .known_number = UINT32_MAX};
     const uint32_t count = find_values(it, of, pairs);
+    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of, false);
     quern__combine_pairs(&accumulation->combiner, accumulation->type, pairs, count);
-    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of);
+    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of, true);
     return of->count - count;
 }
 

@@ -196,9 +196,10 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
     return at;
 }
 
-/* Notifies listeners of values that replaced others, in rows that stay or have been moved. */
+/* Notifies listeners of values that are about to replace others, or, if is_written, that have replaced them, in rows
+ * that stay or have been moved. */
 static void report_written(const quern__scratch *scratch, const quern__sequence *sequence,
-                           uintptr_t location, uint32_t count)
+                           uintptr_t location, uint32_t count, bool is_written)
 {
     const quern__archetype *archetype = sequence->target;
     for (uint32_t i = 0; i < sequence->fill_count; i++) {
@@ -206,26 +207,36 @@ static void report_written(const quern__scratch *scratch, const quern__sequence 
         const quern__column *column = archetype->columns;
         while (column->offset_bytes != fill->target_offset_bytes)
             column++;
-        if (fill->replaces)
+        if (!fill->replaces) continue;
+        if (is_written)
             quern__rows_written_from(archetype, sequence->source, location, count, column->component_index);
+        else
+            quern__rows_before_write_from(archetype, sequence->source, location, count,
+                                          column->component_index);
     }
 }
 
 void quern__edits_write(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
                         const quern__edit *rows, uint32_t count)
 {
+    const bool is_tracked = quern__writes_are_tracked(sequence->target);
+    if (is_tracked && sequence->target->first_listener != NULL)
+        report_written(scratch, sequence, location, count, false);
     fill_rows(scratch, sequence, location, rows, count);
     toggle_rows(scratch, sequence, location, count);
-    if (quern__writes_are_tracked(sequence->target)) report_written(scratch, sequence, location, count);
+    if (is_tracked) report_written(scratch, sequence, location, count, true);
 }
 
 void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
                        const quern__sequence *sequence, uintptr_t to, uintptr_t from,
                        const quern__edit *rows, uint32_t count)
 {
+    const bool is_tracked = quern__writes_are_tracked(sequence->target);
     quern__rows_move(storage, sequence->plan, to, from, count);
+    if (is_tracked && sequence->target->first_listener != NULL)
+        report_written(scratch, sequence, to, count, false);
     fill_rows(scratch, sequence, to, rows, count);
-    if (quern__writes_are_tracked(sequence->target)) report_written(scratch, sequence, to, count);
+    if (is_tracked) report_written(scratch, sequence, to, count, true);
     toggle_rows(scratch, sequence, to, count);
 }
 

@@ -17,6 +17,7 @@ static inline bool set_value(const quern__archetype *archetype, const quern__ite
     char *value = quern__storage_value(archetype, location, operand->component_index);
     if (value == NULL) return false;
     if (!writes) return true;
+    quern__rows_before_write(archetype, location, 1, operand->component_index);
     quern__copy_value(value, (const char *)item + operand->offset_bytes, operand->size_bytes);
     quern__rows_written(archetype, location, 1, operand->component_index);
     return true;

@@ -14,8 +14,9 @@ static bool is_end_of_terms(const void *list, uint32_t i)
 {
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
-           term->access == QUERN_ACCESS_NONE && !term->changed && term->enabled == QUERN_TERM_ENABLED &&
-           term->path == QUERN_PATH_ROW && term->relation.bits == 0 && !term->by_target;
+           term->access == QUERN_ACCESS_NONE && !term->changed && !term->old &&
+           term->enabled == QUERN_TERM_ENABLED && term->path == QUERN_PATH_ROW &&
+           term->relation.bits == 0 && !term->by_target;
 }
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
@@ -26,7 +27,7 @@ quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
 /* Returns whether two terms name the same component of the same entity. */
 static bool are_duplicates(const quern_term *a, const quern_term *b)
 {
-    return quern_component_equal(a->component, b->component) && a->path == b->path &&
+    return quern_component_equal(a->component, b->component) && a->path == b->path && a->old == b->old &&
            a->relation.bits == b->relation.bits;
 }
 
@@ -68,6 +69,30 @@ static bool is_row_filter(const quern__storage *storage, const quern_term *term)
                                       QUERN__FLAG_ROW_CHANGES);
 }
 
+static quern_result check_old(const quern__storage *storage, const quern_term *term, uint32_t i)
+{
+    const quern__type *type =
+        quern__components_type(&storage->components, quern__component_index(term->component));
+    if (!term->old) return QUERN_OK;
+    if ((term->match != 0 && term->match != QUERN_MATCH_ALL) || term->access != QUERN_ACCESS_NONE ||
+        term->changed || term->by_target || term->path != QUERN_PATH_ROW)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u reads old values of '%s' and has another match, access, filter or path: "
+            "make it by quern_term_old, and give it nothing more",
+            i, type->name);
+    if (type->size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u reads old values of '%s', a tag, which has none: use quern_term_with",
+                           i, type->name);
+    if (!quern__hooks_own_resources(&type->hooks)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "term %u reads old values of '%s', but its type has a copy, move or destroy hook: keep "
+        "what the reaction needs in a component of plain bytes",
+        i, type->name);
+}
+
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
 {
     const quern_term *term = &terms[i];
@@ -101,8 +126,9 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
     if (term->match == QUERN_MATCH_NONE && term->changed)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u excludes '%s' and is a change filter: do not set `changed`", i, name);
-    quern_result enabled = check_enabled(storage, term, i);
-    if (enabled != QUERN_OK) return enabled;
+    result = check_enabled(storage, term, i);
+    if (result == QUERN_OK) result = check_old(storage, term, i);
+    if (result != QUERN_OK) return result;
     for (uint32_t k = 0; k < i; k++)
         if (are_duplicates(&terms[k], term))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -354,6 +380,12 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
     quern_result result = quern__world_check_unlocked(world, "quern_query_create");
     uint32_t term_count = 0;
     if (result == QUERN_OK) result = quern__terms_count(def->terms, &term_count);
+    for (uint32_t i = 0; i < term_count && result == QUERN_OK; i++)
+        if (def->terms[i].old)
+            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                 "term %u reads old values, which only reactions to QUERN_REACT_SET have: "
+                                 "use quern_term_read",
+                                 i);
     if (result != QUERN_OK) return quern__in_call(result, "quern_query_create");
     if (term_count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,

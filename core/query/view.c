@@ -15,8 +15,10 @@ void quern__query_describe(const quern__query *query, char *text, size_t text_by
         const quern__type *type =
             quern__components_type(&query->storage->components, quern__component_index(term->component));
         quern__append(text, text_bytes, "%s%s %s%s", i > 0 ? ", " : "",
-                      term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name,
-                      term->path != QUERN_PATH_ROW ? " upward" : "");
+                      term->match == QUERN_MATCH_NONE ? "exclude"
+                      : term->old                     ? "read old"
+                                                      : access_verbs[term->access],
+                      type->name, term->path != QUERN_PATH_ROW ? " upward" : "");
     }
 }
 
@@ -34,19 +36,26 @@ static const quern__type *type_of(const quern_view *view, uint32_t term)
                                   quern__component_index(view->query->terms[term].component));
 }
 
+static bool has_term(const quern_view *view, uint32_t term)
+{
+    return term < view->term_count && view->query != NULL;
+}
+
+static bool is_old(const quern_view *view, uint32_t term)
+{
+    return has_term(view, term) && view->query->terms[term].old;
+}
+
 /* Returns the remedy for a refused access, as the end of a message. */
 static const char *remedy_for(const quern_view *view, uint32_t term, quern_access access)
 {
     if (quern__view_is_up(view, term))
         return "; it is an up-term: QUERN_UP has the addresses of its values";
+    if (is_old(view, term))
+        return "; old values are to read (const in QUERN_COLUMN): add a term that writes the component";
     if (access == QUERN_ACCESS_WRITE && view->columns[term].access == QUERN_ACCESS_READ)
         return "; declare the write, or ask for it to read (quern_view_read, const in QUERN_COLUMN)";
     return "; declare the access in the term";
-}
-
-static bool has_term(const quern_view *view, uint32_t term)
-{
-    return term < view->term_count && view->query != NULL;
 }
 
 static void report_access(const quern_view *view, uint32_t term, quern_access access, const char *function)
@@ -68,9 +77,17 @@ static void report_access(const quern_view *view, uint32_t term, quern_access ac
                       remedy_for(view, term, access));
 }
 
+/* Returns the old values of the rows; NULL if the rows were not set. */
+static void *old_column(const quern_view *view, uint32_t term)
+{
+    if (view->old == NULL) return NULL;
+    return (char *)(uintptr_t)view->old[term] + (size_t)view->first_row * type_of(view, term)->size_bytes;
+}
+
 void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access, size_t size_bytes,
                          const char *function)
 {
+    if (access == QUERN_ACCESS_READ && is_old(view, term)) return old_column(view, term);
     report_access(view, term, access, function);
     return quern__scratch_column(view, term, size_bytes);
 }
@@ -186,6 +203,15 @@ bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
     return !quern__bit_column_test(
         archetype_of(view)->row_bits, present - 2,
         quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row));
+}
+
+void *quern__view_typed_refused(const quern_view *view, uint32_t term, size_t size_bytes,
+                                const char *type_name, bool reads)
+{
+    if (reads && is_old(view, term) && !check_type(view, term, size_bytes, type_name, "QUERN_COLUMN"))
+        return quern__scratch_column(view, term, size_bytes);
+    return quern__view_refuse(view, term, reads ? QUERN_ACCESS_READ : QUERN_ACCESS_WRITE, size_bytes,
+                              "QUERN_COLUMN");
 }
 
 void *quern__view_typed_checked(const quern_view *view, uint32_t term, size_t size_bytes,

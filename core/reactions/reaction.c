@@ -32,11 +32,17 @@ static bool has_access(const quern_term *term)
     return term->access != QUERN_ACCESS_NONE && term->path == QUERN_PATH_ROW && !term->by_target;
 }
 
+/* Returns whether the reaction asks to see that the term's component was set. */
+static bool reacts_to_value(const quern_term *term)
+{
+    return has_access(term) || term->old;
+}
+
 /* ------------------------------------------------------------------------------------------- subscriptions */
 
 /* Offsets of the parts of the one allocation of a subscription. */
 typedef struct subscription_parts {
-    size_t columns_offset, removed_offset, total_bytes;
+    size_t columns_offset, removed_offset, old_offset, total_bytes;
 } subscription_parts;
 
 static subscription_parts parts_of(uint32_t term_count)
@@ -45,7 +51,9 @@ static subscription_parts parts_of(uint32_t term_count)
     parts.columns_offset = quern__align_up(sizeof(quern__subscription), _Alignof(quern_view_column));
     parts.removed_offset = quern__align_up(parts.columns_offset + term_count * sizeof(quern_view_column),
                                            _Alignof(quern__removed_column));
-    parts.total_bytes = parts.removed_offset + term_count * sizeof(quern__removed_column);
+    parts.old_offset = quern__align_up(parts.removed_offset + term_count * sizeof(quern__removed_column),
+                                       _Alignof(quern__old_column));
+    parts.total_bytes = parts.old_offset + term_count * sizeof(quern__old_column);
     return parts;
 }
 
@@ -100,13 +108,17 @@ static quern__subscription *subscription_create(quern__reaction *reaction, quern
         .removed.columns = (quern__removed_column *)(void *)(memory + parts.removed_offset),
     };
     lay_out_copies(subscription);
+    quern__old_values_init(&subscription->old, (quern__old_column *)(void *)(memory + parts.old_offset),
+                           archetype, reaction->terms, reaction->term_count);
     subscription->listener.calls_hooks = subscription->removed.calls_hooks;
+    subscription->listener.keeps_row_data = subscription->old.column_count > 0;
     return subscription;
 }
 
 static void subscription_release(quern__subscription *subscription, const quern_allocator *allocator)
 {
     quern__removed_release(&subscription->removed, allocator);
+    quern__old_values_release(&subscription->old, allocator);
     quern__release(allocator, subscription, parts_of(subscription->reaction->term_count).total_bytes,
                    REACTION_ALIGNMENT_BYTES);
 }
@@ -139,6 +151,14 @@ static quern_result add_bit_columns(const quern__subscription *subscription,
     return result;
 }
 
+static bool hold_rows(quern__row_listener *listener, const quern_allocator *allocator, uint32_t chunk_count)
+{
+    quern__subscription *subscription = (quern__subscription *)listener;
+    const quern__reaction *reaction = subscription->reaction;
+    return quern__old_values_hold(&subscription->old, allocator, reaction->terms, reaction->term_count,
+                                  chunk_count);
+}
+
 static quern_result fail_subscription(void)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to subscribe a reaction to an archetype");
@@ -153,7 +173,8 @@ static quern_result begin_subscription(quern__reaction *reaction, quern__archety
         return fail_subscription();
     quern__subscription *subscription = subscription_create(reaction, archetype, allocator);
     if (subscription == NULL) return fail_subscription();
-    const quern_result result = add_bit_columns(subscription, allocator);
+    const bool has_memory = hold_rows(&subscription->listener, allocator, archetype->held_count);
+    const quern_result result = has_memory ? add_bit_columns(subscription, allocator) : fail_subscription();
     if (result != QUERN_OK) {
         subscription_release(subscription, allocator);
         return result;
@@ -377,8 +398,12 @@ void quern__reactions_trim(quern__storage *storage)
     const quern__reactions *registry = storage->reactions;
     for (uint32_t i = 0; i < registry->list.count; i++) {
         const quern__reaction *reaction = registry->list.items[i];
-        for (uint32_t k = 0; reaction != NULL && k < reaction->subscriptions.count; k++)
-            quern__removed_trim(&reaction->subscriptions.items[k]->removed, &storage->allocator, 0);
+        for (uint32_t k = 0; reaction != NULL && k < reaction->subscriptions.count; k++) {
+            quern__subscription *subscription = reaction->subscriptions.items[k];
+            quern__removed_trim(&subscription->removed, &storage->allocator, 0);
+            quern__old_values_trim(&subscription->old, &storage->allocator,
+                                   subscription->archetype->held_count);
+        }
     }
 }
 
@@ -416,13 +441,57 @@ static void copy_seen_rows(quern__subscription *subscription, uintptr_t first, u
     }
 }
 
-static void mark_seen_rows(quern__subscription *subscription, uintptr_t first, uint32_t count)
+/* Returns the number of rows from `first` on, at least 1 and at most `count`, with the same bit as the first. */
+static uint32_t count_same_bits(const quern__row_bits *row_bits, uint32_t column, uintptr_t first,
+                                uint32_t count)
+{
+    const bool bit = quern__bit_column_test(row_bits, column, first);
+    uint32_t same = 1;
+    while (same < count && quern__bit_column_test(row_bits, column, first + same) == bit)
+        same++;
+    return same;
+}
+
+/* Copies values of rows in which SET is about to become set. `source`: the subscription of the archetype in which the
+ * values are, from row `from` on. set: index of the bit column SET. */
+static void save_old_values(const quern__subscription *subscription, uint32_t set, uintptr_t first,
+                            const quern__subscription *source, uintptr_t from, uint32_t count)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    for (uint32_t same; count > 0; first += same, from += same, count -= same) {
+        same = count_same_bits(row_bits, set, first, count);
+        if (!quern__bit_column_test(row_bits, set, first))
+            quern__old_values_save(&subscription->old, first, &source->old, from, same);
+    }
+}
+
+/* Moves the old values of rows with SET, after their bits were moved. `source`: the subscription of the archetype in
+ * which the rows were, from row `from` on. */
+static void move_old_values(const quern__subscription *subscription, uintptr_t to,
+                            const quern__subscription *source, uintptr_t from, uint32_t count)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    const uint32_t set = find_bit_column(subscription, QUERN__BIT_COLUMN_SET);
+    if (quern__bit_column_count(row_bits, set, quern__chunk_index_at(to)) == 0) return;
+    for (uint32_t same; count > 0; to += same, from += same, count -= same) {
+        same = count_same_bits(row_bits, set, to, count);
+        if (quern__bit_column_test(row_bits, set, to))
+            quern__old_values_move(&subscription->old, to, &source->old, from, same);
+    }
+}
+
+/* Sets SET in the rows that the reaction has seen. `source` and `from`: as in save_old_values. */
+static void mark_seen_rows(quern__subscription *subscription, uintptr_t first,
+                           const quern__subscription *source, uintptr_t from, uint32_t count)
 {
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
     const uint32_t added = find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED);
     const uint32_t set = find_bit_column(subscription, QUERN__BIT_COLUMN_SET);
+    const uintptr_t offset = from - first; /* between the values of a row and its bits */
     for (uint32_t range; find_seen_rows(row_bits, added, &first, &count, &range);
          first += range, count -= range) {
+        if (QUERN__UNLIKELY(subscription->old.column_count > 0))
+            save_old_values(subscription, set, first, source, first + offset, range);
         quern__bit_column_set_rows(row_bits, set, first, range);
         raise(&subscription->is_pending);
         note_pending(subscription->reaction);
@@ -456,7 +525,7 @@ static bool gains_value(const quern__reaction *reaction, const quern__archetype 
 {
     for (uint32_t i = 0; i < reaction->term_count; i++) {
         const uint32_t index = quern__component_index(reaction->terms[i].component);
-        if (has_access(&reaction->terms[i]) &&
+        if (reacts_to_value(&reaction->terms[i]) &&
             quern__archetype_column_position(target, index).offset_bytes != 0 &&
             !quern__archetype_has(source, index))
             return true;
@@ -465,7 +534,7 @@ static bool gains_value(const quern__reaction *reaction, const quern__archetype 
 }
 
 static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern__archetype *source,
-                       uint32_t count)
+                       uintptr_t from, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
     const quern__reaction *reaction = subscription->reaction;
@@ -474,14 +543,18 @@ static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern_
         if (requests(reaction, QUERN_REACT_ADDED)) set_added(subscription, to, count);
         return;
     }
-    if (is_raised(&other->is_pending))
+    if (is_raised(&other->is_pending)) {
         raise(&subscription->is_pending); /* the rows may have brought set bits with them */
+        if (subscription->listener.keeps_row_data) move_old_values(subscription, to, other, from, count);
+    }
     if (requests(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
-        mark_seen_rows(subscription, to, count);
+        mark_seen_rows(subscription, to, other, from, count);
 }
 
-static void on_written(quern__row_listener *listener, const quern__archetype *source, uintptr_t first,
-                       uint32_t count, uint32_t component_index)
+/* Sets SET in rows for a write of a component, if the reaction reacts to it. source: archetype of the rows before the
+ * change. */
+static void mark_written(quern__row_listener *listener, const quern__archetype *source, uintptr_t first,
+                         uint32_t count, uint32_t component_index)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
     const quern__reaction *reaction = subscription->reaction;
@@ -489,9 +562,30 @@ static void on_written(quern__row_listener *listener, const quern__archetype *so
     if (source != subscription->archetype && quern__find_subscription(source, reaction) == NULL)
         return; /* the rows are ADDED */
     for (uint32_t i = 0; i < reaction->term_count; i++)
-        if (has_access(&reaction->terms[i]) &&
-            quern__component_index(reaction->terms[i].component) == component_index)
-            mark_seen_rows(subscription, first, count);
+        if (reacts_to_value(&reaction->terms[i]) &&
+            quern__component_index(reaction->terms[i].component) == component_index) {
+            mark_seen_rows(subscription, first, subscription, first, count);
+            return;
+        }
+}
+
+static void on_before_write(quern__row_listener *listener, const quern__archetype *source, uintptr_t first,
+                            uint32_t count, uint32_t component_index)
+{
+    mark_written(listener, source, first, count, component_index);
+}
+
+static void on_written(quern__row_listener *listener, const quern__archetype *source, uintptr_t first,
+                       uint32_t count, uint32_t component_index)
+{
+    if (listener->keeps_row_data) return; /* marked before the write */
+    mark_written(listener, source, first, count, component_index);
+}
+
+static void on_relocate(quern__row_listener *listener, uintptr_t to, uintptr_t from, uint32_t count)
+{
+    const quern__subscription *subscription = (const quern__subscription *)listener;
+    move_old_values(subscription, to, subscription, from, count);
 }
 
 static quern_result reserve_copies(quern__row_listener *listener, const quern_allocator *allocator,
@@ -520,6 +614,9 @@ const quern__row_events quern__subscription_events = {.arrive = on_arrive,
                                                       .leave = on_leave,
                                                       .move_out = on_move_out,
                                                       .move_in = on_move_in,
+                                                      .before_write = on_before_write,
                                                       .written = on_written,
+                                                      .relocate = on_relocate,
+                                                      .hold = hold_rows,
                                                       .reserve = reserve_copies,
                                                       .release = release_subscription};

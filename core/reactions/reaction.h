@@ -9,11 +9,12 @@
  *
  *   bit column ADDED   a bit per row: the entity entered, and the reaction has not processed it yet
  *   bit column SET     a bit per row: a value that the reaction reads was set; never set where ADDED is set
+ *   old values         values of rows before they were set, for old terms (core/reactions/old_values.h)
  *   copies             rows that left: handle, and values of the terms with access (core/reactions/removed.h)
  *
  * A subscription has only the bit columns and copies for the kinds that its reaction requests. Bits move with their rows
  * (core/storage/row_bits.h), so a pending change of an entity is not lost when it moves, and the pending rows of an
- * archetype are in order without sorting.
+ * archetype are in order without sorting. Old values are copied when SET becomes set, and move with the bit.
  *
  * Only the net effect of a change counts. A row that moves between two archetypes with subscriptions of one reaction
  * keeps its bits. A row from an archetype without one gets ADDED. A row to an archetype without one is copied, unless
@@ -31,6 +32,7 @@
  * reactions. */
 
 #include "core/base/array.h"
+#include "core/reactions/old_values.h"
 #include "core/reactions/removed.h"
 #include "core/storage/archetype.h"
 #include "core/storage/listener.h"
@@ -47,6 +49,7 @@ typedef struct quern__subscription {
     bool is_pending;             /* whether a bit of its bit columns may be set */
     uint32_t taken_block_count;  /* number of its blocks that are in reaction->taken */
     quern__removed removed;      /* copies of rows that left; empty unless the reaction requests REMOVED */
+    quern__old_values old;       /* values of rows with SET from before the write */
     quern_view_column *columns;  /* columns of a view of copies, one per term */
 } quern__subscription;
 
@@ -57,6 +60,7 @@ typedef struct quern__taken_rows {
     uint32_t first_word;      /* index in quern__taken.words of the bits of the chunk's rows */
     uint32_t count;           /* number of set bits, at least 1 */
     quern_reaction_kind kind; /* QUERN_REACT_ADDED or QUERN_REACT_SET */
+    const void *const *old;   /* columns of old values by term, with all rows of the chunk; NULL: none */
 } quern__taken_rows;
 
 /* A block of copies of rows that left one archetype. A view of it refers to these entities, columns and values, and has
@@ -120,7 +124,8 @@ void quern__reactions_release(struct quern__storage *storage);
 
 /* Adds a reaction and subscribes it to all archetypes that it matches, now and later. If it requests ADDED and
  * PRESENT, all existing rows count as ADDED. Errors: INVALID_ARGUMENT (the reaction asks for REMOVED, and a type
- * that its terms have access to has a destroy hook but no copy hook), OUT_OF_MEMORY; then nothing has changed. */
+ * that its terms have access to has a destroy hook but no copy hook), OUT_OF_MEMORY; then nothing has changed.
+ * Precondition: the terms have old values only if the reaction asks for SET, and of types that own no resources. */
 quern_result quern__reaction_add(struct quern__storage *storage, const quern__reaction_def *def,
                                  quern__reaction **out_reaction);
 

@@ -74,12 +74,13 @@ static void take_bits(quern__taken *taken, const quern__subscription *subscripti
                       uint32_t bit_column, quern_reaction_kind kind)
 {
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
-    taken->rows.items[taken->rows.count++] =
-        (quern__taken_rows){.archetype = subscription->archetype,
-                            .slot = slot,
-                            .first_word = taken->words.count,
-                            .count = quern__bit_column_count(row_bits, bit_column, slot),
-                            .kind = kind};
+    taken->rows.items[taken->rows.count++] = (quern__taken_rows){
+        .archetype = subscription->archetype,
+        .slot = slot,
+        .first_word = taken->words.count,
+        .count = quern__bit_column_count(row_bits, bit_column, slot),
+        .kind = kind,
+        .old = kind == QUERN_REACT_SET ? quern__old_values_of(&subscription->old, slot) : NULL};
     memcpy(taken->words.items + taken->words.count, quern__bit_column_words(row_bits, bit_column, slot),
            row_words(subscription) * sizeof *taken->words.items);
     taken->words.count += row_words(subscription);

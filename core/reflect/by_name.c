@@ -144,9 +144,10 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     void *value = value_of(world, &found);
     if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
     const uint32_t index = quern__component_index(found.component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, found.record);
+    quern__rows_before_write(archetype, found.record->location, 1, index);
     quern__value_put_text(world, &found.path, value, text);
-    quern__rows_written(quern__storage_archetype_of(&world->storage, found.record), found.record->location,
-                        1, index);
+    quern__rows_written(archetype, found.record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
     return QUERN_OK;
 }

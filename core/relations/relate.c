@@ -129,6 +129,7 @@ static inline void write_target(const quern__storage *storage, const quern__rela
 {
     const quern__record *record = quern__entities_record(&storage->entities, source);
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    if (had_target) quern__rows_before_write(archetype, record->location, 1, relation->component_index);
     memcpy(quern__storage_value(archetype, record->location, relation->component_index), &target,
            sizeof target);
     if (had_target) quern__rows_written(archetype, record->location, 1, relation->component_index);

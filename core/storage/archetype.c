@@ -337,7 +337,8 @@ static bool add_chunks(quern__archetype *archetype, quern__slabs *slabs, const q
 {
     uint32_t count = adjacent_count(archetype->held_count);
     if (!grow_slots(archetype, allocator, archetype->held_count + count) ||
-        !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count))
+        !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count) ||
+        !quern__row_listeners_hold(archetype, allocator, archetype->held_count + count))
         return false;
     quern__chunk *chunk = quern__chunk_allocate_adjacent(slabs, allocator, &count);
     if (chunk == NULL) return false;

@@ -16,6 +16,7 @@
  *   quern__rows_arrive     raw rows, and handles of new slots       rows of these new entities
  *   quern__rows_leave      rows of entities                         raw rows; the caller must still free the slots
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
+ *   quern__rows_before_write  rows in which values will be written  unchanged rows
  *   quern__rows_written    rows in which values were written        unchanged rows
  *   quern__rows_enable     rows                                     unchanged rows, one component switched
  *
@@ -23,7 +24,7 @@
  *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities
  *   quern__rows_cut        raw rows, the last of the archetype      no rows
  *
- * The upper five verbs change entities. The lower three only rearrange rows; entities do not notice them. The
+ * The upper six verbs change entities. The lower three only rearrange rows; entities do not notice them. The
  * verbs for one row, quern__row_..., perform a complete change: they append the row, free the slot and close the
  * gap.
  *
@@ -44,7 +45,7 @@
  * threads therefore begins on one thread, with append, and ends on one thread, with cut, quern__slots_free
  * and quern__structure_changed.
  *
- * Listeners. All notifications pass through the four quern__on_... functions, quern__note_relocation and
+ * Listeners. All notifications pass through the five quern__on_... functions, quern__note_relocation and
  * quern__note_component. Every path of a verb calls its function exactly once per row range. An archetype
  * with a listener has tracks_changes set; without one, a change costs only the test of that flag. A listener
  * must not fail, must obey the thread rules above, and must not read values that the caller may still have to
@@ -59,7 +60,7 @@
  * stay valid after its row has left. Row bits (core/storage/row_bits.h) listen to the same verbs, because bits move
  * with their rows. Rooms above storage listen to arrive, leave, move and written, through a table of
  * functions (core/storage/listener.h): leave and move_out are called before row bits change, move_in
- * afterwards. */
+ * afterwards. A listener with data of each row also listens to before_write and relocate. */
 
 #include "core/storage/move_plan.h"
 
@@ -93,6 +94,10 @@ static inline void quern__note_relocation(const quern__archetype *archetype, uin
     quern__count_move(archetype, from);
     if (archetype->row_bits != NULL)
         quern__row_bits_move(archetype->row_bits, to, archetype->row_bits, from, count);
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (QUERN__UNLIKELY(listener->keeps_row_data))
+            listener->events->relocate(listener, to, from, count);
 }
 
 /* Reports that the rows hold new entities. Their handles and records are already valid. */
@@ -138,7 +143,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
     if (source->row_bits != NULL) quern__row_bits_move(target->row_bits, to, source->row_bits, from, count);
     for (quern__row_listener *listener = target->first_listener; listener != NULL;
          listener = listener->next)
-        listener->events->move_in(listener, to, source, count);
+        listener->events->move_in(listener, to, source, from, count);
 }
 
 /* Notes that the component of these rows may be written, or was written, enabled or disabled. Precondition: the
@@ -151,6 +156,19 @@ static inline void quern__note_component(const quern__archetype *archetype, uint
     quern__versions_note(&archetype->versions, quern__chunk_of(first)->index, index);
     if (archetype->row_versions != NULL)
         quern__row_versions_note(archetype->row_versions, index, first, count, *archetype->versions.clock);
+}
+
+/* Reports that values of the component are about to be overwritten in these rows. Every call of quern__on_written
+ * must follow such a call with the same arguments. */
+static inline void quern__on_before_write(const quern__archetype *archetype, const quern__archetype *source,
+                                          uintptr_t first, uint32_t count, uint32_t component_index)
+{
+    assert(quern__is_row_range(archetype, first, count));
+    if (QUERN__LIKELY(!archetype->tracks_changes)) return;
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (QUERN__UNLIKELY(listener->keeps_row_data))
+            listener->events->before_write(listener, source, first, count, component_index);
 }
 
 /* Reports that the component of the entities in these rows has explicitly written values. `source`: the archetype
@@ -292,11 +310,26 @@ void quern__rows_leave_scattered(const quern__archetype *archetype, const uintpt
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
                       uintptr_t from, uint32_t count);
 
+/* Must precede the overwriting of the component's values in these rows, which quern__rows_written reports. */
+static inline void quern__rows_before_write(const quern__archetype *archetype, uintptr_t first,
+                                            uint32_t count, uint32_t component_index)
+{
+    quern__on_before_write(archetype, archetype, first, count, component_index);
+}
+
 /* Reports that the component's values in these rows were written. */
 static inline void quern__rows_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                                        uint32_t component_index)
 {
     quern__on_written(archetype, archetype, first, count, component_index);
+}
+
+/* Performs quern__rows_before_write after a move from `source`, for a carried value that is about to be replaced. */
+static inline void quern__rows_before_write_from(const quern__archetype *archetype,
+                                                 const quern__archetype *source, uintptr_t first,
+                                                 uint32_t count, uint32_t component_index)
+{
+    quern__on_before_write(archetype, source, first, count, component_index);
 }
 
 /* Performs quern__rows_written after a move from `source`, for a value that replaced a carried value. */

@@ -44,6 +44,16 @@ void quern__row_listeners_release(quern__archetype *archetype, const quern_alloc
     }
 }
 
+bool quern__row_listeners_hold(const quern__archetype *archetype, const quern_allocator *allocator,
+                               uint32_t chunk_count)
+{
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (listener->keeps_row_data && !listener->events->hold(listener, allocator, chunk_count))
+            return false;
+    return true;
+}
+
 bool quern__row_listeners_call_hooks(const quern__archetype *archetype)
 {
     for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;

@@ -30,7 +30,8 @@ typedef struct quern__row_listener {
     uint32_t position;                /* order in which the listeners of an archetype are notified */
     bool
         needs_room; /* `reserve` must precede leave and move_out; the archetype then lacks has_fast_leave */
-    bool calls_hooks; /* leave and move_out call hooks of types, so only one thread may call them */
+    bool calls_hooks;    /* leave and move_out call hooks of types, so only one thread may call them */
+    bool keeps_row_data; /* it has data of each row: `hold`, `relocate` and `before_write` are called */
 } quern__row_listener;
 
 /* The functions of a row listener. None may be NULL. `first`, `from`, `to`: location of the first of `count`
@@ -43,9 +44,13 @@ typedef struct quern__row_events {
     /* Rows of the listener's archetype are about to move to `target`. Their row bits have not moved yet. */
     void (*move_out)(quern__row_listener *listener, uintptr_t from, const struct quern__archetype *target,
                      uint32_t count);
-    /* Rows of `source` are about to move to the listener's archetype. Their row bits have already moved. */
+    /* Rows at `from` of `source` are about to move to the listener's archetype. Their row bits have already moved. */
     void (*move_in)(quern__row_listener *listener, uintptr_t to, const struct quern__archetype *source,
-                    uint32_t count);
+                    uintptr_t from, uint32_t count);
+    /* Values of a component are about to be overwritten in these rows, and `written` follows. Called only if
+     * keeps_row_data is set. source: as for `written`. */
+    void (*before_write)(quern__row_listener *listener, const struct quern__archetype *source,
+                         uintptr_t first, uint32_t count, uint32_t component_index);
     /* Values of a component were written in these rows. `source`: the archetype of the entities before the change;
      * the listener's archetype if they did not move. */
     void (*written)(quern__row_listener *listener, const struct quern__archetype *source, uintptr_t first,
@@ -55,6 +60,11 @@ typedef struct quern__row_events {
      * OUT_OF_MEMORY; room that was already allocated is kept. */
     quern_result (*reserve)(quern__row_listener *listener, const quern_allocator *allocator,
                             uint64_t change, const struct quern__archetype *target, uint32_t count);
+    /* Rows have moved within the archetype, and their row bits with them. Called only if keeps_row_data is set. */
+    void (*relocate)(quern__row_listener *listener, uintptr_t to, uintptr_t from, uint32_t count);
+    /* The archetype is about to hold `chunk_count` chunks: reserves memory for data of their rows. Called only if
+     * keeps_row_data is set. Returns false if out of memory. */
+    bool (*hold)(quern__row_listener *listener, const quern_allocator *allocator, uint32_t chunk_count);
     /* Releases the listener, because its archetype is about to be released. */
     void (*release)(quern__row_listener *listener, const quern_allocator *allocator);
 } quern__row_events;
@@ -66,6 +76,11 @@ void quern__row_listener_remove(quern__row_listener *listener);
 
 /* Releases all listeners of an archetype that is about to be released. */
 void quern__row_listeners_release(struct quern__archetype *archetype, const quern_allocator *allocator);
+
+/* Reserves the listeners' memory for the rows of `chunk_count` chunks of the archetype. Returns false if out of
+ * memory. */
+bool quern__row_listeners_hold(const struct quern__archetype *archetype, const quern_allocator *allocator,
+                               uint32_t chunk_count);
 
 /* Returns whether some listener calls hooks when rows leave the archetype. Only one thread may then remove rows. */
 bool quern__row_listeners_call_hooks(const struct quern__archetype *archetype);

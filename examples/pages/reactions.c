@@ -26,6 +26,17 @@ static void bury(quern_context *context, const quern_view *view)
         if (healths[i].points <= 0) check(quern_commands_destroy(commands, view->entities[i]));
 }
 
+/* Called with the same entities: prints the points from before the set, and the current ones. */
+static void report(quern_context *context, const quern_view *view)
+{
+    const Health *before = QUERN_COLUMN(view, 0, const Health);
+    const Health *now = QUERN_COLUMN(view, 1, const Health);
+    const uint32_t count = view->count;
+    (void)context;
+    for (uint32_t i = 0; i < count; i++)
+        printf("points: %d, before %d\n", now[i].points, before[i].points);
+}
+
 int main(void)
 {
     quern_world *world;
@@ -38,6 +49,12 @@ int main(void)
     const quern_system_def system = {
         .name = "bury", .run = bury, .terms = {quern_term_read(health)}, .reacts_to = QUERN_REACT_SET};
     check(quern_schedule_add_system(schedule, &system, NULL));
+    const quern_system_def reporting = {.name = "report",
+                                        .run = report,
+                                        .terms = {quern_term_old(health), quern_term_read(health)},
+                                        .reacts_to = QUERN_REACT_SET,
+                                        .flags = QUERN_SYSTEM_SERIAL};
+    check(quern_schedule_add_system(schedule, &reporting, NULL));
     const Health full[3] = {{10}, {10}, {10}};
     check(quern_entity_create_many(world, &health, (const void *[]){full}, 1, 3, monsters));
     check(quern_schedule_run(schedule, NULL, 0));

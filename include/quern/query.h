@@ -79,6 +79,7 @@ typedef struct quern_term {
     quern_match match;          /**< The condition on the entity. */
     quern_access access;        /**< The access to the values. */
     bool changed;               /**< Whether the term is a change filter; see quern_term_changed. */
+    bool old;                   /**< Whether the column has old values; see quern_term_old. */
     quern_term_enabled enabled; /**< The rows that are selected, if the component can be disabled. */
     quern_term_path path;       /**< The path to the entity with the component. */
     /** The relation that leads from the row to that entity; null if path is QUERN_PATH_ROW. */
@@ -95,6 +96,7 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.match = match;
     term.access = access;
     term.changed = false;
+    term.old = false;
     term.enabled = QUERN_TERM_ENABLED;
     term.path = QUERN_PATH_ROW;
     term.relation.bits = 0;
@@ -175,6 +177,36 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
+    return term;
+}
+
+/** Makes an *old term*, for reactions to QUERN_REACT_SET (reacts_to in quern_system_def): the entity has the
+ * component, and the column has the values from before they were set, to read (QUERN_COLUMN with a const
+ * type, quern_view_read). Another term may name the same component for its current values.
+ *
+ *     .terms = {quern_term_old(health), quern_term_read(health)}, .reacts_to = QUERN_REACT_SET
+ *
+ * The old value of a row is the one that the entity had when, for the first time since the reaction last
+ * ran, some component was set that the reaction's terms read, write or name as old. Later values, of the same
+ * round, too, do not replace it; nor does the entity's move to another archetype. If only another component
+ * was set, the old value is the value at that time. quern_entity_mark_changed reports a write that has
+ * happened already, so the old value is then the written one. Without QUERN_REACT_ADDED, an entity that was
+ * created and then set in a later call has the created value as its old value.
+ *
+ * In views of added and removed rows, the column is NULL: such rows have no value from before.
+ *
+ * The term makes the system react when the component is set, like a term that reads. It is no access for
+ * conflicts between systems. Errors, when the system is added: INVALID_ARGUMENT if the system is no reaction
+ * to QUERN_REACT_SET or is exclusive, if the component is a tag or its type has a copy, move or destroy hook,
+ * or if another member of the term except `enabled` is not as this function sets it. A query cannot have the
+ * term.
+ *
+ * Costs: the archetypes that such a reaction matches keep one more value per row, and copy the value at the
+ * first set. Other archetypes pay nothing. */
+static inline quern_term quern_term_old(quern_component component)
+{
+    quern_term term = quern_term_make(component, QUERN_MATCH_ALL, QUERN_ACCESS_NONE);
+    term.old = true;
     return term;
 }
 
@@ -354,6 +386,9 @@ typedef struct quern_view {
     const uint32_t *row_offsets;
     /** Internal: bits of the chunk's rows that belong to ranges; NULL if all rows of the view do. */
     const uint64_t *rows;
+    /** Internal: in a view of set rows, addresses of the chunk's old values, by term; NULL if no term of the
+     * query is old. */
+    const void *const *old;
     uint32_t bit_column_words; /**< Internal: 64-bit words per component in `row_bits`. */
     uint16_t row_words;        /**< Internal: 64-bit words in `rows`. */
     /** Internal: nonzero if other views of the chunk may be processed at the same time. */
@@ -434,13 +469,19 @@ static inline void *quern_view_write(const quern_view *view, uint32_t term)
 }
 
 /** Returns the view.count values of a term declared with QUERN_ACCESS_READ or QUERN_ACCESS_WRITE, to read. Returns NULL
- * for the same terms as quern_view_write, and is refused if the term declares no access. */
+ * for the same terms as quern_view_write, and is refused if the term declares no access. For an old term
+ * (quern_term_old), returns the old values, or NULL if the rows were not set. */
 static inline const void *quern_view_read(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access == QUERN_ACCESS_NONE)
         return quern__view_refuse(view, term, QUERN_ACCESS_READ, 0, "quern_view_read");
     return quern__view_column_at(view, term);
 }
+
+/* Internal: implements QUERN_COLUMN for a term that does not declare the access: returns old values, or refuses
+ * the call. */
+QUERN_API void *quern__view_typed_refused(const quern_view *view, uint32_t term, size_t size_bytes,
+                                          const char *type_name, bool reads);
 
 /* Internal: the uncommon cases of QUERN_COLUMN. Compares type names, returns NULL for tags and absent
  * components, and refuses a wrong type. */
@@ -454,8 +495,7 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     const quern_view_column *column;
     if (term >= view->term_count || (reads ? view->columns[term].access == QUERN_ACCESS_NONE
                                            : view->columns[term].access != QUERN_ACCESS_WRITE))
-        return quern__view_refuse(view, term, reads ? QUERN_ACCESS_READ : QUERN_ACCESS_WRITE, size_bytes,
-                                  "QUERN_COLUMN");
+        return quern__view_typed_refused(view, term, size_bytes, type_name, reads);
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_typed_checked(view, term, size_bytes, type_name, reads);

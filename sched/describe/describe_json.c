@@ -140,6 +140,7 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_text(out, "match", matches[term->match]);
         quern__json_text(out, "access", access_words[term->access]);
         quern__json_bool(out, "changed", term->changed);
+        quern__json_bool(out, "old", term->old);
         quern__json_bool(out, "changed_by_row", (system->query.row_filters >> i & 1) != 0);
         quern__json_text(out, "enabled", enabled_words[term->enabled]);
         quern__json_bool(out, "by_target", term->by_target);

@@ -33,7 +33,7 @@ static const char *const access_verbs[] = {[QUERN_ACCESS_READ] = "read",
                                            [QUERN_ACCESS_WRITE] = "write",
                                            [QUERN_ACCESS_WRITE_CONCURRENT] = "write"};
 
-/* Writes a term: "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent'
+/* Writes a term: "read", "optional write", "with", "without", "any", "read old"; "read 'world' upward by 'parent'", "with 'parent'
  * of one target". */
 static void write_term(quern__printer *printer, const quern_world *world, const quern__query *query,
                        uint32_t i)
@@ -42,7 +42,9 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
     static const char *const matches[] = {
         [QUERN_MATCH_NONE] = "without", [QUERN_MATCH_OPTIONAL] = "optional", [QUERN_MATCH_ANY] = "any"};
     bool is_plain = term->match == QUERN_MATCH_ALL;
-    const char *verb = term->access == QUERN_ACCESS_NONE ? "with" : access_verbs[term->access];
+    const char *verb = term->old                           ? "read old"
+                       : term->access == QUERN_ACCESS_NONE ? "with"
+                                                           : access_verbs[term->access];
     if (!is_plain) quern__print(printer, "%s", matches[term->match]);
     if (is_plain || term->access != QUERN_ACCESS_NONE)
         quern__print(printer, "%s%s", is_plain ? "" : " ", verb);

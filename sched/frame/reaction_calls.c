@@ -41,6 +41,7 @@ static void call_rows(const quern__pass_table *table, const quern__reaction_call
                        .columns = call->columns,
                        .query = call->query,
                        .context = context,
+                       .old = reaction_call->rows->old,
                        .version = context->schedule->version_base + call->system->position};
     quern__view_set_change_data(&view, archetype, reaction_call->rows->slot);
     context->reaction = reaction_call->rows->kind;

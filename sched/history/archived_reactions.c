@@ -5,7 +5,7 @@
 #include "sched/history/archived_run.h"
 
 static const quern__bit_column_kind bit_column_kinds[] = {QUERN__BIT_COLUMN_ADDED, QUERN__BIT_COLUMN_SET};
-enum { RUN_KIND_COUNT = QUERN__COUNT_OF(bit_column_kinds) };
+enum { ADDED_BITS, SET_BITS, RUN_KIND_COUNT = QUERN__COUNT_OF(bit_column_kinds) };
 
 /* A system. Its subscriptions with something pending follow, in the order of their archetypes. */
 typedef struct run_reaction {
@@ -14,12 +14,13 @@ typedef struct run_reaction {
 } run_reaction;
 
 /* A subscription. For each kind of bits and each chunk, the number of set bits follows and, unless it is 0, the bits
- * of the chunk's rows. Then follow the handles of the copies, and their values, column by column. */
+ * of the chunk's rows. Then follow the handles of the copies, and their values, column by column, and at last the old
+ * values of each row that was set: by row, and in each row by term. */
 typedef struct run_subscription {
     uint32_t archetype; /* position in the archive */
     uint32_t copy_count;
     uint32_t copy_bytes; /* handle and values of one copy */
-    uint32_t zero;
+    uint32_t old_bytes;  /* old values of one row; 0 if the system has no old terms */
 } run_subscription;
 
 static uint32_t copy_bytes_of(const quern__removed *removed)
@@ -102,6 +103,11 @@ static void write_copies(const quern__removed *removed, quern__byte_writer *writ
                          (size_t)quern__removed_rows_in(removed, i) * removed->columns[column].size_bytes);
 }
 
+static void write_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__write(argument, value, column->size_bytes);
+}
+
 /* Writes a subscription. Copies are sorted first: their order within a sync point depends on timing, and must not reach
  * the archive. */
 static quern_result write_subscription(quern__subscription *subscription, const quern_allocator *allocator,
@@ -118,11 +124,14 @@ static quern_result write_subscription(quern__subscription *subscription, const 
                            "out of memory to sort the removed rows of reactions; nothing was written");
     const run_subscription head = {.archetype = subscription->archetype->index,
                                    .copy_count = removed->count,
-                                   .copy_bytes = copy_bytes_of(removed)};
+                                   .copy_bytes = copy_bytes_of(removed),
+                                   .old_bytes = quern__old_values_row_bytes(&subscription->old)};
     quern__write(writer, &head, sizeof head);
     for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++)
         write_bits(subscription, kind, writer);
     write_copies(removed, writer);
+    quern__old_values_visit(&subscription->old, subscription->archetype,
+                            find_bit_column(subscription, SET_BITS), write_old_value, writer);
     return QUERN_OK;
 }
 
@@ -163,10 +172,12 @@ static bool read_bits(quern__byte_reader *bytes, uint32_t row_count, uint64_t *w
            (row_count % 64 == 0 || words[row_count / 64] >> row_count % 64 == 0);
 }
 
-/* Checks the bits of all kinds. A row may be pending as added or as set, never as both. */
+/* Checks the bits of all kinds. A row may be pending as added or as set, never as both. Counts the rows that are pending
+ * as set. */
 static bool check_bits(const quern__subscription *subscription, const quern__archived_archetype *archived,
-                       quern__byte_reader *bytes)
+                       quern__byte_reader *bytes, uint64_t *out_set_count)
 {
+    *out_set_count = 0;
     quern__byte_reader readers[RUN_KIND_COUNT];
     for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
         readers[kind] = *bytes;
@@ -182,11 +193,27 @@ static bool check_bits(const quern__subscription *subscription, const quern__arc
             if (!read_bits(&readers[kind], quern__run_rows_in(archived, slot), words[kind], &count) ||
                 (count > 0 && find_bit_column(subscription, kind) == QUERN__NO_BIT_COLUMN))
                 return false;
+            if (kind == SET_BITS) *out_set_count += count;
         }
         for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
             if ((words[0][i] & words[1][i]) != 0) return false;
     }
     return !bytes->has_failed;
+}
+
+/* Checks the copies of removed rows, and reserves memory for them. */
+static quern_result prepare_copies(const quern__system *system, const quern_allocator *allocator,
+                                   quern__run_reader *reader, quern__subscription *subscription,
+                                   const run_subscription *saved)
+{
+    quern__removed *removed = &subscription->removed;
+    if (saved->copy_count == 0) return QUERN_OK;
+    if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved->copy_bytes != copy_bytes_of(removed) ||
+        removed->calls_hooks ||
+        quern__read_items(&reader->bytes, saved->copy_count, saved->copy_bytes) == NULL)
+        return quern__run_fail("removed rows of reactions");
+    if (quern__removed_reserve_total(removed, allocator, saved->copy_count)) return QUERN_OK;
+    return quern__image_fail_memory();
 }
 
 static quern_result prepare_subscription(const quern__system *system, const quern_allocator *allocator,
@@ -197,20 +224,18 @@ static quern_result prepare_subscription(const quern__system *system, const quer
     const quern__archived_archetype *archived = quern__run_archetype(reader, saved.archetype);
     quern__subscription *subscription =
         archived != NULL ? quern__find_subscription(archived->archetype, system->reaction) : NULL;
-    if (reader->bytes.has_failed || subscription == NULL || saved.archetype < *least_archetype ||
-        saved.zero != 0)
+    if (reader->bytes.has_failed || subscription == NULL || saved.archetype < *least_archetype)
         return quern__run_fail("pending rows of reactions");
     *least_archetype = saved.archetype + 1;
-    if (!check_bits(subscription, archived, &reader->bytes))
+    uint64_t set_count;
+    if (!check_bits(subscription, archived, &reader->bytes, &set_count))
         return quern__run_fail("pending rows of reactions");
-    if (saved.copy_count == 0) return QUERN_OK;
-    quern__removed *removed = &subscription->removed;
-    if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved.copy_bytes != copy_bytes_of(removed) ||
-        removed->calls_hooks ||
-        quern__read_items(&reader->bytes, saved.copy_count, saved.copy_bytes) == NULL)
-        return quern__run_fail("removed rows of reactions");
-    if (quern__removed_reserve_total(removed, allocator, saved.copy_count)) return QUERN_OK;
-    return quern__image_fail_memory();
+    const quern_result result = prepare_copies(system, allocator, reader, subscription, &saved);
+    if (result != QUERN_OK) return result;
+    if (saved.old_bytes != quern__old_values_row_bytes(&subscription->old))
+        return quern__run_fail("old values of reactions");
+    quern__read_items(&reader->bytes, set_count, saved.old_bytes);
+    return reader->bytes.has_failed ? quern__run_fail("old values of reactions") : QUERN_OK;
 }
 
 static quern_result prepare_system(const quern__archived_run *run, const quern__system *system,
@@ -291,6 +316,13 @@ static void restore_column(const quern__removed *removed, const quern__removed_c
     }
 }
 
+static void restore_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__run_reader *reader = argument;
+    quern__read(&reader->bytes, value, column->size_bytes);
+    quern__type_remap(column->type, value, reader->remap, reader->remap_argument);
+}
+
 static void restore_subscription(const quern__system *system, quern__run_reader *reader)
 {
     run_subscription saved;
@@ -303,10 +335,11 @@ static void restore_subscription(const quern__system *system, quern__run_reader 
     subscription->is_pending = true;
     removed->count = saved.copy_count;
     removed->change = 0; /* no change has the number 0, so the next change sets change_first */
-    if (saved.copy_count == 0) return;
-    restore_handles(removed, reader);
-    for (uint32_t i = 0; i < removed->column_count; i++)
+    if (saved.copy_count > 0) restore_handles(removed, reader);
+    for (uint32_t i = 0; i < removed->column_count && saved.copy_count > 0; i++)
         restore_column(removed, &removed->columns[i], reader);
+    quern__old_values_visit(&subscription->old, archived->archetype,
+                            find_bit_column(subscription, SET_BITS), restore_old_value, reader);
 }
 
 /* For the reaction, loading has created all entities. Clears the bits that say so. It has no copies of removed rows, as

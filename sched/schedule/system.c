@@ -71,6 +71,28 @@ static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term
     return NULL;
 }
 
+/* Checks that only a reaction to SET has old terms, and only with columns. */
+static quern_result check_old_terms(const quern_system_def *def, uint32_t term_count)
+{
+    const bool is_exclusive = (def->flags & QUERN_SYSTEM_EXCLUSIVE) != 0;
+    uint32_t i = 0;
+    while (i < term_count && !def->terms[i].old)
+        i++;
+    if (i == term_count) return QUERN_OK;
+    if ((def->reacts_to & QUERN_REACT_SET) == 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u of system '%s' reads old values, which only rows that were set have: add "
+            "QUERN_REACT_SET to reacts_to, or use quern_term_read",
+            i, def->name);
+    if (!is_exclusive) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "term %u of system '%s' reads old values, but the views of exclusive systems have no "
+        "columns: use quern_term_with",
+        i, def->name);
+}
+
 static quern_result check_reaction(const quern_system_def *def, uint32_t term_count)
 {
     const uint32_t known = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED | QUERN_REACT_PRESENT;
@@ -242,6 +264,7 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
     quern_result result = check_shape(def, phase_count, &term_count);
     if (result == QUERN_OK) result = check_exclusive(def, term_count);
     if (result == QUERN_OK) result = check_reaction(def, term_count);
+    if (result == QUERN_OK) result = check_old_terms(def, term_count);
     if (result != QUERN_OK) return result;
     quern__system *system =
         quern__allocate(&world->storage.allocator, sizeof *system, _Alignof(quern__system));

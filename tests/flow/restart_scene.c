@@ -119,9 +119,14 @@ static void react_set(quern_context *context, const quern_view *view)
 {
     const restart_scene *it = quern_context_user_data(context);
     const restart_unit *units = quern_view_read(view, 0);
-    const uint64_t *heats = quern_view_read(view, 1);
+    const uint64_t *heats = quern_view_read(view, 1), *old_heats = quern_view_read(view, 2);
+    const restart_unit *old_units = quern_view_read(view, 3);
     for (uint32_t i = 0; i < view->count; i++) {
         mix(counter_of(context, REACTIONS), units[i].number + heats[i]);
+        if (old_heats != NULL) {
+            const restart_unit *friend = quern_context_lookup(context, old_units[i].friend, it->unit);
+            mix(counter_of(context, REACTIONS), old_heats[i] + (friend != NULL ? friend->number : 1));
+        }
         if (heats[i] % 9 == 0)
             quern_commands_remove(quern_context_commands(context), view->entities[i], it->small);
     }
@@ -167,7 +172,9 @@ static void add_reactions(restart_scene *it)
     add(it,
         (quern_system_def){.name = "set",
                            .run = react_set,
-                           .terms = {quern_term_read(it->unit), quern_term_read(it->heat)},
+                           .terms = {quern_term_read(it->unit), quern_term_read(it->heat),
+                                     quern_term_old(it->heat), quern_term_old(it->unit)},
+                           .lookups = {{it->unit}},
                            .phase = 1,
                            .reacts_to = QUERN_REACT_SET | QUERN_REACT_ADDED},
         REACTIONS);

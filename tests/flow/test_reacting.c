@@ -38,7 +38,8 @@ typedef struct history {
 
 /* -------------------------------------------------------------------------------------------- the plan */
 
-typedef enum usage { UNUSED, READ, WRITE, WITH, WITHOUT, USE_COUNT } usage;
+/* OLD: only the value from before it was set */
+typedef enum usage { UNUSED, READ, WRITE, WITH, WITHOUT, OLD, USE_COUNT } usage;
 
 typedef struct reaction_plan {
     char name[16];
@@ -85,6 +86,8 @@ static void make_reaction(reaction_plan *reaction, uint32_t i, random_source *ra
         for (uint32_t k = 0; k < KINDS; k++)
             if (reaction->uses[k] == WRITE) reaction->uses[k] = READ;
     }
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (reaction->uses[k] == OLD && (reaction->kinds & QUERN_REACT_SET) == 0) reaction->uses[k] = READ;
     for (uint32_t k = 0; k < i; k++)
         if (it.reactions[k].phase == reaction->phase && random_below(random, 3) == 0) reaction->after = k;
 }
@@ -197,6 +200,7 @@ typedef struct model_entity {
     history history;
     uint64_t values[KINDS];
     bool is_added[MAX_REACTIONS], is_set[MAX_REACTIONS]; /* pending: not yet reported to the reaction */
+    uint64_t old[MAX_REACTIONS][KINDS]; /* values before the first change that made it is_set */
 } model_entity;
 
 /* A removed entity that has not been reported yet. */
@@ -236,6 +240,14 @@ static uint32_t accessed(const reaction_plan *reaction)
     uint32_t set = 0;
     for (uint32_t k = 0; k < KINDS; k++)
         if (reaction->uses[k] == READ || reaction->uses[k] == WRITE) set |= 1u << k;
+    return set;
+}
+
+static uint32_t read_as_old(const reaction_plan *reaction)
+{
+    uint32_t set = 0;
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (reaction->uses[k] == OLD) set |= 1u << k;
     return set;
 }
 
@@ -295,8 +307,10 @@ static void classify_change(const model_entity *was, model_entity *is, uint32_t 
             if ((reaction->kinds & QUERN_REACT_REMOVED) != 0 && !is->is_added[i])
                 removed_entities[removed_count++] = (removed_entity){.was = *was, .reaction = i};
             is->is_added[i] = is->is_set[i] = false;
-        } else if (does && (written_set & accessed(reaction)) != 0) {
-            if ((reaction->kinds & QUERN_REACT_SET) != 0 && !is->is_added[i]) is->is_set[i] = true;
+        } else if (does && (written_set & (accessed(reaction) | read_as_old(reaction))) != 0) {
+            if ((reaction->kinds & QUERN_REACT_SET) == 0 || is->is_added[i]) continue;
+            if (!is->is_set[i]) memcpy(is->old[i], was->values, sizeof was->values);
+            is->is_set[i] = true;
         }
     }
 }
@@ -339,9 +353,14 @@ static void record(uint64_t number, uint64_t roll, uint32_t percent, bool create
 static uint64_t mix_entity(const reaction_plan *reaction, uint32_t kind, const model_entity *entity)
 {
     const uint64_t *values[KINDS] = {NULL};
+    const uint32_t old = kind == QUERN_REACT_SET ? read_as_old(reaction) : 0;
     for (uint32_t k = 0; k < KINDS; k++)
-        if ((accessed(reaction) >> k & 1) != 0) values[k] = &entity->values[k];
-    const uint32_t disabled = kind != QUERN_REACT_REMOVED ? entity->disabled & accessed(reaction) : 0;
+        if ((accessed(reaction) >> k & 1) != 0)
+            values[k] = &entity->values[k];
+        else if ((old >> k & 1) != 0)
+            values[k] = &entity->old[reaction - it.reactions][k];
+    const uint32_t disabled =
+        kind != QUERN_REACT_REMOVED ? entity->disabled & (accessed(reaction) | old) : 0;
     return mix_row(reaction, kind, entity->history.number, values, disabled);
 }
 
@@ -591,7 +610,7 @@ static void react(quern_context *context, const quern_view *view)
     for (uint32_t k = 0, term = 1; k < KINDS; k++) {
         if (reaction->uses[k] == UNUSED) continue;
         terms[k] = term;
-        if (reaction->uses[k] == READ || reaction->uses[k] == WRITE)
+        if (reaction->uses[k] == READ || reaction->uses[k] == WRITE || reaction->uses[k] == OLD)
             columns[k] = QUERN_COLUMN(view, term, const uint64_t);
         term++;
     }
@@ -634,6 +653,7 @@ static quern_term term_of(usage use, quern_component component)
     return use == READ    ? quern_term_read(component)
            : use == WRITE ? quern_term_write(component)
            : use == WITH  ? quern_term_with(component)
+           : use == OLD   ? quern_term_old(component)
                           : quern_term_without(component);
 }
 

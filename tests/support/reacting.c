@@ -11,7 +11,13 @@
 
 reacting reacting_begin(quern_world *world, uint32_t kinds, const quern_term *terms, uint32_t term_count)
 {
-    reacting it = {.query = setup_query(world, terms, term_count)};
+    quern_term first = terms[0];
+    first.old = false; /* quern_query_create refuses old terms */
+    reacting it = {.query = setup_query(world, &first, 1)};
+    quern__query_release(it.query);
+    cr_assert_eq(quern__query_init(it.query, &world->storage, terms, term_count), QUERN_OK, "%s",
+                 quern_error_message());
+    it.query->world = world;
     const quern__reaction_def def = {.kinds = kinds,
                                      .terms = it.query->terms,
                                      .term_count = term_count,
@@ -68,6 +74,13 @@ static void list_rows(reacting *it, const quern__taken_rows *rows)
         *append(it) = (reacting_row){.entity = quern__archetype_entities(archetype, slot->chunk)[row],
                                      .archetype = archetype,
                                      .kind = rows->kind};
+        for (uint32_t k = 0; k < it->query->term_count && rows->old != NULL; k++) {
+            const uint32_t index = quern__component_index(it->query->terms[k].component);
+            const quern__column_position position = quern__archetype_column_position(archetype, index);
+            if (rows->old[k] != NULL)
+                it->rows[it->count - 1].old[k] =
+                    (const char *)rows->old[k] + (size_t)row * position.size_bytes;
+        }
         count++;
     }
     cr_assert_eq(count, rows->count);

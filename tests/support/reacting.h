@@ -16,6 +16,7 @@ typedef struct reacting_row {
     const quern__archetype *archetype; /* the entity's archetype; for removed entities the one it was in */
     quern_reaction_kind kind;
     const void *values[QUERN_MAX_TERMS]; /* values of the terms with access; NULL if absent */
+    const void *old[QUERN_MAX_TERMS];    /* values of old terms, if the row was set */
 } reacting_row;
 
 typedef struct reacting {

@@ -16,7 +16,7 @@ enum { ROWS = 1500, MAX_TOLD = 4 * ROWS };
 /* The rows that a reaction received, in order. */
 typedef struct told_row {
     quern_entity entity;
-    uint64_t value;
+    uint64_t value, old; /* old: 0 unless the row was set */
 } told_row;
 
 typedef struct told_list {
@@ -31,19 +31,21 @@ static quern_entity rows[ROWS];
 
 static void be_told(quern_context *context, const quern_view *view)
 {
-    const amount *values = quern_view_read(view, 0);
+    const amount *values = quern_view_read(view, 0), *old = quern_view_read(view, 2);
     (void)context;
     for (uint32_t i = 0; i < view->count && told.count < MAX_TOLD; i++)
-        told.rows[told.count++] = (told_row){view->entities[i], values[i].value};
+        told.rows[told.count++] =
+            (told_row){view->entities[i], values[i].value, old != NULL ? old[i].value : 0};
 }
 
 static void add_watching(quern_schedule *to, const char *name, quern_term term, quern_system *out_system)
 {
-    const quern_system_def def = {.name = name,
-                                  .run = be_told,
-                                  .terms = {quern_term_read(many_it.amount), term},
-                                  .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
-                                  .flags = QUERN_SYSTEM_SERIAL};
+    const quern_system_def def = {
+        .name = name,
+        .run = be_told,
+        .terms = {quern_term_read(many_it.amount), term, quern_term_old(many_it.amount)},
+        .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
+        .flags = QUERN_SYSTEM_SERIAL};
     must(quern_schedule_add_system(to, &def, out_system));
 }
 
@@ -108,7 +110,7 @@ static void expect_told(uint64_t frame)
     cr_assert_eq(told.count, expected.count, "%u rows, not %u", told.count, expected.count);
     for (uint32_t i = 0; i < told.count; i++)
         cr_assert(quern_entity_equal(told.rows[i].entity, expected.rows[i].entity) &&
-                  told.rows[i].value == expected.rows[i].value);
+                  told.rows[i].value == expected.rows[i].value && told.rows[i].old == expected.rows[i].old);
 }
 
 static void expect_nothing_told(uint64_t frame)
@@ -129,6 +131,13 @@ static void save_both(void)
     must(quern_world_react(many_it.world, NULL));
     expected = told;
     cr_assert_gt(expected.count, ROWS / 2u);
+    uint32_t old_count = 0;
+    for (uint32_t i = 0; i < told.count; i++) {
+        if (told.rows[i].value != ROWS * 2) continue;
+        cr_assert(quern_entity_equal(rows[told.rows[i].old], told.rows[i].entity));
+        old_count++;
+    }
+    cr_assert_eq(old_count, (ROWS + 3u) / 7u);
 }
 
 Test(history_reactions, pending_changes_are_reported_after_each_restore)

@@ -25,7 +25,7 @@
 enum { SEEDS = effort(5, 3, 2), STEPS = effort(12, 12, 6) };
 
 enum { SMALL, WIDE, TRACKED, TAG, OTHER, TYPES };
-enum { MAX = 60000, START = 2200, COMMANDS = 700, CALLS = 12, REACTIONS = 8, LATE = 7, TERMS = 3 };
+enum { MAX = 60000, START = 2200, COMMANDS = 700, CALLS = 12, REACTIONS = 9, LATE = 7, TERMS = 3 };
 
 static const uint32_t type_bytes[TYPES] = {8, 160, sizeof(tracked), 0, 24};
 
@@ -36,8 +36,9 @@ typedef struct subject {
     bool is_alive;
     uint32_t mask; /* bits of types */
     uint64_t values[TYPES];
-    uint32_t given;             /* bits of types whose values were set in this change */
-    uint8_t pending[REACTIONS]; /* ADDED, SET or 0 */
+    uint32_t given;                        /* bits of types whose values were set in this change */
+    uint8_t pending[REACTIONS];            /* ADDED, SET or 0 */
+    uint64_t before_set[REACTIONS][TYPES]; /* values before the first SET that is pending */
     /* before the change */
     bool was_alive;
     uint32_t old_mask;
@@ -59,10 +60,12 @@ typedef struct gone_list {
     uint32_t count, capacity;
 } gone_list;
 
+enum { OLD = -1 };
+
 typedef struct described_term {
     uint32_t type;
     quern_match match;
-    quern_access access;
+    int access; /* a quern_access, or OLD */
 } described_term;
 
 static const struct {
@@ -88,14 +91,23 @@ static const struct {
      {{OTHER, QUERN_MATCH_ALL, QUERN_ACCESS_NONE},
       {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_READ},
       {WIDE, QUERN_MATCH_NONE, QUERN_ACCESS_NONE}}},
-    {QUERN_REACT_SET | QUERN_REACT_REMOVED, 1, {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE}}},
+    {QUERN_REACT_SET | QUERN_REACT_REMOVED,
+     2,
+     {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE}, {WIDE, QUERN_MATCH_ALL, OLD}}},
     {QUERN_REACT_SET,
      2,
      {{SMALL, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {TAG, QUERN_MATCH_NONE, QUERN_ACCESS_NONE}}},
     {QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED |
          QUERN_REACT_PRESENT, /* added and removed repeatedly */
      2,
-     {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_READ}, {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_NONE}}},
+     {{WIDE, QUERN_MATCH_ALL, QUERN_ACCESS_READ},
+      {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_NONE},
+      {WIDE, QUERN_MATCH_ALL, OLD}}},
+    {QUERN_REACT_ADDED | QUERN_REACT_SET,
+     3,
+     {{OTHER, QUERN_MATCH_ALL, OLD},
+      {SMALL, QUERN_MATCH_ALL, OLD},
+      {TRACKED, QUERN_MATCH_OPTIONAL, QUERN_ACCESS_READ}}},
 };
 
 static failing_allocator *memory;
@@ -130,9 +142,18 @@ static uint32_t looked_at(uint32_t reaction)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < specs[reaction].term_count; i++)
-        if (specs[reaction].terms[i].access != QUERN_ACCESS_NONE)
+        if (specs[reaction].terms[i].access > QUERN_ACCESS_NONE)
             mask |= 1u << specs[reaction].terms[i].type;
     return mask & ~(1u << TAG);
+}
+
+/* Returns the types whose setting is reported to the reaction. */
+static uint32_t reacted_to(uint32_t reaction)
+{
+    uint32_t mask = looked_at(reaction);
+    for (uint32_t i = 0; i < specs[reaction].term_count; i++)
+        if (specs[reaction].terms[i].access == OLD) mask |= 1u << specs[reaction].terms[i].type;
+    return mask;
 }
 
 static bool asks_for(uint32_t reaction, quern_reaction_kind kind)
@@ -169,8 +190,11 @@ static void settle(uint32_t reaction, subject *it)
     }
     if (!before && now && asks_for(reaction, QUERN_REACT_ADDED)) *pending = QUERN_REACT_ADDED;
     if (before && now && asks_for(reaction, QUERN_REACT_SET) && *pending != QUERN_REACT_ADDED &&
-        (it->given & looked_at(reaction)) != 0)
+        (it->given & reacted_to(reaction)) != 0) {
+        if (*pending != QUERN_REACT_SET)
+            memcpy(it->before_set[reaction], it->old_values, sizeof it->old_values);
         *pending = QUERN_REACT_SET;
+    }
 }
 
 static void begin_change(void)
@@ -519,9 +543,19 @@ static void assert_gone(uint32_t reaction, const reacting_row *row, const gone *
     for (uint32_t i = 0; i < specs[reaction].term_count; i++) {
         const described_term *term = &specs[reaction].terms[i];
         const bool has = (expected->mask & looked_at(reaction) & 1u << term->type) != 0;
-        cr_assert_eq(row->values[i] != NULL, has && term->access != QUERN_ACCESS_NONE);
+        cr_assert_eq(row->values[i] != NULL, has && term->access > QUERN_ACCESS_NONE);
         if (row->values[i] != NULL)
             cr_assert_eq(payload_of(term->type, row->values[i]), expected->values[term->type]);
+    }
+}
+
+static void assert_old(uint32_t reaction, const reacting_row *row, const subject *it)
+{
+    for (uint32_t i = 0; i < specs[reaction].term_count; i++) {
+        const described_term *term = &specs[reaction].terms[i];
+        cr_assert_eq(row->old[i] != NULL, term->access == OLD && row->kind == QUERN_REACT_SET);
+        if (row->old[i] != NULL)
+            cr_assert_eq(payload_of(term->type, row->old[i]), it->before_set[reaction][term->type]);
     }
 }
 
@@ -539,6 +573,7 @@ static void look(uint32_t reaction)
         const uint64_t *id = quern_entity_get(world, it->rows[i].entity, id_type);
         cr_assert_not_null(id);
         cr_assert_eq(it->rows[i].kind, subjects[*id].pending[reaction]);
+        assert_old(reaction, &it->rows[i], &subjects[*id]);
         subjects[*id].pending[reaction] = 0;
     }
     for (uint32_t i = 0; i < subject_count; i++)
@@ -550,10 +585,12 @@ static void look(uint32_t reaction)
 static void begin_reaction(uint32_t reaction)
 {
     quern_term terms[TERMS];
-    for (uint32_t i = 0; i < specs[reaction].term_count; i++)
-        terms[i] = (quern_term){.component = types[specs[reaction].terms[i].type],
-                                .match = specs[reaction].terms[i].match,
-                                .access = specs[reaction].terms[i].access};
+    for (uint32_t i = 0; i < specs[reaction].term_count; i++) {
+        const described_term *term = &specs[reaction].terms[i];
+        terms[i] = term->access == OLD
+                       ? quern_term_old(types[term->type])
+                       : quern_term_make(types[term->type], term->match, (quern_access)term->access);
+    }
     reactions[reaction] = reacting_begin(world, specs[reaction].kinds, terms, specs[reaction].term_count);
     for (uint32_t i = 0; i < subject_count; i++) {
         subject *it = &subjects[i];

@@ -95,8 +95,9 @@ static void assert_whole_or_not_at_all(change *make, bool makes_tree, void (*rec
     for (uint64_t n = 1; has_failed; n++, tried++) {
         open_world();
         const quern_term terms[] = {quern_term_read(number),
-                                    quern_term_optional(tracked_component, QUERN_ACCESS_READ)};
-        reacting values = reacting_begin(world, ALL_KINDS, terms, 2);
+                                    quern_term_optional(tracked_component, QUERN_ACCESS_READ),
+                                    quern_term_old(number)};
+        reacting values = reacting_begin(world, ALL_KINDS, terms, 3);
         fill_world(makes_tree);
         if (record != NULL) record();
         reacting_look(&values);
@@ -162,9 +163,10 @@ Test(reaction_memory, adding_a_reaction)
     fill_world(false);
     setup_entity_with(world, (const quern_component[]){number, tag}, 2);
     quern_query *query = setup_query(world, (const quern_term[]){quern_term_read(number)}, 1);
+    const quern_term terms[] = {query->terms[0], quern_term_old(number)};
     const quern__reaction_def def = {.kinds = ALL_KINDS | QUERN_REACT_PRESENT,
-                                     .terms = query->terms,
-                                     .term_count = 1,
+                                     .terms = terms,
+                                     .term_count = 2,
                                      .matches = quern__query_matches,
                                      .query = query};
     for (; has_failed; n++) {
@@ -188,6 +190,7 @@ Test(reaction_memory, creating_an_archetype)
     uint64_t n = 1;
     open_world();
     const quern_entity entity = create_old(1);
+    reacting old = react(QUERN_REACT_SET, quern_term_old(number));
     for (; has_failed; n++) {
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
         has_failed = quern_entity_add(world, entity, other, NULL) != QUERN_OK;
@@ -197,5 +200,29 @@ Test(reaction_memory, creating_an_archetype)
     }
     cr_assert_gt(n, 5u);
     expect(0);
+    reacting_end(&old);
+    close_world();
+}
+
+Test(reaction_memory, creating_rows_with_old_values)
+{
+    bool has_failed = true;
+    uint64_t n = 1;
+    quern_entity entities[MANY];
+    open_world();
+    reacting old = react(QUERN_REACT_SET, quern_term_old(number));
+    for (; has_failed; n++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + n);
+        has_failed = quern_entity_create_many(world, (const quern_component[]){number, big}, NULL, 2, MANY,
+                                              entities) != QUERN_OK;
+        failing_allocator_heal(memory);
+        assert_valid(world);
+    }
+    cr_assert_gt(n, 5u);
+    for (uint64_t i = 0; i < MANY; i++)
+        must(quern_entity_set(world, entities[i], number, &i));
+    reacting_look(&old);
+    cr_assert_eq(old.count, (uint32_t)MANY);
+    reacting_end(&old);
     close_world();
 }

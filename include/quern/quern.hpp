@@ -396,11 +396,46 @@ template <typename T> class column {
     uint32_t count_;
 };
 
-            quern_term &term = terms[(*count)++];
-            term = is_old<Item>::value ? quern_term_old(component)
-                                       : quern_term_make(component, parameter<Item>::match, access);
-            term.path = path_of<Item>::path;
-            if (term.path != QUERN_PATH_ROW) term.relation = quern_world_parent(world);
+/** A component of the target of the row in a relation, to read: a parameter of lambdas that are called once per row. Rows
+ * whose target lacks the component are left out; with `up<T *>` they are not, and the object is empty for them. The
+ * relation is the hierarchy (quern_world_parent), or that of the option quern::along. See quern_term_up. */
+template <typename T> class up {
+  public:
+    /** The type of the component. */
+    using type = std::remove_pointer_t<T>;
+    /** Makes an object for this value. */
+    explicit up(const type *value) : value_(value) {}
+    /** Returns whether there is a value; always true unless T is a pointer. */
+    explicit operator bool() const { return value_ != nullptr; }
+    /** Returns the value. */
+    const type &operator*() const { return *value_; }
+    /** Returns the address of the value; nullptr if there is none. */
+    const type *operator->() const { return value_; }
+
+  private:
+    const type *value_;
+};
+
+/** Like quern::up, for the nearest ancestor that has the component; see quern_term_up_nearest. */
+template <typename T> class up_nearest : public up<T> {
+    using up<T>::up;
+};
+
+/** The value of a component from before it was set (quern_term_old): a parameter of lambdas of reactions to
+ * QUERN_REACT_SET. It has no value in rows that were added or removed. */
+template <typename T> class old {
+  public:
+    /** Refers to a value; nullptr: none. */
+    explicit old(const T *value) : value_(value) {}
+    /** Returns whether the row was set, so that it has a value from before. */
+    explicit operator bool() const { return value_ != nullptr; }
+    /** Returns the value. Precondition: the row was set. */
+    const T &operator*() const { return *value_; }
+    /** Returns the address of the value; nullptr if the row was not set. */
+    const T *operator->() const { return value_; }
+
+  private:
+    const T *value_;
 };
 
 /* ------------------------------------------------------------------------------------------- lambdas */
@@ -466,7 +501,6 @@ template <typename T> struct parameter<T *> {
     static T *at(state values, uint32_t row) { return values != nullptr ? values + row : nullptr; }
 };
 
-<<<<<<< HEAD
 /* up<T> and up_nearest<T>: the component of the target, or of the nearest ancestor. */
 template <typename Up, quern_term_path route> struct up_parameter {
     static constexpr bool is_term = true, is_whole = false;
@@ -492,7 +526,8 @@ template <typename Item, typename = void> struct path_of {
 };
 template <typename Item> struct path_of<Item, std::void_t<decltype(parameter<Item>::path)>> {
     static constexpr quern_term_path path = parameter<Item>::path;
-=======
+};
+
 /* old<T>: the component of the row before it was set. */
 template <typename T> struct parameter<old<T>> {
     static constexpr bool is_term = true, is_whole = false;
@@ -512,7 +547,6 @@ template <typename T> struct parameter<old<T>> {
 template <typename> struct is_old : std::false_type {
 };
 template <typename T> struct is_old<old<T>> : std::true_type {
->>>>>>> 3260c4fc (reactions: show old values of rows that were set)
 };
 
 /* column<T>: the component in all rows. */
@@ -606,16 +640,11 @@ template <typename... A> struct lambda<std::tuple<A...>> {
             const quern_access access = std::is_empty<type>::value   ? QUERN_ACCESS_NONE
                                         : std::is_const<type>::value ? QUERN_ACCESS_READ
                                                                      : QUERN_ACCESS_WRITE;
-<<<<<<< HEAD
             quern_term &term = terms[(*count)++];
-            term = quern_term_make(component, parameter<Item>::match, access);
+            term = is_old<Item>::value ? quern_term_old(component)
+                                       : quern_term_make(component, parameter<Item>::match, access);
             term.path = path_of<Item>::path;
             if (term.path != QUERN_PATH_ROW) term.relation = quern_world_parent(world);
-=======
-            terms[(*count)++] = is_old<Item>::value
-                                    ? quern_term_old(component)
-                                    : quern_term_make(component, parameter<Item>::match, access);
->>>>>>> 3260c4fc (reactions: show old values of rows that were set)
         }
         return QUERN_OK;
     }
@@ -1094,11 +1123,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      *
      *   - `T &` writes, `const T &` reads the component T of the row; `T *` and `const T *` do so if the entity has
      *     it, and are nullptr otherwise; an empty T is a tag,
-<<<<<<< HEAD
      *   - `quern::up<T>` and `quern::up_nearest<T>` read a component of the target, or of the nearest ancestor,
-=======
      *   - `quern::old<T>` reads the component T of the row before it was set, in reactions to QUERN_REACT_SET,
->>>>>>> 3260c4fc (reactions: show old values of rows that were set)
      *   - `quern_entity` is the entity of the row,
      *   - `quern::seconds` is the time step, `quern::context` and `quern::commands` belong to the callback,
      *   - `quern::column<T>`, `quern::column<const T>` and `const quern_view &` have all rows of a view: the lambda

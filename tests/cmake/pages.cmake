@@ -42,6 +42,7 @@ quern_add_quotes(quotes_example archives examples/pages/archives.c examples/save
 quern_add_quotes(quotes_example commands examples/pages/commands.c examples/commands.c examples/turret.c)
 quern_add_quotes(quotes_example events examples/pages/events.c examples/events.c)
 quern_add_quotes(quotes_example history examples/pages/history.c examples/delta.c)
+quern_add_quotes(quotes_examples how examples/how)
 quern_add_quotes(quotes_commands internals core/record core/playback)
 quern_add_quotes(quotes_examples jobs examples/jobs examples/stream)
 quern_add_quotes(quotes_example kit examples/pages/transforms.c examples/crane.c examples/near.c)

@@ -29,6 +29,10 @@ quern_add_example(
   "piece 22 is left out: ends after 0 bytes\n"
   "piece 31 is left out: block 7 is damaged\n"
   "50 pieces streamed, 4 left out. 16384 entities, as they were written\n$")
+quern_add_example(how_world "" "^knight: found, 90 points\n" "x = 12.5\n")
+quern_add_example(how_systems "" "all points: 2\n" "explode: passed\n" "shuffled runs: equal\n$")
+quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")
+quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'Place'\n")
 quern_add_example(jobs_counter "" "size 828, on worker 0\n")
 quern_add_example(jobs_fork "" "^0 out of order\n")
 quern_add_example(jobs_graph "" "^at rest after 48 steps\n")

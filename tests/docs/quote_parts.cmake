@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless the document has blocks of C, and each is,
-# word for word, in the source file or in a source of the folder. SOURCE may be a list of files and folders.
+# word for word, in the source file or in a source of the folder. Lines may be indented differently. SOURCE may be a
+# list of files and folders.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" left)
 set(files)
@@ -18,6 +19,7 @@ foreach(file IN LISTS files)
   file(READ "${file}" text)
   string(APPEND source "${text}")
 endforeach()
+string(REGEX REPLACE "\n +" "\n" source "${source}")
 set(opening "```c\n")
 set(count 0)
 while(TRUE)
@@ -31,7 +33,8 @@ while(TRUE)
   string(FIND "${left}" "```" end)
   string(SUBSTRING "${left}" 0 ${end} block)
   string(SUBSTRING "${left}" ${end} -1 left)
-  string(FIND "${source}" "${block}" position)
+  string(REGEX REPLACE "\n +" "\n" block_lines "\n${block}")
+  string(FIND "${source}" "${block_lines}" position)
   if(position EQUAL -1)
     message(FATAL_ERROR "${SOURCE} does not have this block of ${DOCUMENT}:\n${block}")
   endif()

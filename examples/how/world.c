@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The answers of docs/how.md on worlds, entities and values, as one program. */
+#include <quern/quern.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Place {
+    float x, y;
+} Place;
+
+typedef struct Health {
+    int32_t points;
+} Health;
+
+typedef struct Score {
+    int32_t points;
+} Score;
+
+static void create_entities(quern_world *world)
+{
+    quern_entity tree, knight;
+    QUERN_MUST(QUERN_REGISTER(world, Place, x, y));
+    QUERN_MUST(QUERN_CREATE(world, &tree, QUERN_VALUE(Place, 3, 4)));
+    QUERN_MUST(QUERN_CREATE(world, &knight, QUERN_VALUE(Place, 1, 1), QUERN_VALUE(Health, 100)));
+    QUERN_MUST(QUERN_REGISTER_TAGS(world, Burning, Frozen));
+    QUERN_MUST(QUERN_ADD(world, tree, Burning));
+    Health *health = QUERN_GET(world, knight, Health); /* valid until entities or components change */
+    health->points -= 10;
+    QUERN_MUST(QUERN_SET(world, knight, Place, .x = 2, .y = 1));
+    QUERN_MUST(quern_entity_set_name(world, knight, "knight"));
+    const quern_entity found = quern_entity_find(world, "knight");
+    printf("knight: %s, %d points\n", quern_entity_equal(found, knight) ? "found" : "lost", health->points);
+}
+
+static void create_many(quern_world *world)
+{
+    enum { COUNT = 1000 };
+    static Place places[COUNT]; /* one array per component */
+    for (int i = 0; i < COUNT; i++)
+        places[i] = (Place){(float)i, 0};
+    const quern_component place = QUERN_ID(world, Place);
+    QUERN_MUST(quern_entity_create_many(world, &place, (const void *[]){places}, 1, COUNT, NULL));
+}
+
+static void use_resource(quern_world *world)
+{
+    quern_resource score;
+    QUERN_MUST(QUERN_RESOURCE_REGISTER(world, &score, Score));
+    Score *value = quern_resource_get(world, score); /* systems use QUERN_RESOURCE instead */
+    value->points = 7;
+    printf("score: %d\n", value->points);
+}
+
+static void iterate(quern_world *world)
+{
+    quern_query *query;
+    const quern_query_def def = {
+        .terms = {quern_term_write(QUERN_ID(world, Place)), quern_term_read(QUERN_ID(world, Health))}};
+    QUERN_MUST(quern_query_create(world, &def, &query));
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        Place *places = QUERN_COLUMN(&it.view, 0, Place);
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
+            places[i].x += 1;
+    }
+    quern_query_destroy(query); /* keep a query that you need again */
+}
+
+static void count_entities(quern_world *world)
+{
+    quern_query_def def;
+    quern_query *query;
+    QUERN_MUST(quern_query_parse(world, "Place, !Health", &def));
+    QUERN_MUST(quern_query_create(world, &def, &query));
+    printf("%d places without health\n", (int)quern_query_count(query));
+    quern_query_destroy(query);
+}
+
+static void change_all(quern_world *world)
+{
+    quern_query_def def;
+    quern_query *query;
+    QUERN_MUST(quern_query_parse(world, "Place, !Health", &def));
+    QUERN_MUST(quern_query_create(world, &def, &query));
+    QUERN_MUST(quern_entity_add_matching(query, quern_component_find(world, "Frozen"), NULL, NULL));
+    QUERN_MUST(quern_entity_destroy_matching(query, NULL));
+    quern_query_destroy(query);
+}
+
+static void use_text(quern_world *world)
+{
+    const quern_entity knight = quern_entity_find(world, "knight");
+    quern_byte_buffer text = {0};
+    QUERN_MUST(quern_entity_set_text(world, knight, "Place.x", "12.5"));
+    QUERN_MUST(quern_entity_get_text(world, knight, "Place.x", quern_sink_bytes(&text)));
+    printf("the knight is at x = %.*s\n", (int)text.size_bytes, (const char *)text.bytes);
+    quern_byte_buffer_release(&text);
+}
+
+static void log_message(void *user_data, quern_log_level level, const char *message)
+{
+    fprintf(user_data, "%s: %s\n", level == QUERN_LOG_ERROR ? "error" : "note", message);
+}
+
+static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    ++*(int *)user_data;
+    return aligned_alloc(alignment_bytes,
+                         (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
+}
+
+static void release(void *user_data, void *memory, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)user_data, (void)size_bytes, (void)alignment_bytes;
+    free(memory);
+}
+
+static quern_world *create_world(int *allocation_count)
+{
+    quern_world *world;
+    const quern_world_def def = {
+        .allocator = {.allocate = allocate, .release = release, .user_data = allocation_count}};
+    QUERN_MUST(quern_world_create(&def, &world));
+    return world;
+}
+
+static void use_several_worlds(quern_world *world)
+{
+    int allocation_count = 0;
+    quern_world *editor = create_world(&allocation_count);
+    QUERN_MUST(QUERN_CREATE(editor, NULL, QUERN_VALUE(Place, 0, 0)));
+    printf("both worlds have Place: %s\n",
+           quern_component_equal(QUERN_ID(world, Place), QUERN_ID(editor, Place)) ? "as one"
+                                                                                  : "each its own");
+    quern_world_destroy(editor);
+    printf("the second world has asked for memory: %s\n", allocation_count > 0 ? "yes" : "no");
+}
+
+int main(void)
+{
+    quern_world *world;
+    quern_log_set_handler(log_message, stderr);
+    QUERN_MUST(quern_world_create(NULL, &world));
+    create_entities(world);
+    create_many(world);
+    use_resource(world);
+    iterate(world);
+    count_entities(world);
+    change_all(world);
+    use_text(world);
+    use_several_worlds(world);
+    quern_world_destroy(world);
+}

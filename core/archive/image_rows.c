@@ -229,7 +229,7 @@ static quern_result parse_row_bits(const quern__image *image, const quern__archi
     if (payload->has_failed || count == 0) return QUERN_OK;
     quern__read(payload, words, quern__archived_row_bits_bytes(row_count));
     for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
-        found += (uint32_t)__builtin_popcountll(words[i]);
+        found += quern__count_bits_64(words[i]);
     if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
         return quern__image_fail("the row bits of a ROWS section do not match its rows");
     const uint32_t index = type->component_index;

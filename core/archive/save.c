@@ -278,7 +278,7 @@ void quern__saving_write_row_bits(quern__byte_writer *writer, const uint64_t *wo
     const size_t bytes = quern__archived_row_bits_bytes(row_count);
     uint64_t count = 0;
     for (size_t i = 0; i < bytes / sizeof *words; i++)
-        count += (uint64_t)__builtin_popcountll(words[i]);
+        count += (uint64_t)quern__count_bits_64(words[i]);
     quern__write_u64(writer, count);
     if (count > 0) quern__write(writer, words, bytes);
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/base_internal.h"
 
-#include "core/base/pages.h"
+#include "core/platform/platform.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,7 +58,8 @@ const char *quern_result_string(quern_result result)
     return result_names[result];
 }
 
-static _Thread_local char error_message[MESSAGE_BYTES];
+static QUERN__THREAD_LOCAL(char, message_of_thread[MESSAGE_BYTES]);
+#define error_message QUERN__OF_THREAD(message_of_thread)
 
 const char *quern_error_message(void)
 {
@@ -257,7 +258,7 @@ static void *allocate_default(void *user_data, size_t size_bytes, size_t alignme
     if (alignment_bytes >= QUERN__PAGES_ALIGNMENT_BYTES)
         return quern__pages_map(size_bytes, alignment_bytes);
 #endif
-    return aligned_alloc(alignment_bytes, size_bytes);
+    return quern__heap_allocate(size_bytes, alignment_bytes);
 }
 
 static void release_default(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
@@ -272,7 +273,7 @@ static void release_default(void *user_data, void *pointer, size_t size_bytes, s
     (void)size_bytes;
     (void)alignment_bytes;
 #endif
-    free(pointer);
+    quern__heap_release(pointer);
 }
 
 quern_allocator quern_allocator_default(void)

@@ -5,6 +5,8 @@
 
 /* Shared by all rooms: failing with a message, reporting misuse, and allocating memory. */
 
+#include "core/platform/compiler.h"
+
 #include <quern/base.h>
 
 #include <assert.h>
@@ -14,16 +16,9 @@
 #define QUERN_CHECKS 0
 #endif
 
-#define QUERN__PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
-#define QUERN__COUNT_OF(array)                   (sizeof(array) / sizeof((array)[0]))
-#define QUERN__LIKELY(condition)                 __builtin_expect(!!(condition), 1)
-#define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
+#define QUERN__COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #define QUERN__CACHE_LINE_BYTES 64
-
-/* A rarely called function. It is not inlined, and the compiler moves calls of it out of the common path. */
-#define QUERN__SLOW_PATH     __attribute__((noinline, cold))
-#define QUERN__ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Sets the message of quern_error_message() and returns `code`:
  *     return quern__fail(QUERN_ERROR_LIMIT, "component '%s': ...", name);  */
@@ -78,18 +73,6 @@ quern_result quern__check_name(const char *name, const char *what);
 void quern__append(char *text, size_t text_bytes, const char *format, ...) QUERN__PRINTF(3, 4);
 
 void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2, 3);
-
-/* Thread-local storage with the fastest model that works. An access to an initial-exec variable is one load, but
- * its memory is reserved when the program starts. glibc reserves some more for libraries that are opened by dlopen;
- * other C libraries cannot open such a library. When the library is linked statically, the linker replaces this
- * model by the program's own. */
-#if defined(QUERN__TLS_MODEL)
-#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model(QUERN__TLS_MODEL)))
-#elif defined(__linux__) && defined(__GLIBC__)
-#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
-#else
-#define QUERN__FAST_THREAD_LOCAL _Thread_local
-#endif
 
 /* Returns an address that identifies the calling thread among all running threads. */
 const void *quern__this_thread(void);

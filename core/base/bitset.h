@@ -27,7 +27,7 @@ static inline bool quern__bitset_has(const uint64_t *words, uint32_t bit)
 /* Clears the lowest set bit of a word and returns its index. Precondition: the word is not 0. */
 static inline uint32_t quern__bitset_pop_lowest(uint64_t *word)
 {
-    uint32_t bit = (uint32_t)__builtin_ctzll(*word);
+    uint32_t bit = quern__lowest_bit_64(*word);
     *word &= *word - 1;
     return bit;
 }
@@ -61,7 +61,7 @@ static inline bool quern__bitset_next_range(const uint64_t *words, uint32_t word
         if (bit < end) rest = words[bit / 64];
     }
     if (bit >= end) return false;
-    range->first = bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest);
+    range->first = bit / 64 * 64 + quern__lowest_bit_64(rest);
     bit = range->first;
     rest = ~words[bit / 64] >> bit % 64 << bit % 64;
     while (rest == 0) {
@@ -69,7 +69,7 @@ static inline bool quern__bitset_next_range(const uint64_t *words, uint32_t word
         if (bit >= end) break;
         rest = ~words[bit / 64];
     }
-    const uint32_t range_end = bit < end ? bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest) : end;
+    const uint32_t range_end = bit < end ? bit / 64 * 64 + quern__lowest_bit_64(rest) : end;
     range->count = range_end - range->first;
     return true;
 }

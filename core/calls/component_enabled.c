@@ -58,13 +58,13 @@ static inline void prefetch_batch(const enable_call *it, uint32_t first, record_
         const uint32_t slot = quern_entity_index(*at);
         const quern__record *record =
             QUERN__LIKELY(slot < slot_count) ? quern__entities_record_in(pages, slot) : &absent;
-        __builtin_prefetch(record);
+        QUERN__PREFETCH(record);
         *next = record;
     }
 }
 
 /* Caches the bit column of the record's archetype. Returns false if the archetype lacks the component. */
-static __attribute__((noinline)) bool find_bit_column(enable_call *it, const quern__record *record)
+static QUERN__NO_INLINE bool find_bit_column(enable_call *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     const quern__row_bits *row_bits = archetype->row_bits;

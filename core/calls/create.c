@@ -285,10 +285,10 @@ QUERN__ALWAYS_INLINE quern_result create_by_list(quern_world *world, quern__crea
 }
 
 /* Creates an entity by a list that differs from the latest one. */
-static __attribute__((noinline)) quern_result create_by_other_list(quern_world *world,
-                                                                   const quern_component *components,
-                                                                   const void *const *values,
-                                                                   uint32_t count, quern_entity *out_entity)
+static QUERN__NO_INLINE quern_result create_by_other_list(quern_world *world,
+                                                          const quern_component *components,
+                                                          const void *const *values, uint32_t count,
+                                                          quern_entity *out_entity)
 {
     quern__create_list *list = find_cached_list(world, components, count);
     if (list == NULL) {

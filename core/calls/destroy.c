@@ -23,7 +23,7 @@ static inline bool is_far(uint32_t slot, uint32_t slot_before)
 
 static inline void prefetch_record(const quern__storage *storage, uint32_t slot)
 {
-    __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
+    QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, slot));
 }
 
 /* Prefetches the handle and all values of a row. Destroying the entity overwrites them with the last row. */
@@ -33,11 +33,11 @@ static inline void prefetch_row(const quern__storage *storage, uint32_t slot)
     if (record->location == 0) return; /* destroyed already: the list contains it twice */
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     const quern__row row = quern__row_of(record->location);
-    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, row));
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
-        __builtin_prefetch(
-            quern__column_value(column, quern__chunk_of(record->location), (uint32_t)row.index), 1);
+        QUERN__PREFETCH_WRITE(
+            quern__column_value(column, quern__chunk_of(record->location), (uint32_t)row.index));
     }
 }
 

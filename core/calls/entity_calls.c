@@ -138,8 +138,8 @@ uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
 /* ------------------------------------------------------------------------------------ add, remove */
 
 /* Refuses provisional handles in the described fields of a value that a call writes immediately. */
-static __attribute__((noinline)) quern_result check_handles(const quern_world *world,
-                                                            quern_component component, const void *value)
+static QUERN__NO_INLINE quern_result check_handles(const quern_world *world, quern_component component,
+                                                   const void *value)
 {
     const quern__type *type =
         quern__components_type(&world->storage.components, quern__component_index(component));
@@ -197,10 +197,9 @@ QUERN__ALWAYS_INLINE quern_result move_along_edge(quern_world *world, quern_enti
 }
 
 /* Performs move_by_edge if the cached edges of the archetype do not contain the edge. */
-static __attribute__((noinline)) quern_result move_by_uncached_edge(quern_world *world, quern_entity entity,
-                                                                    quern__record *record,
-                                                                    uint64_t edge_key, const void *value,
-                                                                    slow_call *slowly)
+static QUERN__NO_INLINE quern_result move_by_uncached_edge(quern_world *world, quern_entity entity,
+                                                           quern__record *record, uint64_t edge_key,
+                                                           const void *value, slow_call *slowly)
 {
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
     const quern__edge *edge = quern__plan_find_edge(&world->storage, source, edge_key);

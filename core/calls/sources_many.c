@@ -60,7 +60,7 @@ QUERN__ALWAYS_INLINE uint64_t list_sources(const listing *list, uint32_t column_
                 const quern__column_position position =
                     list->columns[c].positions[record->archetype_number];
                 void *value = position.offset_bytes != 0 ? quern__position_value(position, location) : NULL;
-                __builtin_prefetch(value);
+                QUERN__PREFETCH(value);
                 list->columns[c].values[k] = value;
             }
         }

@@ -56,7 +56,7 @@ static quern_result validate_bit_column(const quern__archetype *archetype, uint3
         REQUIRE((words[i] & ~(i < rows.word_count ? rows.words[i] : 0)) == 0,
                 "bit column %u of archetype %u has bits set for rows that chunk %u does not have", index,
                 archetype->index, slot);
-        count += (uint32_t)__builtin_popcountll(words[i]);
+        count += quern__count_bits_64(words[i]);
     }
     REQUIRE(count == quern__bit_column_count(row_bits, index, slot),
             "bit column %u of archetype %u has %u rows in chunk %u, but %u are counted", index,

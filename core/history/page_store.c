@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/history/page_store.h"
 
-#include "core/base/pages.h"
+#include "core/platform/platform.h"
 
 enum {
     LINE_BYTES = QUERN__CACHE_LINE_BYTES,

@@ -139,7 +139,7 @@ static inline void fetch_records(const quern__entities *entities, item_batch *of
         const quern__record *record = QUERN__LIKELY(index < entities->slot_count)
                                           ? quern__entities_record(entities, index)
                                           : &absent_record;
-        __builtin_prefetch(record);
+        QUERN__PREFETCH(record);
         of->records[i] = record;
     }
 }
@@ -269,7 +269,7 @@ typedef struct value_position {
     bool has_listener;               /* some archetype of these entities tracks changes */
 } value_position;
 
-static __attribute__((noinline)) void find_position(value_position *it, const quern__record *record)
+static QUERN__NO_INLINE void find_position(value_position *it, const quern__record *record)
 {
     const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
     it->known_number = record->archetype_number;
@@ -297,7 +297,7 @@ static inline uint32_t find_values(value_position *it, const item_batch *of, que
         if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
         next->value = quern__position_value(position, record->location);
         next->accumulated = (const char *)item + offset_bytes;
-        __builtin_prefetch(next++->value, 1);
+        QUERN__PREFETCH_WRITE(next++->value);
     }
     return (uint32_t)(next - out_pairs);
 }

@@ -112,7 +112,7 @@ static void take_handles(quern__resolved *resolved, quern__storage *storage)
     const uint32_t count = (uint32_t)resolved->created_count;
     const uint32_t freed_count = resolved->freed.count;
     for (uint32_t i = freed_count > count ? freed_count - count : 0; i < freed_count; i++)
-        __builtin_prefetch(quern__entities_record(&storage->entities, resolved->freed.items[i]), 1);
+        QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, resolved->freed.items[i]));
     quern__slots_allocate(storage, count, resolved->created.items);
     resolved->created.count = count;
 }

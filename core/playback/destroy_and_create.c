@@ -312,10 +312,10 @@ static inline void fetch_row(const applying_creates *all, const quern__sequence 
     const quern__archetype *archetype = sequence->target;
     const quern__fill *fill = fills_of(all, sequence);
     for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++)
-        __builtin_prefetch(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes), 1);
-    __builtin_prefetch(
-        quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)), 1);
-    __builtin_prefetch(quern__entities_record(&all->storage->entities, quern_entity_index(handle)), 1);
+        QUERN__PREFETCH_WRITE(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes));
+    QUERN__PREFETCH_WRITE(
+        quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)));
+    QUERN__PREFETCH_WRITE(quern__entities_record(&all->storage->entities, quern_entity_index(handle)));
 }
 
 /* Prefetches the rows of the next batch while a batch is written, since gaps are scattered in memory. */

@@ -40,7 +40,7 @@ static void finalize_bits(quern__effect *it, const quern__operand *operand)
 {
     const uint32_t index = operand->component_index;
     for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
-        const uint32_t flag = (uint32_t)__builtin_ctz(left);
+        const uint32_t flag = quern__lowest_bit_32(left);
         it->has_toggles = true;
         if (quern__bitset_has(it->toggled[flag], index)) quern__bitset_add(it->final[flag], index);
     }
@@ -51,7 +51,7 @@ static void clear_bits(quern__effect *it, const quern__operand *operand)
 {
     const uint32_t index = operand->component_index;
     for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
-        const uint32_t flag = (uint32_t)__builtin_ctz(left);
+        const uint32_t flag = quern__lowest_bit_32(left);
         it->has_toggles = true;
         if (quern__bitset_has(it->final[flag], index)) continue;
         quern__bitset_add(it->toggled[flag], index);

@@ -48,7 +48,7 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
     if (i + STREAMS_AHEAD >= gathered->streams.count) return;
     const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
     const quern__item *item = quern__batch_item(ahead->stream->first, 0);
-    if (item->location != 0 && ahead->is_located) __builtin_prefetch(quern__chunk_of(item->location));
+    if (item->location != 0 && ahead->is_located) QUERN__PREFETCH(quern__chunk_of(item->location));
 }
 
 #endif

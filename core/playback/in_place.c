@@ -48,9 +48,8 @@ static inline bool set_bit(const quern__archetype *archetype, const quern__item 
 }
 
 /* Always inlined, so that `set` is inlined for each kind and the loop over the items has no calls. */
-static inline __attribute__((always_inline)) bool walk_batch(const quern__storage *storage,
-                                                             quern__command_batch *batch, bool is_located,
-                                                             set_item *set, bool writes)
+QUERN__ALWAYS_INLINE bool walk_batch(const quern__storage *storage, quern__command_batch *batch,
+                                     bool is_located, set_item *set, bool writes)
 {
     const quern__operation *operation = batch->operation;
     const quern__operand *operand = &operation->operands[0];

@@ -351,10 +351,10 @@ static uint32_t find_touched(const quern__chunk_edits *edits, uint32_t row)
     if (bits == 0) {
         const uint64_t words = edits->touched[-1] & ~1ull << word;
         if (words == 0) return edits->row_count;
-        word = (uint32_t)__builtin_ctzll(words);
+        word = quern__lowest_bit_64(words);
         bits = edits->touched[word];
     }
-    return word * 64 + (uint32_t)__builtin_ctzll(bits);
+    return word * 64 + quern__lowest_bit_64(bits);
 }
 
 /* Finds or adds the group of a sequence, in the edits with this stamp. Returns false if out of memory. */

@@ -116,9 +116,9 @@ static void apply(const quern__scratch *scratch, quern__storage *storage, const 
     quern__structure_changed(storage);
 }
 
-static __attribute__((noinline)) bool apply_to_one(quern__merged *merged, quern__resolved *resolved,
-                                                   const quern__gathered *gathered, quern__storage *storage,
-                                                   const quern__executor *observer)
+static QUERN__NO_INLINE bool apply_to_one(quern__merged *merged, quern__resolved *resolved,
+                                          const quern__gathered *gathered, quern__storage *storage,
+                                          const quern__executor *observer)
 {
     const quern_entity entity = quern__batch_item(gathered->streams.items[0].stream->first, 0)->entity;
     const quern__record *record = quern__entities_find(&storage->entities, entity);

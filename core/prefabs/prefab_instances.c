@@ -253,7 +253,7 @@ static inline void put_one(const quern__instances *it, uint32_t group_index, con
 
 /* Puts the groups of one instance into the world by put_one if all of them allow it; otherwise does nothing
  * and returns false. Not inlined into quern__instances_put, because the loops there need the registers. */
-static __attribute__((noinline)) bool put_single(const quern__instances *it, const quern_entity *handles)
+static QUERN__NO_INLINE bool put_single(const quern__instances *it, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
     if (it->override_count > 0 || it->plan->shares_archetypes) return false;

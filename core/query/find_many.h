@@ -17,7 +17,7 @@ static inline void quern__prefetch_records(const quern__entities *entities, cons
 {
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = quern_entity_index(handles[i]);
-        if (index < entities->slot_count) __builtin_prefetch(quern__entities_record(entities, index));
+        if (index < entities->slot_count) QUERN__PREFETCH(quern__entities_record(entities, index));
     }
 }
 
@@ -59,7 +59,7 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
                 quern__find_place(storage, table, component_index, record);
             if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
             out_values[i] = quern__position_value(position, record->location);
-            __builtin_prefetch(out_values[i]);
+            QUERN__PREFETCH(out_values[i]);
             found_count++;
         }
     }

@@ -193,13 +193,13 @@ quern_query_iterator quern_query_iterate(quern_query *query)
 static void prefetch_ahead(const quern__query *query, uint32_t match_index)
 {
     if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;
-    __builtin_prefetch(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
+    QUERN__PREFETCH(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
     const quern__query_match *match = &query->matches.items[match_index + PREFETCH_MATCHES];
     if (match->archetype->chunk_count == 0) return;
     const char *chunk = (const char *)match->archetype->slots[0].chunk;
     for (uint32_t i = 0; i < query->term_count; i++)
         if (match->columns[i].access != QUERN_ACCESS_NONE)
-            __builtin_prefetch(chunk + match->columns[i].offset_bytes);
+            QUERN__PREFETCH(chunk + match->columns[i].offset_bytes);
 }
 
 /* Returns the first chunk of a match, from the given one on, that the change filters select; the number of chunks

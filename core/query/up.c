@@ -234,15 +234,15 @@ static const void *find_nearest(const quern__up *up, const quern__entities *enti
 /* Prefetches the first and the last cache line of a value. Most values have no others. */
 static inline void prefetch_value(const void *value, uint32_t size_bytes)
 {
-    __builtin_prefetch(value);
-    __builtin_prefetch((const char *)value + size_bytes - 1);
+    QUERN__PREFETCH(value);
+    QUERN__PREFETCH((const char *)value + size_bytes - 1);
 }
 
 /* Writes the address of the value for targets[i], or NULL, into out_values[i]. Returns whether all were found.
  * is_nearest is a constant at each call. */
-static inline __attribute__((always_inline)) bool
-find_all(const quern__up *up, const quern__entities *entities, const quern_entity *targets, uint32_t count,
-         uint32_t size_bytes, const void **out_values, const bool is_nearest)
+QUERN__ALWAYS_INLINE bool find_all(const quern__up *up, const quern__entities *entities,
+                                   const quern_entity *targets, uint32_t count, uint32_t size_bytes,
+                                   const void **out_values, const bool is_nearest)
 {
     uint32_t next = count < QUERN__FIND_BATCH ? count : QUERN__FIND_BATCH;
     quern__prefetch_records(entities, targets, next);

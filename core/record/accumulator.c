@@ -194,10 +194,9 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
 }
 
 /* Path for values that the first check does not cover: those that begin a batch, are large, or need hooks. */
-static __attribute__((noinline)) quern_result accumulate_known(quern_commands *commands,
-                                                               quern_entity entity,
-                                                               quern_component component, const void *value,
-                                                               quern_combine combine)
+static QUERN__NO_INLINE quern_result accumulate_known(quern_commands *commands, quern_entity entity,
+                                                      quern_component component, const void *value,
+                                                      quern_combine combine)
 {
     if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL ||
                         !quern__commands_can_record(commands)))

@@ -84,14 +84,15 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
     const quern__type *type = quern__components_type(components, component_index);
     const uint32_t needed_flag = quern__command_kinds[operation->kind].needed_flag;
     quern__operand *operand = &operation->operands[i];
-    *operand = (quern__operand){.type = type,
-                                .component = quern__component_handle(components, component_index),
-                                .component_index = (uint16_t)component_index,
-                                .size_bytes = (uint16_t)type->size_bytes,
-                                .is_plain = !quern__hooks_exist(&type->hooks),
-                                .is_relation = is_relation(components, component_index),
-                                .row_flags = type->flags & QUERN__ROW_FLAG_BITS,
-                                .row_flag = (uint8_t)(needed_flag != 0 ? __builtin_ctz(needed_flag) : 0)};
+    *operand =
+        (quern__operand){.type = type,
+                         .component = quern__component_handle(components, component_index),
+                         .component_index = (uint16_t)component_index,
+                         .size_bytes = (uint16_t)type->size_bytes,
+                         .is_plain = !quern__hooks_exist(&type->hooks),
+                         .is_relation = is_relation(components, component_index),
+                         .row_flags = type->flags & QUERN__ROW_FLAG_BITS,
+                         .row_flag = (uint8_t)(needed_flag != 0 ? quern__lowest_bit_32(needed_flag) : 0)};
     if (!is_given || type->size_bytes == 0) return;
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
     operand->offset_bytes = (uint16_t)operation->item_bytes;

@@ -361,7 +361,7 @@ quern_entity quern_commands_create(quern_commands *commands)
 }
 
 /* Slow path: the entity is not alive, or no space is available without reserving. */
-static __attribute__((noinline)) quern_result destroy_checked(quern_commands *commands, quern_entity entity)
+static QUERN__NO_INLINE quern_result destroy_checked(quern_commands *commands, quern_entity entity)
 {
     static const char function[] = "quern_commands_destroy";
     if (commands == NULL) return quern__fail_null(function, "commands");
@@ -416,10 +416,9 @@ static inline quern_result find_operation(quern_commands *commands, quern_compon
 }
 
 /* Second half of `record` for values that may contain handles, which are checked first. */
-static __attribute__((noinline)) quern_result record_handles(quern_commands *commands,
-                                                             const quern__operation *operation,
-                                                             quern__item head, const void *value,
-                                                             const char *function)
+static QUERN__NO_INLINE quern_result record_handles(quern_commands *commands,
+                                                    const quern__operation *operation, quern__item head,
+                                                    const void *value, const char *function)
 {
     char *space = NULL;
     quern_result result =
@@ -495,9 +494,9 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
 
 /* Records a relate command, or an unrelate command if value is NULL. Not inlined: these commands are rare
  * compared with those on components. */
-static __attribute__((noinline)) quern_result
-record_relation(quern_commands *commands, quern__operation_kind kind, quern_entity source,
-                quern_relation relation, const quern_entity *value, const char *function)
+static QUERN__NO_INLINE quern_result record_relation(quern_commands *commands, quern__operation_kind kind,
+                                                     quern_entity source, quern_relation relation,
+                                                     const quern_entity *value, const char *function)
 {
     quern__relation *ignored;
     if (commands == NULL) return quern__fail_null(function, "commands");

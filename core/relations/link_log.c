@@ -23,7 +23,7 @@ static inline void fetch_first_source(const quern__links *links, const quern__li
                                       uint32_t slot)
 {
     const uint32_t first = node->first != QUERN__SLOT_NONE ? node->first : slot;
-    __builtin_prefetch(quern__links_at(links, first));
+    QUERN__PREFETCH(quern__links_at(links, first));
 }
 
 /* Sets the levels of a slot's sources to that slot's level plus one, and logs each change. Sources in the cascade
@@ -42,7 +42,7 @@ static inline bool set_source_levels(quern__storage *storage, quern__relation *r
     quern__link_change *entry = log->changes.items + log->changes.count;
     for (uint32_t source = above->first; source != QUERN__SLOT_NONE;) {
         quern__link_node *node = quern__links_at(links, source);
-        __builtin_prefetch(quern__entities_record(&storage->entities, source), 1);
+        QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, source));
         fetch_first_source(links, node, source);
         if (node->level != level && (ending == NULL || !quern__cascade_has(ending, source))) {
             quern__link_change_fill(entry, relation, source, node, QUERN__CHANGE_LEVEL);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/relations/link_pages.h"
 
-#include "core/base/pages.h"
+#include "core/platform/platform.h"
 
 #define ALL_FREE ((uint32_t)((1ull << QUERN__LINK_BLOCK_PAGES) - 1))
 
@@ -45,9 +45,9 @@ void *quern__link_pages_take(quern__link_pages *pages, const quern_allocator *al
     const bool has_page = index < pages->blocks.count && pages->blocks.items[index].free_mask != 0;
     if (!has_page && !block_add(pages, allocator, index)) return NULL;
     quern__link_block *block = &pages->blocks.items[index];
-    const uint32_t page = (uint32_t)__builtin_ctz(block->free_mask);
+    const uint32_t page = quern__lowest_bit_32(block->free_mask);
     block->free_mask &= block->free_mask - 1;
-    if (!block->is_huge && __builtin_popcount(block->free_mask) <= QUERN__LINK_BLOCK_PAGES / 4 * 3) {
+    if (!block->is_huge && quern__count_bits_32(block->free_mask) <= QUERN__LINK_BLOCK_PAGES / 4 * 3) {
         block->is_huge = true;
         quern__collapse_huge_page(block->memory, QUERN__LINK_BLOCK_BYTES);
     }

@@ -18,7 +18,7 @@ enum {
 
 static inline void fetch_record(const quern__storage *storage, uint32_t slot)
 {
-    __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
+    QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, slot));
 }
 
 /* Returns whether the log contains links of several relations, so that the row of an entity may move more than once. The
@@ -60,11 +60,10 @@ static inline void fetch_row(const quern__storage *storage, const quern__link_ch
     const quern__archetype *archetype = change->plan->source;
     const quern__record *record = quern__entities_record(&storage->entities, change->slot);
     const quern__row row = quern__row_of(record->location);
-    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, row));
     for (uint32_t i = 0; i < archetype->column_count; i++)
-        __builtin_prefetch(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
-                                               (uint32_t)row.index),
-                           1);
+        QUERN__PREFETCH_WRITE(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
+                                                  (uint32_t)row.index));
 }
 
 /* Returns whether the row of a change moves by the same plan as the row of the previous change. */
@@ -224,17 +223,16 @@ static inline void fetch_move(const quern__storage *storage, const quern__links 
     const quern__row row = quern__row_of(record->location);
     const quern__chunk_slot *slot = archetype->last_slot;
     const quern__row last = {(char *)slot->chunk, slot->row_count - 1};
-    if (source->target != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->target), 1);
-    if (source->next != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->next), 1);
+    if (source->target != QUERN__SLOT_NONE) QUERN__PREFETCH_WRITE(quern__links_at(links, source->target));
+    if (source->next != QUERN__SLOT_NONE) QUERN__PREFETCH_WRITE(quern__links_at(links, source->next));
     if (source->previous != QUERN__SLOT_NONE)
-        __builtin_prefetch(quern__links_at(links, source->previous), 1);
+        QUERN__PREFETCH_WRITE(quern__links_at(links, source->previous));
     if (target != NULL && target->last != QUERN__SLOT_NONE)
-        __builtin_prefetch(quern__links_at(links, target->last), 1);
-    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+        QUERN__PREFETCH_WRITE(quern__links_at(links, target->last));
+    QUERN__PREFETCH_WRITE(quern__row_handle(archetype, row));
     for (uint32_t i = 0; i < archetype->column_count; i++)
-        __builtin_prefetch(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
-                                               (uint32_t)row.index),
-                           1);
+        QUERN__PREFETCH_WRITE(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
+                                                  (uint32_t)row.index));
     fetch_record(storage, quern_entity_index(*quern__row_handle(archetype, last)));
 }
 
@@ -318,7 +316,7 @@ static quern_result relate_links(quern__storage *storage, quern__relation *relat
 static inline void fetch_links(const quern__links *links, uint32_t slot)
 {
     const quern__link_node *node = quern__links_find(links, slot);
-    if (node != NULL) __builtin_prefetch(node, 1);
+    if (node != NULL) QUERN__PREFETCH_WRITE(node);
 }
 
 /* Prefetches the other links that linking a pair changes or reads. The links of the pair itself have been prefetched
@@ -407,7 +405,7 @@ static inline void fetch_target(const quern__storage *storage, const quern__rela
     const quern__record *record = quern__entities_record(&storage->entities, slot);
     const void *value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location,
                                              relation->component_index);
-    __builtin_prefetch(value, 1);
+    QUERN__PREFETCH_WRITE(value);
     fetch_record(storage, quern__links_at(&relation->links, slot)->target);
 }
 

@@ -105,7 +105,7 @@ void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_
     quern__entities *entities = &storage->entities;
     for (uint32_t i = 0; i < count; i++) {
         if (i + PREFETCH_DISTANCE < count)
-            __builtin_prefetch(quern__entities_record(entities, indices[i + PREFETCH_DISTANCE]), 1);
+            QUERN__PREFETCH_WRITE(quern__entities_record(entities, indices[i + PREFETCH_DISTANCE]));
         quern__record *record = quern__entities_record(entities, indices[i]);
         if (QUERN__LIKELY(!quern__record_may_retire_or_wrap(record)))
             quern__entities_free(entities, indices[i], record);

@@ -3,7 +3,7 @@
 #include "core/storage/chunk.h"
 
 #include "core/base/bitset.h"
-#include "core/base/pages.h"
+#include "core/platform/platform.h"
 
 _Static_assert(sizeof(quern__chunk) <= QUERN__CHUNK_HEADER_BYTES, "the header has 64 bytes");
 _Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");

@@ -102,7 +102,7 @@ static inline void quern__chunk_prefetch(const quern__chunk *chunk, uint32_t beg
                                          uint32_t end_bytes)
 {
     for (uint32_t offset = begin_bytes; offset < end_bytes; offset += QUERN__CACHE_LINE_BYTES)
-        __builtin_prefetch((const char *)chunk + offset, 0, 2);
+        QUERN__PREFETCH_LATER((const char *)chunk + offset);
 }
 
 /* Prefetches the head of a column that will be read soon. Hardware prefetchers predict the lines after the head,

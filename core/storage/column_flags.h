@@ -7,6 +7,8 @@
  * them: registration, archetypes, reflection, hashes, archives, replays and the kit's JSON iterate over their
  * entries. docs/internals.md lists the steps to add a flag. */
 
+#include "core/platform/compiler.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -58,7 +60,7 @@ extern const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT];
 /* Returns the number of bit columns that archetypes keep for a component with these flags. */
 static inline uint32_t quern__column_flags_bit_column_count(uint32_t flags)
 {
-    return (uint32_t)__builtin_popcount(flags & QUERN__ROW_FLAG_BITS);
+    return quern__count_bits_32(flags & QUERN__ROW_FLAG_BITS);
 }
 
 /* Translate the flags of a type to the bits that represent them in an archive or a replay. */

@@ -30,7 +30,7 @@ quern_result quern__components_check_flag(const quern__components *components, u
                                           uint32_t flag)
 {
     if (flag == 0 || quern__components_has_flag(components, index, flag)) return QUERN_OK;
-    const quern__column_flag *row = &quern__column_flags[__builtin_ctz(flag)];
+    const quern__column_flag *row = &quern__column_flags[quern__lowest_bit_32(flag)];
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' %s: it was registered without %s",
                        quern__components_type(components, index)->name, row->without, row->name);
 }

@@ -155,8 +155,6 @@ static inline void quern__copy_row(const quern__copy_word *plan, quern__row targ
     }
 }
 
-typedef uint64_t quern__sixteen_bytes __attribute__((vector_size(16)));
-
 /* Copies one register of the leaving row from `gap` to `to`, and one register of the last row into the gap. */
 #define QUERN__MOVE_REGISTER(type, to, gap, last) \
     do {                                          \
@@ -171,7 +169,7 @@ typedef uint64_t quern__sixteen_bytes __attribute__((vector_size(16)));
  * compile-time constant. */
 QUERN__ALWAYS_INLINE void quern__move_piece(char *to, char *gap, const char *last, size_t step_bytes)
 {
-    if (step_bytes == 16) QUERN__MOVE_REGISTER(quern__sixteen_bytes, to, gap, last);
+    if (step_bytes == 16) QUERN__MOVE_REGISTER(QUERN__SIXTEEN_BYTES, to, gap, last);
     if (step_bytes == 12 || step_bytes == 8) QUERN__MOVE_REGISTER(uint64_t, to, gap, last);
     if (step_bytes == 12) QUERN__MOVE_REGISTER(uint32_t, to + 8, gap + 8, last + 8);
     if (step_bytes == 4) QUERN__MOVE_REGISTER(uint32_t, to, gap, last);

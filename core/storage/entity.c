@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/entity.h"
 
-#include "core/base/pages.h"
+#include "core/platform/platform.h"
 
 #include <stdatomic.h>
 

@@ -144,7 +144,7 @@ static void add_to_count(uint64_t *words, uint64_t difference)
 static uint32_t set_bits(uint64_t *word, uint64_t mask)
 {
     const uint64_t old = __atomic_fetch_or(word, mask, __ATOMIC_RELAXED);
-    return (uint32_t)__builtin_popcountll(mask & ~old);
+    return quern__count_bits_64(mask & ~old);
 }
 
 /* Clears the masked bits and returns those that were set. Usually none is set, and then the word is not written. */
@@ -173,7 +173,7 @@ static void clear_run(uint64_t *words, uint32_t row, uint32_t count)
     uint64_t cleared_count = 0;
     for (uint32_t piece; count > 0; row += piece, count -= piece) {
         piece = piece_of(row, count);
-        cleared_count += (uint64_t)__builtin_popcountll(take_bits(&words[row / 64], mask_of(row, piece)));
+        cleared_count += (uint64_t)quern__count_bits_64(take_bits(&words[row / 64], mask_of(row, piece)));
     }
     add_to_count(words, 0 - cleared_count);
 }
@@ -210,7 +210,7 @@ static void move_bits(uint64_t *target, uint32_t to, uint64_t *source, uint32_t 
         piece = piece_of(to, piece_of(from, count));
         const uint64_t bits = take_bits(&source[from / 64], mask_of(from, piece)) >> from % 64;
         if (bits == 0) continue;
-        moved_count += (uint64_t)__builtin_popcountll(bits);
+        moved_count += (uint64_t)quern__count_bits_64(bits);
         __atomic_fetch_or(&target[to / 64], bits << to % 64, __ATOMIC_RELAXED);
     }
     if (source == target) return;

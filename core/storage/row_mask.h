@@ -41,7 +41,7 @@ static inline uint32_t quern__row_mask_count(const quern__row_mask *mask)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < mask->word_count; i++)
-        count += (uint32_t)__builtin_popcountll(mask->words[i]);
+        count += quern__count_bits_64(mask->words[i]);
     return count;
 }
 
@@ -57,11 +57,11 @@ static inline bool quern__row_mask_next(const quern__row_mask *mask, uint32_t *r
         if (++i == mask->word_count) return false;
         bits = mask->words[i];
     }
-    const uint32_t first = i * 64 + (uint32_t)__builtin_ctzll(bits);
+    const uint32_t first = i * 64 + quern__lowest_bit_64(bits);
     uint64_t clear = ~mask->words[i] & ~UINT64_C(0) << first % 64;
     while (clear == 0 && ++i < mask->word_count)
         clear = ~mask->words[i];
-    *row = clear != 0 ? i * 64 + (uint32_t)__builtin_ctzll(clear) : i * 64;
+    *row = clear != 0 ? i * 64 + quern__lowest_bit_64(clear) : i * 64;
     *out_first = first;
     *out_count = *row - first;
     return true;

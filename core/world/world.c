@@ -12,7 +12,7 @@ quern_result quern__world_fail_locked(const char *function)
 
 /* ---------------------------------------------------------------------------- one thread at a time */
 
-QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
+QUERN__THREAD_LOCAL(const quern_world *, quern__thread_callback_world);
 
 /* Relaxed: only this thread stores its own id, so the comparison needs no order with other threads. */
 bool quern__world_is_claimed(const quern_world *world)

@@ -111,7 +111,8 @@ static inline void quern__world_set_locked(quern_world *world, bool locked)
 
 /* The locked world with the frame or parallel query that runs a callback on this thread; NULL outside such
  * callbacks. A callback that waits may run jobs of other worlds; this is the world of the innermost callback. */
-extern QUERN__FAST_THREAD_LOCAL const quern_world *quern__world_of_callback;
+extern QUERN__THREAD_LOCAL(const quern_world *, quern__thread_callback_world);
+#define quern__world_of_callback QUERN__OF_THREAD(quern__thread_callback_world)
 
 /* Claims the world for the calling thread until quern__world_unclaim; claims of one thread nest. If another thread
  * holds the claim, reports a violation that names both calls and returns false; the call must then fail with

@@ -4,6 +4,7 @@
 
 #include "core/calls/calls_internal.h"
 #include "core/calls/world_commands.h"
+#include "core/platform/platform.h"
 #include "core/query/target.h"
 #include "sched/frame/context_internal.h"
 #include "sched/frame/pass_run.h"
@@ -12,7 +13,6 @@
 #include "sched/frame/workers.h"
 #include "sched/jobs/graph_internal.h"
 #include "sched/jobs/jobs_internal.h"
-#include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
 #include "sched/schedule/levels.h"
 #include "sched/schedule/reaction_pass.h"

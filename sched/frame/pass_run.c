@@ -3,13 +3,13 @@
 #include "sched/frame/pass_run.h"
 
 #include "core/base/hash.h"
+#include "core/platform/platform.h"
 #include "core/query/rows.h"
 #include "core/query/target.h"
 #include "sched/frame/context_internal.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/prefetch.h"
-#include "sched/jobs/thread.h"
 
 /* Runs the jobs of a pass: its items, and the callbacks before and after them. Each callback gets the
  * context of the worker that calls it. No other callback has that context at the same time: while a
@@ -21,7 +21,7 @@
  * other contains no code for it. `prefetches` selects between copies in the same way, so that passes over
  * little data do not pay for prefetching. */
 
-#define SPECIALIZED static inline __attribute__((always_inline))
+#define SPECIALIZED QUERN__ALWAYS_INLINE
 
 /* ----------------------------------------------------------------------------------------- contexts */
 
@@ -583,8 +583,8 @@ static void spread_item(const quern__pass_stage *stage, uint32_t *begin, uint32_
 }
 
 /* Runs the job in the ranges into which the observer divides it. */
-static __attribute__((noinline)) void run_observed_job(const quern__pass_stage *stage, uint32_t begin,
-                                                       uint32_t end, quern_context *context)
+static QUERN__NO_INLINE void run_observed_job(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                                              quern_context *context)
 {
     quern__frame_observer *observer = context->schedule->observer;
     const quern__observed_job job = make_job(context, stage, begin, end);

@@ -3,12 +3,12 @@
 #include "sched/frame/schedule_internal.h"
 
 #include "core/base/registry.h"
+#include "core/platform/platform.h"
 #include "core/query/target.h"
 #include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/pass_run.h"
 #include "sched/frame/workers.h"
-#include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
 
 #include <quern/shorthand.h>

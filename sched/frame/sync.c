@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/sync.h"
 
+#include "core/platform/platform.h"
 #include "sched/jobs/jobs_internal.h"
-#include "sched/jobs/thread.h"
 
 static void count_by_system(const quern_schedule *schedule, const quern_commands *recorder)
 {

@@ -167,7 +167,7 @@ static bool read_bits(quern__byte_reader *bytes, uint32_t row_count, uint64_t *w
     if (count == 0) return !bytes->has_failed;
     quern__read(bytes, words, word_count(row_count) * sizeof *words);
     for (uint32_t i = 0; i < word_count(row_count); i++)
-        found += (uint32_t)__builtin_popcountll(words[i]);
+        found += quern__count_bits_64(words[i]);
     return !bytes->has_failed && found == count &&
            (row_count % 64 == 0 || words[row_count / 64] >> row_count % 64 == 0);
 }

@@ -21,9 +21,9 @@
  * its link has fired. */
 void quern__jobs_drop_links(quern_jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     quern__node_block *block = jobs->queues.blocks;
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
     for (; block != NULL; block = block->next)
         for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT * QUERN__OWN_LINKS; i++) {
             quern__link *link = &block->nodes[i / QUERN__OWN_LINKS].links[i % QUERN__OWN_LINKS];

@@ -12,16 +12,13 @@
  * The product uses fences. ThreadSanitizer does not model fences and therefore needs the second form. Code
  * names the role of an access by QUERN__HANDSHAKE_* and gets the order of the form in use. */
 
+#include "core/platform/compiler.h"
+
 #include <stdatomic.h>
 
-#if defined(__SANITIZE_THREAD__)
+#if QUERN__IS_THREAD_SANITIZED
 #define QUERN__FENCE_FREE 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define QUERN__FENCE_FREE 1
-#endif
-#endif
-#ifndef QUERN__FENCE_FREE
+#else
 #define QUERN__FENCE_FREE 0
 #endif
 
@@ -46,15 +43,5 @@ static inline void quern__handshake_fence(void)
 
 /* Distance that prevents false sharing of two members: processors prefetch cache lines in pairs. */
 #define QUERN__APART_BYTES 128
-
-/* Pause instruction for spinning loops: leaves execution units to the core's other hardware thread. */
-static inline void quern__relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 #endif

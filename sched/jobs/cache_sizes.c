@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/cache_sizes.h"
 
-#include <pthread.h>
+#include "core/platform/platform.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The kernel's files have precedence. On AMD processors, sysconf of glibc 2.36 multiplies the size of the
  * last level by the number of core complexes: 256 MiB where each core shares 32 MiB. */
@@ -83,29 +83,25 @@ static void read_folder(const char *folder, quern_cache_sizes *sizes)
                                  .shared_source = QUERN_CACHE_FROM_KERNEL};
 }
 
-/* Sets a size that is still unknown to the value of sysconf, or to an assumed size. */
-static void set_unknown_size(size_t *bytes, quern_cache_source *source, long sysconf_bytes, size_t assumed)
+/* Sets a size that is still unknown to the value of the system call, or to an assumed size. */
+static void set_unknown_size(size_t *bytes, quern_cache_source *source, size_t host_bytes, size_t assumed)
 {
     if (*bytes > 0) return;
-    *bytes = sysconf_bytes > 0 ? (size_t)sysconf_bytes : assumed;
-    *source = sysconf_bytes > 0 ? QUERN_CACHE_FROM_SYSCONF : QUERN_CACHE_ASSUMED;
+    *bytes = host_bytes > 0 ? host_bytes : assumed;
+    *source = host_bytes > 0 ? QUERN_CACHE_FROM_SYSCONF : QUERN_CACHE_ASSUMED;
 }
 
 quern_cache_sizes quern__read_cache_sizes(const char *folder)
 {
     quern_cache_sizes sizes = {0};
-    long second = 0, third = 0;
     if (folder != NULL) read_folder(folder, &sizes);
-#if defined(_SC_LEVEL2_CACHE_SIZE) && defined(_SC_LEVEL3_CACHE_SIZE)
-    second = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    third = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    set_unknown_size(&sizes.own_bytes, &sizes.own_source, second, assumed_own_bytes);
-    set_unknown_size(&sizes.shared_bytes, &sizes.shared_source, third, assumed_shared_bytes);
+    set_unknown_size(&sizes.own_bytes, &sizes.own_source, quern__host_cache_bytes(2), assumed_own_bytes);
+    set_unknown_size(&sizes.shared_bytes, &sizes.shared_source, quern__host_cache_bytes(3),
+                     assumed_shared_bytes);
     return sizes;
 }
 
-static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+static quern__once process_once = QUERN__ONCE_INIT;
 static quern_cache_sizes process_sizes;
 
 static void read_for_process(void)
@@ -116,6 +112,11 @@ static void read_for_process(void)
 /* Reads the files once per process: reading takes about 100 us, and each schedule calls this. */
 quern_cache_sizes quern_processor_caches(void)
 {
-    pthread_once(&process_once, read_for_process);
+    quern__call_once(&process_once, read_for_process);
     return process_sizes;
+}
+
+uint32_t quern_processor_count(void)
+{
+    return quern__processor_count();
 }

@@ -54,8 +54,7 @@ static bool read_oldest(quern__deque *deque, int64_t *out_top, quern__job *out_j
     if (*out_top >= bottom) return false;
     /* Prefetches the next job, which arrives while this one runs; not near the bottom, where the owner is
      * about to write. */
-    if (bottom - *out_top > FAR_FROM_OWNER)
-        __builtin_prefetch(quern__deque_slot_of(deque, *out_top + 1), 0);
+    if (bottom - *out_top > FAR_FROM_OWNER) QUERN__PREFETCH(quern__deque_slot_of(deque, *out_top + 1));
     /* Read before the swap: afterwards the owner may reuse the slot (see quern__deque_is_full). */
     quern__deque_read_slot(quern__deque_slot_of(deque, *out_top), out_job);
     return true;

@@ -44,7 +44,7 @@ static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
         "pool '%s': %u threads, %u of %u external threads inside, %u searching; queued: %u high, %u "
         "normal, %u low, "
         "%u for the caller\n",
-        jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)__builtin_popcount(inside),
+        jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)quern__count_bits_32(inside),
         (unsigned)jobs->external_count,
         (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
         (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),

@@ -42,7 +42,7 @@ quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *funct
 
 /* ----------------------------------------------------------------------------------- entering, leaving */
 
-QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
+QUERN__THREAD_LOCAL(quern__worker *, quern__thread_worker);
 
 quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs)
 {
@@ -101,19 +101,19 @@ static bool swap_in(quern_jobs *jobs, uint64_t *slots, uint32_t slot)
 }
 
 /* Enters any free slot. Not inlined, because most external threads enter while no other is inside. */
-__attribute__((noinline)) static quern__worker *enter_any_slot(quern_jobs *jobs, uint64_t slots)
+static QUERN__NO_INLINE quern__worker *enter_any_slot(quern_jobs *jobs, uint64_t slots)
 {
     for (;;) {
         uint32_t free_mask = free_slots(jobs, slots);
         if (free_mask == 0) return NULL;
-        uint32_t slot = (uint32_t)__builtin_ctz(free_mask);
+        uint32_t slot = quern__lowest_bit_32(free_mask);
         if (swap_in(jobs, &slots, slot)) return become_worker(quern__jobs_external_worker(jobs, slot));
     }
 }
 
 /* Enters the reserved slot of the calling thread, or any free one. Always inlined into quern__jobs_enter,
  * because each loop of an outside thread calls it. */
-__attribute__((always_inline)) static inline quern__worker *enter_slot(quern_jobs *jobs)
+QUERN__ALWAYS_INLINE quern__worker *enter_slot(quern_jobs *jobs)
 {
     if (QUERN__UNLIKELY(quern__registrations != NULL)) {
         const quern__registration *own = quern__registration_of(jobs);
@@ -168,15 +168,15 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 /* Wakes threads after an external thread has left: a worker that sleeps in a wait, if there are jobs that
  * the thread could have run, and outside threads that wait for a slot. Not inlined, because usually no
  * thread sleeps. */
-__attribute__((noinline)) static void wake_after_leave(quern_jobs *jobs)
+static QUERN__NO_INLINE void wake_after_leave(quern_jobs *jobs)
 {
     if (quern__jobs_begin_visit(jobs)) {
         if (quern__jobs_has_any_job(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
         quern__jobs_end_visit(jobs);
     }
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_cond_broadcast(&jobs->outside_condition);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
+    quern__condition_broadcast(&jobs->outside_condition);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 /* Clears the inside bit. With one slot a store is enough: no other thread changes the word while the slot
@@ -230,7 +230,7 @@ bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
     for (;;) {
         uint32_t free_mask = free_slots(jobs, slots);
         if (free_mask == 0) return false;
-        *out_slot = (uint32_t)__builtin_ctz(free_mask);
+        *out_slot = quern__lowest_bit_32(free_mask);
         if (atomic_compare_exchange_strong_explicit(&jobs->external_slots, &slots,
                                                     slots | (uint64_t)1 << (32 + *out_slot),
                                                     memory_order_acq_rel, memory_order_relaxed))
@@ -249,7 +249,7 @@ void quern__jobs_release_external_slot(quern_jobs *jobs, const quern__worker *wo
 uint32_t quern__jobs_registered_count(const quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
-    return (uint32_t)__builtin_popcount((uint32_t)(slots >> 32));
+    return quern__count_bits_32((uint32_t)(slots >> 32));
 }
 
 /* The load pairs with the swap in quern__jobs_try_enter. A thread that enters later, or has entered without
@@ -259,5 +259,5 @@ void quern__jobs_wake_external_workers(quern_jobs *jobs)
     quern__handshake_fence(); /* between the write and the read of external_slots */
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, QUERN__HANDSHAKE_RELAXED);
     for (; inside != 0; inside &= inside - 1)
-        quern__parker_give(&quern__jobs_external_worker(jobs, (uint32_t)__builtin_ctz(inside))->parker);
+        quern__parker_give(&quern__jobs_external_worker(jobs, quern__lowest_bit_32(inside))->parker);
 }

@@ -12,7 +12,7 @@ enum { FORK_OPEN, FORK_DONE, FORK_SLEEPING };
 
 /* quern_jobs_fork and quern_jobs_join take a few nanoseconds; their alignment to cache lines changes that
  * by a fifth. */
-#define ALIGNED __attribute__((aligned(QUERN__CACHE_LINE_BYTES)))
+#define ALIGNED QUERN__CODE_ALIGNED(QUERN__CACHE_LINE_BYTES)
 
 static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
 {
@@ -89,7 +89,7 @@ static void announce_fork(const quern__wait *wait, quern__worker *worker)
 }
 
 /* Not inlined: most joins do not wait and should not pay for the wait's stack frame. */
-__attribute__((noinline)) static void wait_for_fork(quern__worker *worker, quern_fork *fork)
+static QUERN__NO_INLINE void wait_for_fork(quern__worker *worker, quern_fork *fork)
 {
     const quern__wait wait = {
         .scope = fork, .target = fork, .is_done = fork_is_done, .announce = announce_fork};

@@ -116,7 +116,7 @@ struct quern_graph {
     uint64_t start_ns;
     /* Job for an external worker: starts a submitted run there, or runs the tasks in caller_tasks. */
     quern__node caller_node;
-    pthread_mutex_t ready_mutex; /* with has_priorities: protects `ready` */
+    quern__mutex ready_mutex; /* with has_priorities: protects `ready` */
     quern__task_queue ready[QUERN__PRIORITY_COUNT];
 
     /* Number of unfinished nodes; in graphs with choices, sum of due_count. */

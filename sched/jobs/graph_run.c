@@ -146,7 +146,7 @@ static quern_result claim_ready_mutex(const claimant *by)
 {
     quern_graph *root = by->root;
     if (root->has_ready_mutex) return QUERN_OK;
-    if (pthread_mutex_init(&root->ready_mutex, NULL) != 0)
+    if (!quern__mutex_init(&root->ready_mutex))
         return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE, "%s: the system could not create a mutex",
                            by->function);
     root->has_ready_mutex = true;
@@ -377,24 +377,24 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
 static void enlist(quern_graph *graph)
 {
     quern_jobs *jobs = graph->jobs;
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     graph->is_waiting = true;
     graph->before_waiting = NULL;
     graph->next_waiting = jobs->waiting_graphs;
     if (graph->next_waiting != NULL) graph->next_waiting->before_waiting = graph;
     jobs->waiting_graphs = graph;
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
 }
 
 static void delist(quern_graph *graph)
 {
     quern_jobs *jobs = graph->jobs;
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     graph->is_waiting = false;
     *(graph->before_waiting == NULL ? &jobs->waiting_graphs : &graph->before_waiting->next_waiting) =
         graph->next_waiting;
     if (graph->next_waiting != NULL) graph->next_waiting->before_waiting = graph->before_waiting;
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
 }
 
 /* The graph may be gone after its release. */

@@ -414,7 +414,7 @@ static void run_ticket(quern__job *job, quern__worker *worker);
 static uint32_t put_by_priority(quern_graph *root, quern__graph_task *list)
 {
     uint32_t count = 0;
-    pthread_mutex_lock(&root->ready_mutex);
+    quern__mutex_lock(&root->ready_mutex);
     for (quern__graph_task *next; list != NULL; list = next, count++) {
         quern__task_queue *queue = &root->ready[quern__task_node(list)->priority];
         next = list->next_ready;
@@ -422,21 +422,21 @@ static uint32_t put_by_priority(quern_graph *root, quern__graph_task *list)
         *(queue->first == NULL ? &queue->first : &queue->last->next_ready) = list;
         queue->last = list;
     }
-    pthread_mutex_unlock(&root->ready_mutex);
+    quern__mutex_unlock(&root->ready_mutex);
     return count;
 }
 
 static quern__graph_task *take_best(quern_graph *root)
 {
     static const quern_priority order[] = {QUERN_PRIORITY_HIGH, QUERN_PRIORITY_NORMAL, QUERN_PRIORITY_LOW};
-    pthread_mutex_lock(&root->ready_mutex);
+    quern__mutex_lock(&root->ready_mutex);
     quern__graph_task *best = NULL;
     for (uint32_t i = 0; i < QUERN__PRIORITY_COUNT && best == NULL; i++) {
         quern__task_queue *queue = &root->ready[order[i]];
         best = queue->first;
         if (best != NULL) queue->first = best->next_ready;
     }
-    pthread_mutex_unlock(&root->ready_mutex);
+    quern__mutex_unlock(&root->ready_mutex);
     return best;
 }
 

@@ -68,14 +68,14 @@ static void announce_calls(quern__link *list, const quern__worker *worker)
  * external workers are woken, too. Release: pairs with the acquire in has_fired (job_counter_wait.c). */
 static void fire_outside(quern__link *link, quern_jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
     atomic_store_explicit(&link->node, NULL, QUERN__HANDSHAKE_RELEASE);
-    pthread_cond_broadcast(&jobs->outside_condition);
+    quern__condition_broadcast(&jobs->outside_condition);
     if (quern__jobs_begin_visit(jobs)) {
         quern__jobs_wake_external_workers(jobs);
         quern__jobs_end_visit(jobs);
     }
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 /* The link may be gone after the store. Release: pairs with has_fired (job_counter_wait.c). */

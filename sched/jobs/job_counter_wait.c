@@ -93,10 +93,10 @@ static void await_fired(quern_jobs *jobs, quern__worker *worker, const quern__li
             quern__worker_park(worker, 0);
         return;
     }
-    pthread_mutex_lock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
     while (!has_fired(link))
-        pthread_cond_wait(&jobs->outside_condition, &jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+        quern__condition_wait(&jobs->outside_condition, &jobs->outside_mutex, 0);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 /* Removes the links that have not fired. Afterwards no other thread has a pointer to any of the links. */
@@ -145,10 +145,10 @@ static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
     atomic_fetch_add_explicit(&jobs->outside_waiter_count, 1, QUERN__HANDSHAKE_RELEASE);
     fence_outside();
-    pthread_mutex_lock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
     while (!wait->is_done(wait) && !quern__jobs_has_free_external_slot(jobs))
         quern__condition_wait(&jobs->outside_condition, &jobs->outside_mutex, wait->until_ns);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
     atomic_fetch_sub_explicit(&jobs->outside_waiter_count, 1, memory_order_relaxed);
 }
 
@@ -170,8 +170,8 @@ static void wait_outside(quern_jobs *jobs, job_counter_wait *waiting)
     remove_links(waiting, jobs, NULL);
     /* The thread that fired a link holds this mutex until it no longer accesses the link; see fire_outside.
      * */
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 static quern_result wait_from_outside(quern_jobs *jobs, job_counter_wait *waiting, const char *function)

@@ -3,7 +3,6 @@
 #include "sched/jobs/jobs_internal.h"
 
 #include <stdio.h>
-#include <time.h>
 
 /* Lifecycle of a pool: the main functions of its threads, and how it is created, resized and destroyed.
  * search.c has how workers find jobs. */
@@ -65,11 +64,11 @@ static bool begin_rest(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     bool stops = false;
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     bool can_rest = !may_find_job(worker);
     if (can_rest && atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_relaxed) == 1)
         stops = stop_locked(jobs);
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
     if (stops) wake_all(jobs);
     return can_rest;
 }
@@ -79,10 +78,10 @@ static bool begin_rest(quern__worker *worker)
 static bool end_rest(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     bool continues = !has_stopped(jobs) && may_find_job(worker);
     if (continues) atomic_fetch_add_explicit(&jobs->active_thread_count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
     return continues;
 }
 
@@ -106,8 +105,8 @@ static bool rest(quern__worker *worker)
 /* Waits until start_workers has set the final number of threads, which it does with the mutex locked. */
 static void wait_for_thread_count(quern_jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 static void *worker_main(void *argument)
@@ -171,9 +170,9 @@ void quern__jobs_run_on_host_thread(void *argument)
     } while (!become_idle(worker));
     quern__current_worker = outer;
     /* Unlocking the mutex is the last access to the pool; see wait_for_host_calls. */
-    pthread_mutex_lock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
     atomic_fetch_sub_explicit(&jobs->active_thread_count, 1, memory_order_release);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 /* -------------------------------------------------------------------------------------------- lifetime */
@@ -330,10 +329,10 @@ static quern_result start_workers(quern_jobs *jobs, const char *function)
         return QUERN_OK;
     }
     const uint32_t requested_count = jobs->thread_count;
-    pthread_mutex_lock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
     const uint32_t count = start_threads(jobs);
     set_thread_count(jobs, count);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
     if (count == requested_count) return QUERN_OK;
     return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE,
                        "%s: the system refused thread %u of %u of job pool '%s'; ask for fewer "
@@ -391,8 +390,8 @@ static bool close_assigned(quern_jobs *jobs)
 /* Waits until the last call of quern__jobs_run_on_host_thread has unlocked the mutex. */
 static void wait_for_outside_mutex(quern_jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
+    quern__mutex_lock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
 }
 
 /* Waits until the host's calls have returned, which they do when there is no job; the host decides how long
@@ -401,7 +400,7 @@ static void wait_for_host_calls(quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->active_thread_count, memory_order_acquire) != 0) {
         (void)drain(jobs);
-        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        quern__thread_sleep(POLL_NS);
     }
     wait_for_outside_mutex(jobs);
 }
@@ -411,7 +410,7 @@ static void wait_for_host_calls(quern_jobs *jobs)
 static void wait_for_outside_calls(const quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->outside_call_count, memory_order_acquire) != 0)
-        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        quern__thread_sleep(POLL_NS);
 }
 
 /* Ends the work of all workers. The caller is alone inside. Afterwards all jobs submitted before have run,
@@ -449,7 +448,7 @@ static bool try_enter_exclusive(quern_jobs *jobs)
             atomic_fetch_sub_explicit(&jobs->exclusive_request_count, 1, memory_order_relaxed);
             return has_no_thieves;
         }
-        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        quern__thread_sleep(POLL_NS);
     }
 }
 
@@ -461,8 +460,8 @@ static bool try_enter_exclusive(quern_jobs *jobs)
 static void open_to_visitors(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->is_replacing_workers, false, memory_order_seq_cst);
-    pthread_mutex_lock(&jobs->queues.mutex);
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
     if (quern__jobs_has_any_job(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
 }
 
@@ -520,12 +519,12 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 
 static bool init_locks(quern_jobs *jobs)
 {
-    if (pthread_mutex_init(&jobs->outside_mutex, NULL) != 0) return false;
+    if (!quern__mutex_init(&jobs->outside_mutex)) return false;
     if (quern__condition_init(&jobs->outside_condition)) {
         if (quern__queues_init(&jobs->queues, &jobs->allocator)) return true;
-        pthread_cond_destroy(&jobs->outside_condition);
+        quern__condition_deinit(&jobs->outside_condition);
     }
-    pthread_mutex_destroy(&jobs->outside_mutex);
+    quern__mutex_deinit(&jobs->outside_mutex);
     return false;
 }
 
@@ -545,9 +544,9 @@ static void release_pool(quern_jobs *jobs)
     quern__jobs_drop_graphs(jobs);
     for (uint32_t index = 0; index < jobs->worker_capacity; index++)
         quern__parker_deinit(&jobs->workers[index].parker);
-    pthread_mutex_destroy(&jobs->queues.mutex);
-    pthread_cond_destroy(&jobs->outside_condition);
-    pthread_mutex_destroy(&jobs->outside_mutex);
+    quern__mutex_deinit(&jobs->queues.mutex);
+    quern__condition_deinit(&jobs->outside_condition);
+    quern__mutex_deinit(&jobs->outside_mutex);
     release_memory(jobs);
 }
 

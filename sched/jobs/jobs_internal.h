@@ -16,10 +16,10 @@
  * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
 
 #include "core/base/base_internal.h"
+#include "core/platform/platform.h"
 #include "sched/jobs/deque.h"
 #include "sched/jobs/job_observer.h"
 #include "sched/jobs/queue.h"
-#include "sched/jobs/thread.h"
 
 #include <quern/graph.h>
 #include <quern/jobs.h>
@@ -169,9 +169,9 @@ struct quern_jobs {
     _Atomic uint32_t fork_count; /* quern__fork_count when the threads started, or QUERN__NO_THREADS */
     /* copy of thread_count that outside threads may read at any time */
     _Atomic uint32_t public_thread_count;
-    pthread_mutex_t outside_mutex;
+    quern__mutex outside_mutex;
     /* a wait of an outside thread ended, or an external slot became free */
-    pthread_cond_t outside_condition;
+    quern__condition outside_condition;
     quern__queues queues;
     /* One bit per external slot in each half. Low half: a thread is inside. High half: the slot is
      * reserved, and only the thread that reserved it may enter. See enter.c. */
@@ -199,7 +199,8 @@ struct quern_jobs {
 };
 
 /* Worker that the calling thread is in the pool that it entered last; NULL if it is in no pool. */
-extern QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
+extern QUERN__THREAD_LOCAL(quern__worker *, quern__thread_worker);
+#define quern__current_worker QUERN__OF_THREAD(quern__thread_worker)
 
 quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs);
 
@@ -263,11 +264,12 @@ static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_seq_cst);
     bool has_threads = !atomic_load_explicit(&jobs->has_stopped, memory_order_relaxed);
-    return (has_threads ? jobs->thread_count - 1 : 0) + (uint32_t)__builtin_popcount((uint32_t)slots);
+    return (has_threads ? jobs->thread_count - 1 : 0) + quern__count_bits_32((uint32_t)slots);
 }
 
 /* Registrations of the calling thread, and its registration with one pool, or NULL if there is none. */
-extern QUERN__FAST_THREAD_LOCAL quern__registration *quern__registrations;
+extern QUERN__THREAD_LOCAL(quern__registration *, quern__thread_registrations);
+#define quern__registrations QUERN__OF_THREAD(quern__thread_registrations)
 quern__registration *quern__registration_of(const quern_jobs *jobs);
 
 /* Removes the pool from the calling thread's list of registrations. Does not release the slot. */

@@ -69,8 +69,7 @@ static bool run_until_asked(const quern__range *range, uint32_t worker_index, ui
     return true;
 }
 
-__attribute__((noinline)) static bool run_until_asked_alone(const quern__range *range,
-                                                            uint32_t worker_index)
+static QUERN__NO_INLINE bool run_until_asked_alone(const quern__range *range, uint32_t worker_index)
 {
     uint32_t piece = 1;
     return run_until_asked(range, worker_index, &piece);
@@ -336,8 +335,8 @@ static uint64_t work_to_the_end(quern__loop *loop, uint64_t items, const quern__
 
 /* Returns 0 if a cancel request stopped it. The flag is relaxed: leaving the loop publishes it. Not
  * inlined, so that loops without a cancel request do not pay for it. */
-__attribute__((noinline)) static uint64_t work_until_asked(quern__loop *loop, uint64_t items,
-                                                           const quern__worker *worker)
+static QUERN__NO_INLINE uint64_t work_until_asked(quern__loop *loop, uint64_t items,
+                                                  const quern__worker *worker)
 {
     uint64_t item_count = 0;
     uint32_t piece = 1;

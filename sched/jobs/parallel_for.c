@@ -108,15 +108,15 @@ static bool run_shared(quern__worker *caller, const quern__range *range, quern__
 }
 
 /* Not inlined, so that the stack frame has only the slots that the pool needs. */
-__attribute__((noinline)) static bool run_shared_few(quern__worker *caller, const quern__range *range,
-                                                     bool wake, quern__loop_contribution *own)
+static QUERN__NO_INLINE bool run_shared_few(quern__worker *caller, const quern__range *range, bool wake,
+                                            quern__loop_contribution *own)
 {
     quern__loop_slot slots[QUERN__FEW_WORKERS];
     return run_shared(caller, range, slots, wake, own);
 }
 
-__attribute__((noinline)) static bool run_shared_many(quern__worker *caller, const quern__range *range,
-                                                      bool wake, quern__loop_contribution *own)
+static QUERN__NO_INLINE bool run_shared_many(quern__worker *caller, const quern__range *range, bool wake,
+                                             quern__loop_contribution *own)
 {
     quern__loop_slot slots[QUERN_MAX_THREADS];
     return run_shared(caller, range, slots, wake, own);
@@ -136,7 +136,7 @@ bool quern__range_share(quern__worker *caller, const quern__range *range, bool w
  * often used for loops of several kinds. A colliding loop replaces the entry. */
 static quern__loop_cost *cost_of(quern__worker *worker, const quern__range *range)
 {
-    uint32_t size_class = 32 - (uint32_t)__builtin_clz(range->count);
+    uint32_t size_class = 1 + quern__highest_bit_32(range->count);
     uint64_t hash = ((uint64_t)(uintptr_t)range->function + size_class) * 0x9E3779B97F4A7C15u;
     quern__loop_cost *cost = &worker->loop_costs[hash >> 32 & (QUERN__LOOP_COST_COUNT - 1)];
     if (cost->function != range->function || cost->size_class != size_class)

@@ -15,7 +15,7 @@ bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
     queues->free_nodes = NULL;
     queues->blocks = NULL;
     queues->allocator = *allocator;
-    return pthread_mutex_init(&queues->mutex, NULL) == 0;
+    return quern__mutex_init(&queues->mutex);
 }
 
 void quern__queues_release(quern__queues *queues)
@@ -62,7 +62,7 @@ static void free_list_locked(quern__queues *queues, quern__node *list)
 quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count)
 {
     quern__node *list = NULL;
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     for (; count != 0; count--) {
         if (queues->free_nodes == NULL && !add_block(queues)) break;
         quern__node *node = queues->free_nodes;
@@ -74,7 +74,7 @@ quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count)
         free_list_locked(queues, list);
         list = NULL;
     }
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return list;
 }
 
@@ -82,7 +82,7 @@ quern__node *quern__queues_take_up_to(quern__queues *queues, uint32_t *count)
 {
     quern__node *list = NULL;
     uint32_t taken_count = 0;
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     if (queues->free_nodes == NULL) (void)add_block(queues);
     for (; taken_count < *count && queues->free_nodes != NULL; taken_count++) {
         quern__node *node = queues->free_nodes;
@@ -90,7 +90,7 @@ quern__node *quern__queues_take_up_to(quern__queues *queues, uint32_t *count)
         node->next = list;
         list = node;
     }
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     *count = taken_count;
     return list;
 }
@@ -102,9 +102,9 @@ quern__node *quern__queues_take_node(quern__queues *queues)
 
 void quern__queues_return_nodes(quern__queues *queues, quern__node *list)
 {
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     free_list_locked(queues, list);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
 }
 
 void quern__queues_return_node(quern__queues *queues, quern__node *node)
@@ -133,17 +133,17 @@ static void push_locked(quern__queues *queues, quern__queue *queue, quern__node 
 
 void quern__queues_push(quern__queues *queues, quern__node *node)
 {
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     push_locked(queues, &queues->queues[node->queue], node);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
 }
 
 bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__node *node)
 {
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     bool is_open = queue->is_open;
     if (is_open) push_locked(queues, queue, node);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return is_open;
 }
 
@@ -165,22 +165,22 @@ bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const v
                              quern__job *out_job)
 {
     if (quern__queue_is_empty(queue)) return false;
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     quern__node *node = queue->first;
     while (node != NULL && scope != NULL && !quern__scope_matches(node->job.scope, scope))
         node = node->next;
     if (node != NULL) take_locked(queues, queue, node, out_job);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return node != NULL;
 }
 
 bool quern__queues_peek(quern__queues *queues, const quern__queue *queue, quern__job *out_job)
 {
     if (quern__queue_is_empty(queue)) return false;
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     const quern__node *node = queue->first;
     if (node != NULL) quern__job_copy(out_job, &node->job);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return node != NULL;
 }
 
@@ -195,12 +195,12 @@ bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index,
 {
     quern__queue *queue = &queues->queues[index];
     if (quern__queue_is_empty(queue)) return false;
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     quern__node *node = queue->first;
     while (node != NULL && !quern__scope_allows(node->job.scope, awaited))
         node = node->next;
     if (node != NULL) take_locked(queues, queue, node, out_job);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return node != NULL;
 }
 
@@ -216,35 +216,35 @@ bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern
 {
     quern__node *newest = NULL;
     if (quern__queues_look_empty(queues)) return false;
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++) {
         quern__node *node = newest_allowed(&queues->queues[index], awaited);
         if (node != NULL && (newest == NULL || node->number > newest->number)) newest = node;
     }
     if (newest != NULL) take_locked(queues, &queues->queues[newest->queue], newest, out_job);
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return newest != NULL;
 }
 
 void quern__queues_open(quern__queues *queues, quern__queue *queue)
 {
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     queue->is_open = true;
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
 }
 
 bool quern__queues_close(quern__queues *queues, quern__queue *queue)
 {
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     bool is_empty = queue->first == NULL;
     if (is_empty) queue->is_open = false;
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return is_empty;
 }
 
 bool quern__queues_disown(quern__queues *queues, quern__queue *queue, const void **out_scope)
 {
-    pthread_mutex_lock(&queues->mutex);
+    quern__mutex_lock(&queues->mutex);
     quern__node *node = queue->first;
     queue->is_open = false;
     if (node != NULL) {
@@ -253,6 +253,6 @@ bool quern__queues_disown(quern__queues *queues, quern__queue *queue, const void
         node->queue = QUERN__QUEUE_NORMAL;
         push_locked(queues, &queues->queues[QUERN__QUEUE_NORMAL], node);
     }
-    pthread_mutex_unlock(&queues->mutex);
+    quern__mutex_unlock(&queues->mutex);
     return node != NULL;
 }

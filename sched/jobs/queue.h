@@ -9,11 +9,10 @@
  * before. One mutex protects all queues; reading whether a queue is empty does not lock it. */
 
 #include "core/base/base_internal.h"
+#include "core/platform/platform.h"
 #include "sched/jobs/deque.h"
 
 #include <quern/jobs.h>
-
-#include <pthread.h>
 
 typedef enum quern__queue_index {
     QUERN__QUEUE_HIGH,
@@ -72,7 +71,7 @@ typedef struct quern__queue {
 
 typedef struct quern__queues {
     quern__queue queues[QUERN__QUEUE_COUNT];
-    pthread_mutex_t mutex;
+    quern__mutex mutex;
     uint64_t pushed_count;
     quern__node *free_nodes;
     quern__node_block *blocks;

@@ -12,25 +12,25 @@
  * and a thread that ends releases its slots through the destructor of a thread-specific key. Jobs that are
  * still assigned to it then go to any worker. */
 
-QUERN__FAST_THREAD_LOCAL quern__registration *quern__registrations;
+QUERN__THREAD_LOCAL(quern__registration *, quern__thread_registrations);
 
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* not NULL in threads with registrations */
+static quern__once key_once = QUERN__ONCE_INIT;
+static quern__exit_key key; /* not NULL in threads with registrations */
 static bool has_key;
 
 static void unregister_at_thread_exit(void *value);
 
 static void make_key(void)
 {
-    has_key = pthread_key_create(&key, unregister_at_thread_exit) == 0;
+    has_key = quern__exit_key_init(&key, unregister_at_thread_exit);
 }
 
 /* Makes the system call the key's destructor when the calling thread ends. Returns false if the system
  * refuses the key. */
 static bool set_exit_key(void)
 {
-    pthread_once(&key_once, make_key);
-    return has_key && pthread_setspecific(key, &key) == 0;
+    quern__call_once(&key_once, make_key);
+    return has_key && quern__exit_key_set(&key, &key);
 }
 
 quern__registration *quern__registration_of(const quern_jobs *jobs)

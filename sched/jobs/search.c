@@ -32,7 +32,7 @@
  * first, whatever woke it, because it may have used up the wake-up for another job than the one that it
  * finds.
  *
- * A permit given to a worker is stored until the worker uses it (sched/jobs/thread.h). So wake-ups of one
+ * A permit given to a worker is stored until the worker uses it (core/platform/platform.h). So wake-ups of one
  * certain worker need no protocol: at the end of the pool, at the end of its wait, or for a job assigned
  * to it. A permit left over from an earlier wait costs one needless round.
  *
@@ -100,7 +100,7 @@ static bool wake_idle(quern_jobs *jobs)
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], QUERN__HANDSHAKE_RELAXED);
         for (; mask != 0; mask &= mask - 1) {
-            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            uint32_t index = word * 64 + quern__lowest_bit_64(mask);
             if (!quern__worker_mask_clear(&jobs->idle, index)) continue;
             start_waking(jobs, index);
             return true;
@@ -158,7 +158,7 @@ static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *se
     for (uint32_t word = 0; word < (jobs->worker_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_ACQUIRE);
         for (; mask != 0; mask &= mask - 1) {
-            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            uint32_t index = word * 64 + quern__lowest_bit_64(mask);
             quern__worker *worker = &jobs->workers[index];
             if (!is_of_kind(worker, kind, served_scope, scope)) continue;
             if (!quern__worker_mask_clear(&jobs->blocked, index)) continue;
@@ -209,7 +209,7 @@ void quern_jobs_wake(quern_jobs *jobs)
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], memory_order_relaxed);
         for (; mask != 0; mask &= mask - 1) {
-            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            uint32_t index = word * 64 + quern__lowest_bit_64(mask);
             if (quern__worker_mask_clear(&jobs->idle, index)) start_waking(jobs, index);
         }
     }

@@ -335,7 +335,7 @@ static void push_node(quern__node *node, quern__worker *worker)
 
 /* Submits from an outside thread. Not inlined, because workers submit most nodes. While the workers are
  * being replaced, the replacing thread looks for queued jobs afterwards. */
-__attribute__((noinline)) static void submit_from_outside(quern__node *node)
+static QUERN__NO_INLINE void submit_from_outside(quern__node *node)
 {
     quern_jobs *jobs = node->jobs;
     if (quern__jobs_begin_visit(jobs)) {
@@ -489,7 +489,7 @@ quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, qu
     return QUERN_OK;
 }
 
-__attribute__((noinline)) static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
+static QUERN__NO_INLINE quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
 {
     quern__job job;
     if (!is_valid(jobs, def)) return fail_def(jobs, def, "quern_jobs_submit");

@@ -66,22 +66,22 @@ static quern__submitted_loop *create_stored_loop(quern_jobs *jobs)
 /* Reuses a submitted loop of the pool that is not in use, or creates one. Returns NULL if there is no memory. */
 static quern__submitted_loop *take_stored_loop(quern_jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     quern__submitted_loop *taken = jobs->free_loops;
     if (taken != NULL)
         jobs->free_loops = taken->next_free;
     else
         taken = create_stored_loop(jobs);
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
     return taken;
 }
 
 static void return_stored_loop(quern_jobs *jobs, quern__submitted_loop *given)
 {
-    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__mutex_lock(&jobs->queues.mutex);
     given->next_free = jobs->free_loops;
     jobs->free_loops = given;
-    pthread_mutex_unlock(&jobs->queues.mutex);
+    quern__mutex_unlock(&jobs->queues.mutex);
 }
 
 void quern__jobs_free_submitted_loops(quern_jobs *jobs)

@@ -208,7 +208,7 @@ int64_t quern__jobs_count_awake(const quern_jobs *jobs)
 {
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     uint32_t sleeper_count = atomic_load_explicit(&jobs->sleeper_count, memory_order_relaxed);
-    return (int64_t)jobs->thread_count - 1 + __builtin_popcount(inside) - sleeper_count;
+    return (int64_t)jobs->thread_count - 1 + quern__count_bits_32(inside) - sleeper_count;
 }
 
 bool quern__worker_should_stop_spinning(quern__worker *worker)

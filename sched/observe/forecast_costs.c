@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/base_internal.h"
+#include "core/platform/platform.h"
 #include "sched/jobs/jobs_internal.h"
-#include "sched/jobs/thread.h"
 
 #include <quern/jobs.h>
 #include <quern/profile.h>
 
-#include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Measurement of the costs that forecasts use. The costs of steals and wake-ups are the time until another
  * worker begins a job that the caller submits and does not run itself. */
@@ -70,7 +68,7 @@ static quern_result time_handover(quern_jobs *jobs, double *out_ns)
     quern_result result = quern_jobs_submit(jobs, &def);
     while (result == QUERN_OK && atomic_load_explicit(&handover_time.begin_ns, memory_order_acquire) == 0 &&
            quern__clock_ns() - start_ns < LIMIT_NS)
-        sched_yield(); /* the system may have put the other worker on this processor */
+        quern__thread_yield(); /* the system may have put the other worker on this processor */
     if (result == QUERN_OK) result = quern_jobs_wait(jobs, &counter);
     const uint64_t begin_ns = atomic_load_explicit(&handover_time.begin_ns, memory_order_acquire);
     *out_ns = begin_ns > start_ns ? (double)(begin_ns - start_ns) : 0;
@@ -86,7 +84,7 @@ static quern_result time_meetings(quern_jobs *jobs, bool asleep, double *out_ns)
     for (uint32_t i = 0; i < WARM_UP_MEETINGS && result == QUERN_OK; i++)
         result = time_handover(jobs, &times_ns[0]);
     for (uint32_t i = 0; i < MEETINGS && result == QUERN_OK; i++) {
-        if (asleep) nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+        if (asleep) quern__thread_sleep(SLEEP_NS);
         result = time_handover(jobs, &times_ns[i]);
     }
     const double quartile_ns = lower_quartile(times_ns, MEETINGS);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/observe/hardware_counters.h"
 
-#include "sched/jobs/thread.h"
+#include "core/platform/platform.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,14 +11,16 @@ enum { EMPTY_READINGS = 16 };
 
 /* ------------------------------------------------------------------------------------------ threads */
 
+static QUERN__THREAD_LOCAL(uint64_t, number_of_thread);
+
 /* Returns a number that is unique to the calling thread. Counters belong to a thread: they are useless to
  * the next thread with the same worker index. Relaxed: the numbers only have to differ. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t latest;
-    static _Thread_local uint64_t number;
-    if (number == 0) number = atomic_fetch_add_explicit(&latest, 1, memory_order_relaxed) + 1;
-    return number;
+    uint64_t *number = &QUERN__OF_THREAD(number_of_thread);
+    if (*number == 0) *number = atomic_fetch_add_explicit(&latest, 1, memory_order_relaxed) + 1;
+    return *number;
 }
 
 /* Measures the events that two consecutive readings count. */

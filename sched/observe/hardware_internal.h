@@ -5,13 +5,9 @@
 
 /* Hardware counters of the operating system. */
 
-#include <quern/hardware.h>
+#include "core/platform/platform.h"
 
-/* The operating system's code of an event: `type` and `config` of perf_event_attr. */
-typedef struct quern__hardware_code {
-    uint32_t type;
-    uint64_t config;
-} quern__hardware_code;
+#include <quern/hardware.h>
 
 /* Opens counters like the default source, but for other events: `codes` has QUERN_HARDWARE_EVENT_COUNT
  * elements. Tests use it to count events that every machine has. */

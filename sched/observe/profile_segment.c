@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/thread.h"
+#include "core/platform/platform.h"
 #include "sched/observe/profile_internal.h"
 
 #include <inttypes.h>

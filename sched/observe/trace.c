@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/observe/trace.h"
 
-#include "sched/jobs/thread.h"
+#include "core/platform/platform.h"
 
 enum { DEFAULT_TRACK_EVENTS = 65536, SLOTS_ALIGNMENT_BYTES = 64 };
 
@@ -111,7 +111,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
                            "quern_trace_create: out of memory for %u tracks of %u events",
                            filled.track_count, filled.events_per_track);
     }
-    if (pthread_mutex_init(&trace->mutex, NULL) != 0) {
+    if (!quern__mutex_init(&trace->mutex)) {
         close_tracks(trace, trace->track_count);
         release_trace(trace);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
@@ -146,7 +146,7 @@ void quern_trace_destroy(quern_trace *trace)
             user_count);
         return;
     }
-    pthread_mutex_destroy(&trace->mutex);
+    quern__mutex_deinit(&trace->mutex);
     quern__array_release(&trace->allocator, &trace->names);
     close_tracks(trace, trace->track_count);
     release_trace(trace);
@@ -184,10 +184,10 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     if (out_name == NULL) return quern__fail_null("quern_trace_add_name", "out_name");
     quern_result result = quern__in_call(quern__check_name(name, "zone"), "quern_trace_add_name");
     if (result != QUERN_OK) return result;
-    pthread_mutex_lock(&trace->mutex);
+    quern__mutex_lock(&trace->mutex);
     const uint32_t number = find_name(trace, name);
     if (number == trace->names.count) result = add_name(trace, name);
-    pthread_mutex_unlock(&trace->mutex);
+    quern__mutex_unlock(&trace->mutex);
     if (result == QUERN_OK) *out_name = number;
     return result;
 }
@@ -195,7 +195,7 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
 /* Does not fail if there is no room, because it is called for work that is being recorded. */
 uint32_t quern__trace_number_of(quern_trace *trace, const char *name)
 {
-    pthread_mutex_lock(&trace->mutex);
+    quern__mutex_lock(&trace->mutex);
     uint32_t number = find_name(trace, name);
     if (number == trace->names.count) {
         const bool has_room = number < QUERN_MAX_TRACE_NAMES &&
@@ -205,7 +205,7 @@ uint32_t quern__trace_number_of(quern_trace *trace, const char *name)
         else
             number = QUERN__TRACE_NO_NAME;
     }
-    pthread_mutex_unlock(&trace->mutex);
+    quern__mutex_unlock(&trace->mutex);
     return number;
 }
 
@@ -220,25 +220,25 @@ quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, cons
     const quern_result result =
         quern__in_call(quern__check_name(name, "track"), "quern_trace_set_track_name");
     if (result != QUERN_OK) return result;
-    pthread_mutex_lock(&trace->mutex);
+    quern__mutex_lock(&trace->mutex);
     memcpy(trace->tracks[track].name, name, strlen(name) + 1);
-    pthread_mutex_unlock(&trace->mutex);
+    quern__mutex_unlock(&trace->mutex);
     return QUERN_OK;
 }
 
 void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1])
 {
-    pthread_mutex_lock(&trace->mutex);
+    quern__mutex_lock(&trace->mutex);
     const char *found = name < trace->names.count ? trace->names.items[name].text : "?";
     memcpy(text, found, strlen(found) + 1);
-    pthread_mutex_unlock(&trace->mutex);
+    quern__mutex_unlock(&trace->mutex);
 }
 
 void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1])
 {
-    pthread_mutex_lock(&trace->mutex);
+    quern__mutex_lock(&trace->mutex);
     memcpy(text, trace->tracks[track].name, sizeof trace->tracks[track].name);
-    pthread_mutex_unlock(&trace->mutex);
+    quern__mutex_unlock(&trace->mutex);
 }
 
 /* --------------------------------------------------------------------------------------- recording */

@@ -19,12 +19,11 @@
  * can be read. */
 
 #include "core/base/array.h"
+#include "core/platform/platform.h"
 #include "sched/jobs/atomic.h"
 #include "sched/jobs/job_observer.h"
 
 #include <quern/profile.h>
-
-#include <pthread.h>
 
 typedef enum quern__trace_kind {
     QUERN__TRACE_ZONE, /* a zone of the user */
@@ -97,7 +96,7 @@ struct quern_trace {
     uint32_t capacity; /* number of slots per ring; a power of two */
     quern__trace_track *tracks;
     quern_allocator allocator;
-    pthread_mutex_t mutex; /* protects names */
+    quern__mutex mutex; /* protects names */
     QUERN__ARRAY(quern__trace_name) names;
     _Atomic uint32_t schedule_count; /* number of schedules ever added */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/thread.h"
+#include "core/platform/platform.h"
 #include "sched/observe/trace.h"
 
 /* Events of pools. Named work is reported with its text, which may be freed when the work ends, so the

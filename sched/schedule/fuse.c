@@ -69,7 +69,7 @@ static uint32_t shared_count(const quern__pass *pass, const quern__system *syste
 {
     uint32_t count = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        count += (uint32_t)__builtin_popcountll(pass->touched[word] & system->access.reads[word]);
+        count += quern__count_bits_64(pass->touched[word] & system->access.reads[word]);
     return count;
 }
 

@@ -75,7 +75,7 @@ add_test(NAME loops_are_vectorised
 # Rules for the sources: the rooms that a room may include, the functions that may change structure, comments at atomic
 # operations, and unique names. Each script that checks a rule has a test of its own.
 foreach(name check_includes test_check_includes check_changes test_check_changes check_atomics test_check_atomics
-             check_names test_check_names)
+             check_names test_check_names check_systems test_check_systems)
   add_test(NAME layering_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.sh)
 endforeach()
 add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/check_symbols.sh

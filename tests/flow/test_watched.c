@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "core/platform/platform.h"
 #include "sched/frame/context_internal.h"
 #include "sched/jobs/jobs_internal.h"
-#include "sched/jobs/thread.h"
 #include "sched/observe/profile_internal.h"
 #include "sched/observe/trace.h"
 #include "tests/flow/flow_setup.h"

@@ -25,6 +25,7 @@ CALL = re.compile(r"(?:%s|quern_\w+|QUERN_\w+)(?:: |$)")
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
 WHITE = r"[ \n]*"
 RETURNS_CALLBACKS = {"quern_hardware_source_default"}  # the functions that use its callbacks add the call
+REPEATED = {"check_handles"}  # if it fails on a fast path, the call is repeated on the slow path, which adds its name
 SUBJECT = re.compile(r"(?:a frame|(?:component|system|world) (?:%u|'))")  # of a report that no call caused
 
 
@@ -87,7 +88,7 @@ def unnamed_way(function, callers):
     waiting, seen = [(function, ())], set()
     while waiting:
         here, way = waiting.pop()
-        if id(here) in seen or here.adds_call or here.name in RETURNS_CALLBACKS:
+        if id(here) in seen or here.adds_call or here.name in RETURNS_CALLBACKS | REPEATED:
             continue
         seen.add(id(here))
         way = (here.name,) + way

@@ -147,8 +147,8 @@ static void assign_to_lent(int count)
         assign(1, run_one);
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
     AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
-    pthread_mutex_lock(&pool.outside_mutex); /* like wait_for_host_calls */
-    pthread_mutex_unlock(&pool.outside_mutex);
+    quern__mutex_lock(&pool.outside_mutex); /* like wait_for_host_calls */
+    quern__mutex_unlock(&pool.outside_mutex);
     assert(quern__queue_is_empty(&workers[1].assigned));
 }
 

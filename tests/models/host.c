@@ -67,8 +67,8 @@ static void wait_for_runs(int count)
     end_fenceless();
     AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
     AWAIT(atomic_load_explicit(&pool.active_thread_count, memory_order_acquire) == 0);
-    pthread_mutex_lock(&pool.outside_mutex); /* like wait_for_host_calls */
-    pthread_mutex_unlock(&pool.outside_mutex);
+    quern__mutex_lock(&pool.outside_mutex); /* like wait_for_host_calls */
+    quern__mutex_unlock(&pool.outside_mutex);
     assert(!quern__jobs_has_any_job(&pool));
     assert(workers[1].outer == NULL); /* a plain read: the call has finished its accesses */
 }

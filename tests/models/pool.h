@@ -25,23 +25,18 @@ typedef struct model_condition {
 } pthread_cond_t;
 /* Missing in GenMC's C library, and never called here. */
 int snprintf(char *text, size_t text_bytes, const char *format, ...);
-int nanosleep(const struct timespec *wanted, struct timespec *left);
-#define pthread_cond_destroy(condition)     ((void)0)
-#define pthread_cond_broadcast(condition)   broadcast()
-#define pthread_cond_wait(condition, mutex) wait_for_broadcast(mutex, 0)
+#define pthread_cond_destroy(condition)   ((void)0)
+#define pthread_cond_signal(condition)    broadcast()
+#define pthread_cond_broadcast(condition) broadcast()
 static void broadcast(void);
-static void wait_for_broadcast(pthread_mutex_t *mutex, uint64_t until_ns);
 #endif
 
-/* Threads of a model need no cleanup at their end, so the key does nothing. */
+/* GenMC has neither. */
 typedef int model_once, model_key;
 #undef PTHREAD_ONCE_INIT
-#define PTHREAD_ONCE_INIT               0
-#define pthread_once_t                  model_once
-#define pthread_key_t                   model_key
-#define pthread_once(once, function)    ((void)(once), (void)(function))
-#define pthread_key_create(key, end)    ((void)(key), (void)(end), 0)
-#define pthread_setspecific(key, value) ((void)(key), (void)(value), 0)
+#define PTHREAD_ONCE_INIT 0
+#define pthread_once_t    model_once
+#define pthread_key_t     model_key
 
 /* Static functions with one name in several sources are renamed by macros. */
 #include "sched/jobs/assigned.c" /* NOLINT(bugprone-suspicious-include) */
@@ -89,8 +84,8 @@ static void set_up_external(uint32_t thread_count, uint32_t external_count)
     pool.worker_count = thread_count - 1 + external_count;
     pool.public_thread_count = thread_count;
     pool.fork_count = QUERN__NO_THREADS;
-    pthread_mutex_init(&pool.outside_mutex, NULL);
-    pthread_mutex_init(&pool.queues.mutex, NULL);
+    quern__mutex_init(&pool.outside_mutex);
+    quern__mutex_init(&pool.queues.mutex);
     for (uint32_t index = 0; index < pool.worker_count; index++) {
         workers[index].jobs = &pool;
         workers[index].index = index;
@@ -133,7 +128,7 @@ static void wait_without_slot(quern_counter *counter)
 
 /* ------------------------------------------------------------------------------------------- sleep */
 
-/* Like thread.c, without the system call. */
+/* Like platform_portable.c, without the system call. */
 void quern__parker_give(quern__parker *parker)
 {
     atomic_exchange_explicit(&parker->state, 1, memory_order_release);
@@ -183,10 +178,36 @@ void quern__worker_park(quern__worker *worker, uint64_t until_ns)
     pthread_exit(NULL);
 }
 
-bool quern__condition_init(pthread_cond_t *condition)
+bool quern__condition_init(quern__condition *condition)
 {
     (void)condition;
     return true;
+}
+
+/* Threads of a model need no cleanup at their end, so the key does nothing. */
+void quern__call_once(quern__once *once, void (*function)(void))
+{
+    (void)once;
+    (void)function;
+}
+
+bool quern__exit_key_init(quern__exit_key *made, void (*function)(void *value))
+{
+    (void)made;
+    (void)function;
+    return true;
+}
+
+bool quern__exit_key_set(const quern__exit_key *set, void *value)
+{
+    (void)set;
+    (void)value;
+    return true;
+}
+
+void quern__thread_sleep(uint64_t ns)
+{
+    (void)ns;
 }
 
 #if __has_include(<genmc.h>)
@@ -198,24 +219,24 @@ static void broadcast(void)
     atomic_store_explicit(&broadcast_count, count + 1, memory_order_relaxed);
 }
 
-static void wait_for_broadcast(pthread_mutex_t *mutex, uint64_t until_ns)
+static void wait_for_broadcast(quern__mutex *mutex, uint64_t until_ns)
 {
     int before = atomic_load_explicit(&broadcast_count, memory_order_relaxed);
-    pthread_mutex_unlock(mutex);
+    quern__mutex_unlock(mutex);
     AWAIT(atomic_load_explicit(&broadcast_count, memory_order_relaxed) != before || is_time_up(until_ns));
-    pthread_mutex_lock(mutex);
+    quern__mutex_lock(mutex);
 }
 
-void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+void quern__condition_wait(quern__condition *condition, quern__mutex *mutex, uint64_t until_ns)
 {
     (void)condition;
     wait_for_broadcast(mutex, until_ns);
 }
 #else
-void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+void quern__condition_wait(quern__condition *condition, quern__mutex *mutex, uint64_t until_ns)
 {
     (void)until_ns;
-    pthread_cond_wait(condition, mutex);
+    pthread_cond_wait(&condition->handle, &mutex->handle);
 }
 #endif
 

@@ -7,7 +7,7 @@
 # next run compiles only changed files. KIND:
 #
 #     32bit      32-bit pointers
-#     portable   without the parts that need Linux's headers: waits by pthreads, no hardware counters
+#     portable   with the portable fallbacks instead of what only this system has: waits by conditions, no affinity
 #     musl       musl's C library, by its compiler driver musl-gcc; dlopen loads the shared library as well
 #
 # Exits with 77 ("skipped") if the compiler cannot build for the platform.
@@ -21,7 +21,7 @@ case $kind in
     remedy="$compiler cannot build for 32 bits with -m32 (Debian's package gcc-multilib)"
     ;;
 portable)
-    flags='-DQUERN__NO_FUTEX -DQUERN__NO_PERF_EVENT'
+    flags=-DQUERN__PORTABLE=1
     remedy="$compiler does not work"
     ;;
 musl)

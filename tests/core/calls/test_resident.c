@@ -3,7 +3,7 @@
 /* Memory that a world releases must return to the operating system. Also tests handles of released records, and a
  * system without memory. */
 
-#include "core/base/pages.h"
+#include "core/platform/platform.h"
 #include "core/storage/chunk.h"
 #include "core/storage/entity.h"
 #include "core/world/world_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "sched/jobs/thread.h"
+#include "core/platform/platform.h"
 
 #include <criterion/criterion.h>
 

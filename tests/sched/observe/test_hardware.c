@@ -3,8 +3,8 @@
 /* Test labels: threaded */
 #include "sched/observe/hardware_internal.h"
 
+#include "core/platform/platform.h"
 #include "sched/frame/schedule_internal.h"
-#include "sched/jobs/thread.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 

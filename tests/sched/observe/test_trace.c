@@ -3,7 +3,7 @@
 /* Test labels: threaded */
 #include "sched/observe/trace.h"
 
-#include "sched/jobs/thread.h"
+#include "core/platform/platform.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 

@@ -31,8 +31,8 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_SYSTEMS 1024 /**< Maximum number of systems per schedule. */
-#define QUERN_MAX_PHASES  32   /**< Maximum number of phases per schedule. */
+#define QUERN_MAX_SYSTEMS 65535 /**< Maximum number of systems per schedule. */
+#define QUERN_MAX_PHASES  32    /**< Maximum number of phases per schedule. */
 /** Maximum length of each list of lookups, write lookups, relations, resources and events of a system. */
 #define QUERN_MAX_ACCESS  32
 #define QUERN_MAX_ORDER   32 /**< Maximum number of names in `before` and in `after` of a system. */

@@ -10,6 +10,7 @@
 
 #include "core/base/printer.h"
 #include "sched/frame/schedule_internal.h"
+#include "sched/schedule/conflict.h"
 
 /* ------------------------------------------------------------------------------------------ facts */
 
@@ -24,6 +25,8 @@ typedef struct quern__pass_facts {
     uint32_t archetype_count, chunk_count; /* archetypes and chunks that enabled systems match */
     uint64_t entity_count;
     quern__load load; /* path: from the start of the segment to the end of the pass */
+    /* The passes that it waits for, without those that follow from others: a range in quern__facts.waits. */
+    uint32_t first_wait, end_wait;
 } quern__pass_facts;
 
 typedef struct quern__segment_facts {
@@ -36,15 +39,13 @@ typedef QUERN__ARRAY(uint64_t) quern__bits;
 typedef struct quern__facts {
     const quern_schedule *schedule;
     bool is_timed; /* loads are measured times of the last frame; otherwise they are calls */
-    uint32_t system_words, pass_words;
     QUERN__ARRAY(quern__segment_facts) segments; /* by segment index of the schedule */
     QUERN__ARRAY(quern__pass_facts) passes;
-    /* One row of bits per system, at [position * system_words]. Bit i is set if the system at position i must run
-     * earlier because of declared order (before, after), directly or indirectly. */
-    quern__bits declared_before;
-    /* One row of bits per pass, at [number * pass_words]. Bit i is set if the pass must wait for pass i.
-     * predecessors: all such passes; direct_predecessors: those that no other one implies, the edges of the graph. */
-    quern__bits predecessors, direct_predecessors;
+    QUERN__ARRAY(uint32_t) waits; /* pass numbers, ascending for each pass */
+    /* For the system of quern__facts_load_row, as bit sets of positions. kept_orders: the earlier systems of its phase
+     * before which it must not run, because of a conflict or because one of them is exclusive. declared_before: the
+     * systems that must run earlier because of declared order (before, after), directly or indirectly. */
+    quern__bits kept_orders, declared_before;
     quern__load load;
 } quern__facts;
 
@@ -58,14 +59,8 @@ static inline uint32_t quern__facts_number(const quern__segment_facts *segment, 
     return segment->first_pass + pass->index;
 }
 
-static inline bool quern__facts_waits_for(const quern__facts *facts, uint32_t later, uint32_t earlier)
-{
-    return quern__bitset_has(facts->direct_predecessors.items + (size_t)later * facts->pass_words, earlier);
-}
-
-/* Whether some pass of the segment waits for the pass with this number. */
-bool quern__facts_has_waiters(const quern__facts *facts, const quern__segment_facts *segment,
-                              uint32_t number);
+/* Loads the bit sets of a system. */
+void quern__facts_load_row(const quern__facts *facts, const quern__system *later);
 
 /* Why a pass has a single system that no other system can join. */
 typedef enum quern__alone_reason {
@@ -127,7 +122,8 @@ _Static_assert(QUERN_MAX_TERMS <= QUERN_MAX_ACCESS, "room for one cause per term
 void quern__facts_causes(const quern__system *earlier, const quern__system *later,
                          quern__causes *out_causes);
 
-/* Whether two systems of one phase must keep their order and only the order of registration determines it. */
+/* Whether two systems of one phase must keep their order and only the order of registration determines it.
+ * Precondition: the row of the later system is loaded. */
 bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__system *earlier,
                                        const quern__system *later);
 

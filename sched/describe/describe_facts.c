@@ -4,11 +4,6 @@
 
 #include "sched/schedule/fuse.h"
 
-static quern__conflict conflict_of(const quern__system *earlier, const quern__system *later)
-{
-    return *quern__plan_conflict(earlier->plan, earlier->position, later->position);
-}
-
 static bool is_exclusive(const quern__system *system)
 {
     return quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE);
@@ -16,50 +11,40 @@ static bool is_exclusive(const quern__system *system)
 
 /* ------------------------------------------------------------------------------------------ order */
 
-static void add_rule(quern__facts *facts, const quern__system *system, const quern__order_rule *rule)
+/* Adds all systems that must run before the system by declared order. Rules lead to earlier positions, so the rules of a
+ * system are followed after those of all systems behind it. */
+static void load_declared_before(const quern__plan *plan, const quern__system *later, uint64_t *words)
 {
-    const quern_schedule *schedule = facts->schedule;
-    const quern__system *other =
-        quern__schedule_system(schedule, quern_schedule_find_system(schedule, rule->name));
-    const quern__system *first = rule->is_before ? system : other;
-    const quern__system *second = rule->is_before ? other : system;
-    quern__bitset_add(facts->declared_before.items + (size_t)second->position * facts->system_words,
-                      first->position);
-}
-
-/* Adds indirect predecessors to a system's row. Called in order, so the rows of earlier systems are complete. */
-static void add_indirect_rules(quern__facts *facts, uint32_t later)
-{
-    uint64_t *own_row = facts->declared_before.items + (size_t)later * facts->system_words;
-    for (uint32_t earlier = 0; earlier < later; earlier++) {
-        if (!quern__bitset_has(own_row, earlier)) continue;
-        const uint64_t *row = facts->declared_before.items + (size_t)earlier * facts->system_words;
-        for (uint32_t word = 0; word < facts->system_words; word++)
-            own_row[word] |= row[word];
+    uint32_t rule = plan->rules.count;
+    quern__bitset_add(words, later->position);
+    for (uint32_t position = later->position + 1; position-- > later->group_first;) {
+        if (!quern__bitset_has(words, position)) continue;
+        while (rule > 0 && plan->rules.items[rule - 1].second > position)
+            rule--;
+        for (; rule > 0 && plan->rules.items[rule - 1].second == position; rule--)
+            quern__bitset_add(words, plan->rules.items[rule - 1].first);
     }
 }
 
-static void gather_rules(quern__facts *facts)
+void quern__facts_load_row(const quern__facts *facts, const quern__system *later)
 {
-    const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->plan.order.count; i++) {
-        const quern__system *system = schedule->plan.order.items[i];
-        for (uint32_t k = 0; k < system->rules.count; k++)
-            add_rule(facts, system, &system->rules.items[k]);
-    }
-    for (uint32_t i = 0; i < schedule->plan.order.count; i++)
-        add_indirect_rules(facts, i);
+    const quern__plan *plan = &facts->schedule->plan;
+    const uint32_t words = later->position / 64 + 1;
+    uint64_t *kept = facts->kept_orders.items;
+    memset(kept, 0, words * sizeof *kept);
+    memset(facts->declared_before.items, 0, words * sizeof *kept);
+    quern__pair_set_get(&plan->conflicts.all, later->position, kept);
+    for (uint32_t i = later->group_first; i < later->position; i++)
+        if (is_exclusive(later) || is_exclusive(plan->order.items[i])) quern__bitset_add(kept, i);
+    load_declared_before(plan, later, facts->declared_before.items);
 }
 
 bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__system *earlier,
                                        const quern__system *later)
 {
-    if (earlier->phase != later->phase || !quern__system_may_overlap(earlier, later)) return false;
-    bool must_keep_order = is_exclusive(earlier) || is_exclusive(later) ||
-                           conflict_of(earlier, later).kind != QUERN__NO_CONFLICT;
-    return must_keep_order &&
-           !quern__bitset_has(facts->declared_before.items + (size_t)later->position * facts->system_words,
-                              earlier->position);
+    return earlier->phase == later->phase &&
+           quern__bitset_has(facts->kept_orders.items, earlier->position) &&
+           !quern__bitset_has(facts->declared_before.items, earlier->position);
 }
 
 /* ------------------------------------------------------------------------------------------ causes */
@@ -118,7 +103,7 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
                          quern__causes *out_causes)
 {
     out_causes->count = 0;
-    out_causes->items[0] = conflict_of(earlier, later);
+    out_causes->items[0] = quern__conflict_between(earlier, later);
     if (out_causes->items[0].kind == QUERN__NO_CONFLICT) return;
     out_causes->count = 1;
     for (uint32_t i = 0; i < earlier->access.resource_count; i++) {
@@ -157,29 +142,28 @@ static void gather_passes(quern__facts *facts)
     }
 }
 
-/* Links a pass to earlier ones of its segment, from the nearest to the farthest, and omits edges that others imply. The
- * result, a transitive reduction, does not depend on the order of the search; the compiler finds the same. */
-static void link_pass(quern__facts *facts, uint32_t first, uint32_t later)
+/* Lists the passes that a pass of the segment waits for. The schedule has their places in execution order. */
+static void list_waits(quern__facts *facts, const quern__segment *segment, uint32_t first, uint32_t number)
 {
-    uint64_t *own_row = facts->predecessors.items + (size_t)later * facts->pass_words;
-    for (uint32_t earlier = later; earlier-- > first;) {
-        if (quern__bitset_has(own_row, earlier)) continue;
-        quern__conflict conflict =
-            quern__fuse_conflict(facts->passes.items[earlier].pass, facts->passes.items[later].pass);
-        if (conflict.kind == QUERN__NO_CONFLICT) continue;
-        quern__bitset_add(own_row, earlier);
-        quern__bitset_add(facts->direct_predecessors.items + (size_t)later * facts->pass_words, earlier);
-        const uint64_t *row = facts->predecessors.items + (size_t)earlier * facts->pass_words;
-        for (uint32_t word = 0; word < facts->pass_words; word++)
-            own_row[word] |= row[word];
+    quern__pass_facts *pass_facts = &facts->passes.items[number];
+    const quern__pass *pass = pass_facts->pass;
+    uint32_t *waits = facts->waits.items;
+    pass_facts->first_wait = facts->waits.count;
+    for (uint32_t i = 0; i < pass->waits_for.count; i++) {
+        const uint32_t before = first + segment->passes.items[pass->waits_for.items[i]]->index;
+        uint32_t to = facts->waits.count++;
+        for (; to > pass_facts->first_wait && waits[to - 1] > before; to--)
+            waits[to] = waits[to - 1];
+        waits[to] = before;
     }
+    pass_facts->end_wait = facts->waits.count;
 }
 
-bool quern__facts_has_waiters(const quern__facts *facts, const quern__segment_facts *segment,
-                              uint32_t number)
+static bool waits_for(const quern__facts *facts, uint32_t later, uint32_t earlier)
 {
-    for (uint32_t later = number + 1; later < segment->end_pass; later++)
-        if (quern__facts_waits_for(facts, later, number)) return true;
+    const quern__pass_facts *pass = &facts->passes.items[later];
+    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++)
+        if (facts->waits.items[i] == earlier) return true;
     return false;
 }
 
@@ -187,8 +171,8 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
                                 const quern__system *earlier, const quern__system *later)
 {
     if (earlier->pass == later->pass) return QUERN__ROUTE_PASS;
-    bool is_edge = quern__facts_waits_for(facts, quern__facts_number(segment, later->pass),
-                                          quern__facts_number(segment, earlier->pass));
+    bool is_edge = waits_for(facts, quern__facts_number(segment, later->pass),
+                             quern__facts_number(segment, earlier->pass));
     return is_edge ? QUERN__ROUTE_GRAPH : QUERN__ROUTE_IMPLIED;
 }
 
@@ -230,25 +214,29 @@ static bool could_join(const quern__system *system, const quern__pass *pass)
            quern__facts_alone_reason(system->pass, &index) == QUERN__NOT_ALONE;
 }
 
-/* Finds why a system is not in a pass. A conflict with a system of the pass (APART_CONFLICT) takes precedence over
- * one with an earlier system of a later pass (APART_ORDER). */
+/* Finds why a system is not in a pass. The first conflict with a system of the pass (APART_CONFLICT) takes precedence
+ * over the last one with an earlier system of a later pass (APART_ORDER). */
 static quern__apart_reason find_apart(const quern__segment *segment, const quern__system *system,
                                       const quern__pass *pass)
 {
-    const quern_schedule *schedule = system->plan->schedule;
-    quern__apart_reason apart = {.kind = QUERN__APART_CHOICE};
-    for (uint32_t i = segment->first; i < system->position; i++) {
-        const quern__system *other = schedule->plan.order.items[i];
-        quern__conflict conflict = conflict_of(other, system);
-        if (conflict.kind == QUERN__NO_CONFLICT || other->pass->index < pass->index) continue;
-        if (other->pass != pass)
-            apart = (quern__apart_reason){QUERN__APART_ORDER, other, conflict};
-        else if (!quern__conflict_is_local(conflict.kind))
-            return (quern__apart_reason){QUERN__APART_CONFLICT, other, conflict};
+    const quern__plan *plan = system->plan;
+    const quern__system *conflicting = NULL, *ordering = NULL;
+    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, system->position);
+    for (uint32_t i; quern__pair_walk_next(&walk, &i) && i >= segment->first;) {
+        const quern__system *other = plan->order.items[i];
+        if (other->pass == pass && quern__conflicts_have_global(plan, i, system->position))
+            conflicting = other;
+        else if (other->pass->index > pass->index && ordering == NULL)
+            ordering = other;
     }
-    if (apart.kind == QUERN__APART_CHOICE && !quern__fuse_levels_agree(pass, system))
-        apart.kind = QUERN__APART_LEVELS;
-    return apart;
+    if (conflicting != NULL)
+        return (quern__apart_reason){QUERN__APART_CONFLICT, conflicting,
+                                     quern__conflict_between(conflicting, system)};
+    if (ordering != NULL)
+        return (quern__apart_reason){QUERN__APART_ORDER, ordering,
+                                     quern__conflict_between(ordering, system)};
+    return (quern__apart_reason){.kind = quern__fuse_levels_agree(pass, system) ? QUERN__APART_CHOICE
+                                                                                : QUERN__APART_LEVELS};
 }
 
 bool quern__facts_find_apart_reason(const quern__segment *segment, const quern__system *system,
@@ -363,23 +351,25 @@ static void count_rows(quern__pass_facts *pass_facts)
 }
 
 /* Returns the longest path of the passes that a pass waits for. */
-static uint64_t path_before(const quern__facts *facts, uint32_t first, uint32_t later)
+static uint64_t path_before(const quern__facts *facts, const quern__pass_facts *pass)
 {
     uint64_t path = 0;
-    for (uint32_t earlier = first; earlier < later; earlier++)
-        if (quern__facts_waits_for(facts, later, earlier) && facts->passes.items[earlier].load.path > path)
-            path = facts->passes.items[earlier].load.path;
+    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++) {
+        const quern__pass_facts *before = &facts->passes.items[facts->waits.items[i]];
+        if (before->load.path > path) path = before->load.path;
+    }
     return path;
 }
 
-static void gather_segment(quern__facts *facts, quern__segment_facts *segment)
+static void gather_segment(quern__facts *facts, uint32_t index)
 {
+    quern__segment_facts *segment = &facts->segments.items[index];
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__pass_facts *pass = &facts->passes.items[i];
-        link_pass(facts, segment->first_pass, i);
+        list_waits(facts, &facts->schedule->plan.segments.items[index], segment->first_pass, i);
         count_rows(pass);
         pass->load = pass_load(facts, pass->pass);
-        pass->load.path += path_before(facts, segment->first_pass, i);
+        pass->load.path += path_before(facts, pass);
         segment->load.work += pass->load.work;
         if (pass->load.path > segment->load.path) segment->load.path = pass->load.path;
     }
@@ -389,29 +379,23 @@ static void gather_segment(quern__facts *facts, quern__segment_facts *segment)
 
 /* --------------------------------------------------------------------------------------------- all */
 
-static bool reserve_bits(const quern_allocator *allocator, quern__bits *bits, uint32_t rows, uint32_t words)
-{
-    uint32_t count = rows * words;
-    if (!quern__array_reserve(allocator, bits, count)) return false;
-    if (count > 0) memset(bits->items, 0, count * sizeof *bits->items);
-    bits->count = count;
-    return true;
-}
-
 static bool reserve(quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
-    uint32_t system_count = schedule->plan.order.count, pass_count = 0;
-    for (uint32_t i = 0; i < schedule->plan.segments.count; i++)
-        pass_count += schedule->plan.segments.items[i].passes.count;
-    facts->system_words = QUERN__BITSET_WORDS(system_count);
-    facts->pass_words = QUERN__BITSET_WORDS(pass_count);
+    const uint32_t words = QUERN__BITSET_WORDS(schedule->plan.order.count);
+    uint32_t pass_count = 0, wait_count = 0;
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
+        const quern__segment *segment = &schedule->plan.segments.items[i];
+        pass_count += segment->passes.count;
+        for (uint32_t k = 0; k < segment->passes.count; k++)
+            wait_count += segment->passes.items[k]->waits_for.count;
+    }
     return quern__array_reserve(allocator, &facts->segments, schedule->plan.segments.count) &&
            quern__array_reserve(allocator, &facts->passes, pass_count) &&
-           reserve_bits(allocator, &facts->declared_before, system_count, facts->system_words) &&
-           reserve_bits(allocator, &facts->predecessors, pass_count, facts->pass_words) &&
-           reserve_bits(allocator, &facts->direct_predecessors, pass_count, facts->pass_words);
+           quern__array_reserve(allocator, &facts->waits, wait_count) &&
+           quern__array_reserve(allocator, &facts->kept_orders, words) &&
+           quern__array_reserve(allocator, &facts->declared_before, words);
 }
 
 quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule)
@@ -424,10 +408,9 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
                            "quern_schedule_describe: no memory to describe %u systems",
                            schedule->plan.order.count);
     }
-    gather_rules(facts);
     gather_passes(facts);
     for (uint32_t i = 0; i < facts->segments.count; i++)
-        gather_segment(facts, &facts->segments.items[i]);
+        gather_segment(facts, i);
     if (facts->is_timed) {
         facts->load.work += schedule->stats.sync_ns;
         facts->load.path += schedule->stats.sync_ns;
@@ -440,7 +423,7 @@ void quern__facts_release(quern__facts *facts)
     const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
     quern__array_release(allocator, &facts->segments);
     quern__array_release(allocator, &facts->passes);
+    quern__array_release(allocator, &facts->waits);
+    quern__array_release(allocator, &facts->kept_orders);
     quern__array_release(allocator, &facts->declared_before);
-    quern__array_release(allocator, &facts->predecessors);
-    quern__array_release(allocator, &facts->direct_predecessors);
 }

@@ -114,6 +114,18 @@ static void put_edge(quern__json *out, const quern__facts *facts, const quern__s
     quern__json_close(out, '}');
 }
 
+static void put_edges(quern__json *out, const quern__facts *facts, const quern__segment *segment,
+                      const quern__segment_facts *segment_facts)
+{
+    quern__system *const *order = facts->schedule->plan.order.items;
+    for (uint32_t later = segment->first; later < segment->end; later++) {
+        quern__facts_load_row(facts, order[later]);
+        for (uint32_t earlier = segment->first; earlier < later; earlier++)
+            if (quern__bitset_has(facts->kept_orders.items, earlier))
+                put_edge(out, facts, segment_facts, order[earlier], order[later]);
+    }
+}
+
 /* ----------------------------------------------------------------------------------------- systems */
 
 static const char *const access_words[] = {[QUERN_ACCESS_NONE] = "none",
@@ -283,7 +295,6 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
                                         [QUERN__PASS_SERIAL] = "serial",
                                         [QUERN__PASS_EVENTS] = "events",
                                         [QUERN__PASS_ONCE] = "once"};
-    const quern__segment_facts *segment = &facts->segments.items[segment_index];
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     const quern__pass *pass = pass_facts->pass;
     quern__json_open(out, NULL, '{');
@@ -296,8 +307,8 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
     quern__json_integer(out, "chunks", pass_facts->chunk_count);
     quern__json_integer(out, "entities", pass_facts->entity_count);
     quern__json_open(out, "waits_for", '[');
-    for (uint32_t i = segment->first_pass; i < number; i++)
-        if (quern__facts_waits_for(facts, number, i)) quern__json_integer(out, NULL, i + 1);
+    for (uint32_t i = pass_facts->first_wait; i < pass_facts->end_wait; i++)
+        quern__json_integer(out, NULL, facts->waits.items[i] + 1);
     quern__json_close(out, ']');
     quern__json_open(out, "systems", '[');
     for (uint32_t i = 0; i < pass->systems.count; i++)
@@ -322,10 +333,7 @@ static void put_segment(quern__json *out, const quern__facts *facts, uint32_t in
             put_pass(out, facts, index, quern__facts_number(segment_facts, segment->passes.items[i]));
         quern__json_close(out, ']');
         quern__json_open(out, "edges", '[');
-        for (uint32_t later = segment->first; later < segment->end; later++)
-            for (uint32_t earlier = segment->first; earlier < later; earlier++)
-                put_edge(out, facts, segment_facts, facts->schedule->plan.order.items[earlier],
-                         facts->schedule->plan.order.items[later]);
+        put_edges(out, facts, segment, segment_facts);
         quern__json_close(out, ']');
     }
     quern__json_close(out, '}');
@@ -372,17 +380,19 @@ static void put_accidental_orders(quern__json *out, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
     quern__json_open(out, "by_registration_alone", '[');
-    for (uint32_t later = 1; later < schedule->plan.order.count; later++)
-        for (uint32_t earlier = 0; earlier < later; earlier++) {
+    for (uint32_t later = 1; later < schedule->plan.order.count; later++) {
+        const quern__system *second = schedule->plan.order.items[later];
+        quern__facts_load_row(facts, second);
+        for (uint32_t earlier = second->group_first; earlier < later; earlier++) {
             const quern__system *first = schedule->plan.order.items[earlier];
-            const quern__system *second = schedule->plan.order.items[later];
             if (!quern__facts_has_accidental_order(facts, first, second)) continue;
             quern__json_open(out, NULL, '{');
             quern__json_text(out, "before", first->name);
             quern__json_text(out, "after", second->name);
-            put_cause(out, schedule, *quern__plan_conflict(&schedule->plan, earlier, later));
+            put_cause(out, schedule, quern__conflict_between(first, second));
             quern__json_close(out, '}');
         }
+    }
     quern__json_close(out, ']');
 }
 

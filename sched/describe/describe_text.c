@@ -223,8 +223,10 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
         if (quern__facts_find_apart_reason(segment, system, facts->passes.items[i].pass, &apart))
             write_apart(printer, segment_facts, system, facts->passes.items[i].pass, &apart);
     }
+    quern__facts_load_row(facts, system);
     for (uint32_t i = segment->first; i < system->position; i++)
-        write_edge(printer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
+        if (quern__bitset_has(facts->kept_orders.items, i))
+            write_edge(printer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
 }
 
 /* ------------------------------------------------------------------------------------------ passes */
@@ -254,13 +256,11 @@ static void write_fusion(quern__printer *printer, const quern__pass *pass)
     if (pass->lane_count > 1) quern__print(printer, ", %u lanes", pass->lane_count);
 }
 
-static void write_waits(quern__printer *printer, const quern__facts *facts,
-                        const quern__segment_facts *segment, uint32_t number)
+static void write_waits(quern__printer *printer, const quern__facts *facts, const quern__pass_facts *pass)
 {
     const char *separator = "; waits for pass ";
-    for (uint32_t i = segment->first_pass; i < number; i++)
-        if (quern__facts_waits_for(facts, number, i))
-            quern__print(printer, "%s%u", next_separator(&separator), i + 1);
+    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++)
+        quern__print(printer, "%s%u", next_separator(&separator), facts->waits.items[i] + 1);
 }
 
 static void write_pass(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
@@ -279,7 +279,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
     }
     if (pass->levels != NULL)
         quern__write_quoted(printer, "; levels of ", relation_name(pass->plan->world, pass->levels));
-    write_waits(printer, facts, segment, number);
+    write_waits(printer, facts, pass_facts);
     quern__print(printer, "\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)
         write_system(printer, facts, segment_index, pass->systems.items[i]);
@@ -330,20 +330,22 @@ static void write_reactions(quern__printer *printer, const quern__facts *facts)
 static void write_accidental_orders(quern__printer *printer, const quern__facts *facts)
 {
     const char *heading = "order by registration alone\n";
-    for (uint32_t later = 1; later < facts->schedule->plan.order.count; later++)
-        for (uint32_t earlier = 0; earlier < later; earlier++) {
-            const quern__system *first = facts->schedule->plan.order.items[earlier];
-            const quern__system *second = facts->schedule->plan.order.items[later];
+    const quern__plan *plan = &facts->schedule->plan;
+    for (uint32_t later = 1; later < plan->order.count; later++) {
+        const quern__system *second = plan->order.items[later];
+        quern__facts_load_row(facts, second);
+        for (uint32_t earlier = second->group_first; earlier < later; earlier++) {
+            const quern__system *first = plan->order.items[earlier];
             if (!quern__facts_has_accidental_order(facts, first, second)) continue;
             quern__print(printer, "%s", heading);
             heading = "";
             quern__write_quoted(printer, "  ", first->name);
             quern__write_quoted(printer, " before ", second->name);
             quern__print(printer, ": ");
-            quern__write_cause(printer, first, second,
-                               *quern__plan_conflict(&facts->schedule->plan, earlier, later));
+            quern__write_cause(printer, first, second, quern__conflict_between(first, second));
             quern__print(printer, "\n");
         }
+    }
 }
 
 void quern__describe_text(quern__printer *printer, const quern__facts *facts)

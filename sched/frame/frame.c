@@ -105,8 +105,7 @@ static quern_result prepare_items(const quern_schedule *schedule, quern__segment
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
     }
     if (!is_new) return QUERN_OK;
-    if (result == QUERN_OK && segment->graph != NULL)
-        result = quern__compile_prepare(&schedule->plan, segment);
+    if (result == QUERN_OK && segment->graph != NULL) result = quern__compile_prepare(segment);
     number_streams(schedule, segment);
     segment->is_idle = is_idle(segment);
     if (result != QUERN_OK) segment->prepared_version = 0;
@@ -135,7 +134,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         segment->has_targets |= pass->systems.items[0]->query.target != NULL;
     }
     if (segment->graph != NULL) {
-        quern_result result = quern__compile_prepare(&schedule->plan, segment);
+        quern_result result = quern__compile_prepare(segment);
         if (result != QUERN_OK) return result;
     }
     number_streams(schedule, segment);

@@ -10,6 +10,7 @@
 #include "sched/frame/pass_run.h"
 #include "sched/frame/workers.h"
 #include "sched/schedule/compile.h"
+#include "sched/schedule/conflict.h"
 
 #include <quern/shorthand.h>
 
@@ -136,9 +137,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     quern__emitters_release(schedule);
     quern__playback_release(&schedule->playback);
     quern__guards_release(&schedule->guards, allocator);
-    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
-        quern__system_destroy(schedule->plan.systems.items[i]);
-    quern__array_release(allocator, &schedule->plan.systems);
+    quern__plan_release_systems(&schedule->plan);
     quern__release(allocator, schedule,
                    sizeof *schedule + schedule->plan.phase_count * sizeof(quern__phase),
                    _Alignof(quern_schedule));
@@ -167,15 +166,27 @@ static quern_system handle_of(const quern__system *system)
 static const quern__registry registry =
     QUERN__REGISTRY_OF_POINTERS("system", "schedule", QUERN_MAX_SYSTEMS, QUERN_OK, quern__system, name);
 
+/* Checks the name of a new system, of which the map of names knows whether it is in use. */
+static quern_result check_name(const quern__plan *plan, const char *name)
+{
+    quern__system *const *none = NULL;
+    quern_result result = quern__registry_check_new(&registry, none, 0, name);
+    if (result != QUERN_OK) return result;
+    const quern__system *other = quern__plan_find_system(plan, name);
+    return other == NULL ? QUERN_OK : quern__registry_check_new(&registry, &other, 1, name);
+}
+
 static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
 {
     quern__plan *plan = &schedule->plan;
     quern_result result = quern__world_check_unlocked(schedule->plan.world, "quern_schedule_add_system");
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
-    if (result == QUERN_OK)
-        result = quern__registry_check_new(&registry, plan->systems.items, plan->systems.count, def->name);
-    if (result != QUERN_OK) return result;
-    return quern__registry_reserve(&registry, quern__plan_allocator(plan), &plan->systems, def->name);
+    if (result == QUERN_OK) result = check_name(plan, def->name);
+    if (result == QUERN_OK && plan->systems.count == QUERN_MAX_SYSTEMS)
+        result = quern__registry_fail_full(&registry, def->name);
+    if (result == QUERN_OK && !quern__plan_reserve_system(plan))
+        result = quern__registry_fail_memory(&registry, def->name);
+    return result;
 }
 
 /* Adds the call and the system's name to the message, unless the name itself may be invalid. */
@@ -195,10 +206,8 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     quern__system *system = NULL;
     result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
     if (result != QUERN_OK) return add_name_to_message(result, def);
-    system->plan = &schedule->plan;
+    quern__plan_add_system(&schedule->plan, system);
     if (system->user_data == NULL) system->user_data = schedule->plan.phases[def->phase].user_data;
-    system->index = schedule->plan.systems.count;
-    schedule->plan.systems.items[schedule->plan.systems.count++] = system;
     if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;
     schedule->plan.reaction_count += system->reaction != NULL;
     for (uint32_t i = 0; i < system->events.emits.count; i++)
@@ -304,9 +313,8 @@ quern_system quern_schedule_find_system(const quern_schedule *schedule, const ch
         quern__fail_null("quern_schedule_find_system", schedule ? "name" : "schedule");
         return (quern_system){0};
     }
-    const uint32_t count = schedule->plan.systems.count;
-    const uint32_t i = quern__registry_find(&registry, schedule->plan.systems.items, 0, count, name);
-    return i < count ? handle_of(schedule->plan.systems.items[i]) : (quern_system){0};
+    const quern__system *system = quern__plan_find_system(&schedule->plan, name);
+    return system != NULL ? handle_of(system) : (quern_system){0};
 }
 
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)
@@ -375,8 +383,7 @@ bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before
         find_system(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
         return false;
     if (!schedule->plan.is_compiled || earlier->position >= later->position) return false;
-    return quern__plan_conflict(&schedule->plan, earlier->position, later->position)->kind !=
-           QUERN__NO_CONFLICT;
+    return quern__conflicts_have(&schedule->plan, earlier->position, later->position);
 }
 
 bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b)

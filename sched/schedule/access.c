@@ -17,6 +17,7 @@ static void add_terms(quern__access *access, const quern_world *world, const que
             quern__bitset_add(is_level ? access->upward_by_levels : access->upward_by_others,
                               quern__component_index(def->terms[i].component));
             quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
+            access->has_optional_terms = true;
             continue;
         }
         uint32_t index = quern__component_index(def->terms[i].component);
@@ -24,6 +25,8 @@ static void add_terms(quern__access *access, const quern_world *world, const que
                              (def->terms[i].match != QUERN_MATCH_NONE &&
                               quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE));
         if (is_read) quern__bitset_add(access->reads, index);
+        const bool is_required = def->terms[i].match == 0 || def->terms[i].match == QUERN_MATCH_ALL;
+        access->has_optional_terms |= is_read && !is_required;
         if (def->terms[i].access == QUERN_ACCESS_WRITE) quern__bitset_add(access->writes, index);
     }
 }
@@ -91,6 +94,40 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
     return result;
 }
 
+static void add_uses(quern__access *access, quern__use_kind kind, uint32_t word, uint64_t bits)
+{
+    while (bits != 0)
+        access->uses.items[access->uses.count++] = (quern__access_use){
+            .index = (uint16_t)(64 * word + quern__bitset_pop_lowest(&bits)), .kind = (uint16_t)kind};
+}
+
+/* Lists the uses: at most two for each term, lookup and resource. */
+static quern_result list_uses(quern__access *access, const quern_world *world, const char *name,
+                              uint32_t term_count)
+{
+    const uint32_t most = 2 * (term_count + access->lookups.count + access->resource_count);
+    if (!quern__array_reserve(&world->storage.allocator, &access->uses, most))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the accesses of system '%s'", name);
+    const quern__lookups *lookups = &access->lookups;
+    for (uint32_t i = 0; i < QUERN__COMPONENT_WORDS; i++) {
+        const uint64_t upward = access->upward_by_others[i] | access->upward_by_levels[i];
+        access->looks_elsewhere |= (lookups->unlimited[i] | lookups->limited[i] | upward) != 0;
+        add_uses(access, QUERN__USE_TERM, i, access->reads[i]);
+        add_uses(access, QUERN__USE_TERM_WRITE, i, access->writes[i]);
+        add_uses(access, QUERN__USE_LOOKUP, i, lookups->unlimited[i] | lookups->limited[i] | upward);
+        add_uses(access, QUERN__USE_LOOKUP_WRITE, i, lookups->written[i]);
+    }
+    for (uint32_t i = 0; i < access->resource_count; i++) {
+        const quern__resource_use *use = &access->resources[i];
+        access->uses.items[access->uses.count++] =
+            (quern__access_use){.index = use->index, .kind = QUERN__USE_RESOURCE};
+        if (use->access != QUERN_ACCESS_READ)
+            access->uses.items[access->uses.count++] =
+                (quern__access_use){.index = use->index, .kind = QUERN__USE_RESOURCE_WRITE};
+    }
+    return QUERN_OK;
+}
+
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count)
 {
@@ -98,7 +135,13 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
     add_terms(access, world, def, term_count);
     quern_result result = quern__lookups_init(&access->lookups, world, def);
     if (result == QUERN_OK) result = add_relations(access, world, def);
-    return result != QUERN_OK ? result : add_resources(access, world, def);
+    if (result == QUERN_OK) result = add_resources(access, world, def);
+    return result == QUERN_OK ? list_uses(access, world, def->name, term_count) : result;
+}
+
+void quern__access_release(quern__access *access, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &access->uses);
 }
 
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index)
@@ -235,11 +278,6 @@ bool quern__access_may_conflict_by_lookup(const quern__access *a, const quern__a
     return may_conflict_elsewhere(a, b) || may_conflict_elsewhere(b, a);
 }
 
-bool quern__access_may_conflict(const quern__access *a, const quern__access *b)
-{
-    return quern__access_terms_may_conflict(a, b) || quern__access_may_conflict_by_lookup(a, b);
-}
-
 quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const quern__access *b,
                                                    uint32_t index, bool a_is_first,
                                                    const quern__archetype *archetype)
@@ -255,10 +293,18 @@ quern__conflict_kind quern__access_lookup_conflict(const quern__access *a, const
                                                                     : QUERN__CONFLICT_LOOKUP;
 }
 
-static bool terms_conflict_in(const quern__access *a, const quern__access *b, uint32_t index)
+static bool terms_conflict_over(const quern__access *a, const quern__access *b, uint32_t index)
 {
     return (quern__bitset_has(a->writes, index) && quern__bitset_has(b->reads, index)) ||
            (quern__bitset_has(b->writes, index) && quern__bitset_has(a->reads, index));
+}
+
+bool quern__access_terms_conflict_in(const quern__access *a, const quern__access *b,
+                                     const quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < archetype->component_count; i++)
+        if (terms_conflict_over(a, b, archetype->component_indices[i])) return true;
+    return false;
 }
 
 quern__conflict quern__access_find_conflict_in(const quern__access *a, const quern__access *b,
@@ -269,9 +315,26 @@ quern__conflict quern__access_find_conflict_in(const quern__access *a, const que
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const uint16_t index = archetype->component_indices[i];
         quern__conflict_kind kind = quern__access_lookup_conflict(a, b, index, a_is_first, archetype);
-        if (kind == QUERN__NO_CONFLICT && b_matches && terms_conflict_in(a, b, index))
+        if (kind == QUERN__NO_CONFLICT && b_matches && terms_conflict_over(a, b, index))
             kind = QUERN__CONFLICT_COMPONENT;
         if (kind > strongest.kind) strongest = (quern__conflict){.kind = (uint8_t)kind, .index = index};
+    }
+    return strongest;
+}
+
+quern__conflict quern__access_find_possible_conflict(const quern__access *a, const quern__access *b,
+                                                     bool is_local)
+{
+    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
+    const quern__conflict_kind most = is_local ? QUERN__CONFLICT_LEVEL : QUERN__CONFLICT_LOOKUP;
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
+        const quern__conflict_kind kinds[] = {terms_conflict_over(a, b, i) ? QUERN__CONFLICT_COMPONENT
+                                                                           : QUERN__NO_CONFLICT,
+                                              quern__access_lookup_conflict(a, b, i, true, NULL),
+                                              quern__access_lookup_conflict(b, a, i, false, NULL)};
+        for (uint32_t k = 0; k < QUERN__COUNT_OF(kinds); k++)
+            if (kinds[k] > strongest.kind && kinds[k] <= most)
+                strongest = (quern__conflict){.kind = (uint8_t)kinds[k], .index = (uint16_t)i};
     }
     return strongest;
 }

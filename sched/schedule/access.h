@@ -16,6 +16,7 @@
  * removed, so only new archetypes are checked. Two lookups can meet in archetypes that neither system matches:
  * only lookup limits that exclude each other rule out a conflict between lookups. */
 
+#include "core/base/array.h"
 #include "sched/schedule/lookup.h"
 
 typedef struct quern__resource_use {
@@ -23,7 +24,29 @@ typedef struct quern__resource_use {
     uint8_t access; /* quern_access */
 } quern__resource_use;
 
+/* How a system uses a component or a resource, as far as other systems can conflict with the use. */
+typedef enum quern__use_kind {
+    QUERN__USE_TERM,          /* its terms read or write the component */
+    QUERN__USE_TERM_WRITE,    /* its terms write the component */
+    QUERN__USE_LOOKUP,        /* it reads or writes the component by a lookup, or reads it by an up-term */
+    QUERN__USE_LOOKUP_WRITE,  /* it writes the component by a lookup */
+    QUERN__USE_RESOURCE,      /* it declares the resource */
+    QUERN__USE_RESOURCE_WRITE /* it declares the resource for more than reading */
+} quern__use_kind;
+
+enum { QUERN__USE_KIND_COUNT = QUERN__USE_RESOURCE_WRITE + 1 };
+
+typedef struct quern__access_use {
+    uint16_t index; /* of the component or resource */
+    uint16_t kind;  /* quern__use_kind */
+} quern__access_use;
+
 typedef struct quern__access {
+    /* All that follows, as a list; compiling reads only this list of most systems. */
+    QUERN__ARRAY(quern__access_use) uses;
+    /* Some component in `reads` may be absent from archetypes that the terms match. */
+    bool has_optional_terms;
+    bool looks_elsewhere; /* it has lookups or up-terms */
     /* Components read by terms, including written and filtered components. */
     uint64_t reads[QUERN__COMPONENT_WORDS];
     uint64_t writes[QUERN__COMPONENT_WORDS];    /* components written by terms */
@@ -60,15 +83,16 @@ static inline bool quern__conflict_is_local(quern__conflict_kind kind)
 /* The strongest reason found so far why two systems must keep their order. */
 typedef struct quern__conflict {
     uint8_t kind;
-    /* A new archetype could turn the pair's conflict into a LOOKUP or LEVEL conflict. */
-    bool may_become_lookup;
     uint16_t index; /* index of the resource or component over which the systems conflict */
 } quern__conflict;
 
 /* Initialises the access from a definition. Precondition: the definition's terms have been checked. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT. */
+ * NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT, OUT_OF_MEMORY; after an
+ * error, the access must still be released. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count);
+
+void quern__access_release(quern__access *access, const quern_allocator *allocator);
 
 /* Returns the declared access to a resource, or QUERN_ACCESS_NONE. */
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);
@@ -90,12 +114,13 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
  * up-term) of both systems. */
 quern__conflict quern__access_find_fixed_conflict(const quern__access *a, const quern__access *b);
 
-/* Returns whether some archetype could make the systems conflict: through the terms of both, or through terms on one
- * side and lookups or up-terms on the other. */
-bool quern__access_may_conflict(const quern__access *a, const quern__access *b);
-
 /* Returns whether the terms of one system write a component that the terms of the other read or write. */
 bool quern__access_terms_may_conflict(const quern__access *a, const quern__access *b);
+
+/* Returns whether the terms of one system write a component of the archetype that the terms of the other read or
+ * write. */
+bool quern__access_terms_conflict_in(const quern__access *a, const quern__access *b,
+                                     const quern__archetype *archetype);
 
 /* Returns whether some archetype could make the systems conflict over a component that one accesses through its terms
  * and the other through a lookup or an up-term. */
@@ -117,5 +142,10 @@ uint32_t quern__access_find_common_lookup(const quern__access *a, const quern__a
 quern__conflict quern__access_find_conflict_in(const quern__access *a, const quern__access *b,
                                                bool a_is_first, const quern__archetype *archetype,
                                                bool b_matches);
+
+/* Returns the strongest conflict, or the strongest local one, that some archetype could cause between `a` and `b`,
+ * which is later, over the first such component. */
+quern__conflict quern__access_find_possible_conflict(const quern__access *a, const quern__access *b,
+                                                     bool is_local);
 
 #endif

@@ -121,51 +121,19 @@ static quern_result add_pass_nodes(quern_graph *graph, quern__pass *pass)
     return result == QUERN_OK ? quern_graph_add_edge(graph, last_run, pass->end_node) : result;
 }
 
-static bool must_wait(const quern__pass *pass, const quern__pass *other)
+/* Builds the graph of a RUN segment. */
+static quern_result build_graph(const quern__segment *segment)
 {
-    return other->index < pass->index && quern__fuse_conflict(other, pass).kind != QUERN__NO_CONFLICT;
-}
-
-/* Adds the edges that lead to pass `later`, from nearer passes before farther ones. Omits edges that the
- * added ones imply. reached[i]: bit set of the passes that pass i waits for, directly or indirectly, by
- * index in the segment. */
-static quern_result add_edges(const quern__segment *segment, uint32_t later, uint64_t *reached,
-                              uint32_t words)
-{
-    quern__pass *pass = segment->passes.items[later];
-    uint64_t *mine = reached + (size_t)later * words;
-    pass->waits_for.count = 0;
-    for (uint32_t earlier = later; earlier-- > 0;) {
-        const quern__pass *other = segment->passes.items[earlier];
-        if (quern__bitset_has(mine, earlier) || !must_wait(pass, other)) continue;
-        quern_result result = quern_graph_add_edge(segment->graph, other->end_node, pass->begin_node);
-        if (result != QUERN_OK) return result;
-        if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->waits_for,
-                                  pass->waits_for.count + 1))
-            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an edge between passes");
-        pass->waits_for.items[pass->waits_for.count++] = earlier;
-        quern__bitset_add(mine, earlier);
-        for (uint32_t word = 0; word < words; word++)
-            mine[word] |= reached[(size_t)earlier * words + word];
-    }
-    return QUERN_OK;
-}
-
-static quern_result link_passes(const quern__plan *plan, const quern__segment *segment)
-{
-    uint32_t count = segment->passes.count, words = QUERN__BITSET_WORDS(count);
-    size_t bytes = (size_t)count * words * sizeof(uint64_t);
-    uint64_t *reached = quern__allocate(quern__plan_allocator(plan), bytes, _Alignof(uint64_t));
-    if (reached == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to link %u passes", count);
-    memset(reached, 0, bytes);
     quern_graph_clear(segment->graph);
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
-        result = add_pass_nodes(segment->graph, segment->passes.items[i]);
-        if (result == QUERN_OK) result = add_edges(segment, i, reached, words);
+    for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        result = add_pass_nodes(segment->graph, pass);
+        for (uint32_t k = 0; k < pass->waits_for.count && result == QUERN_OK; k++)
+            result = quern_graph_add_edge(segment->graph,
+                                          segment->passes.items[pass->waits_for.items[k]]->end_node,
+                                          pass->begin_node);
     }
-    quern__release(quern__plan_allocator(plan), reached, bytes, _Alignof(uint64_t));
     return result;
 }
 
@@ -178,22 +146,22 @@ static bool has_nodes(const quern__segment *segment)
 
 /* Rebuilds the graph with one node for each stage. Needed when a pass has more stages than ever before,
  * because the trees of its relation have become deeper. */
-static quern_result add_nodes(const quern__plan *plan, const quern__segment *segment)
+static quern_result add_nodes(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
         if (pass->stage_count > pass->run_node_count) pass->run_node_count = pass->stage_count;
     }
-    quern_result result = link_passes(plan, segment);
+    quern_result result = build_graph(segment);
     for (uint32_t i = 0; i < segment->passes.count && result != QUERN_OK; i++)
         /* The graph is incomplete: the next call rebuilds it. */
         segment->passes.items[i]->run_node_count = 0;
     return result;
 }
 
-quern_result quern__compile_prepare(const quern__plan *plan, const quern__segment *segment)
+quern_result quern__compile_prepare(const quern__segment *segment)
 {
-    quern_result result = has_nodes(segment) ? QUERN_OK : add_nodes(plan, segment);
+    quern_result result = has_nodes(segment) ? QUERN_OK : add_nodes(segment);
     for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
         const quern__pass *pass = segment->passes.items[i];
         for (uint32_t k = 0; k < pass->run_node_count && result == QUERN_OK; k++)
@@ -210,11 +178,14 @@ static quern_result compile_passes(quern__plan *plan)
     quern_result result = QUERN_OK;
     plan->pass_count = 0;
     plan->passes_version++;
+    if (!quern__array_reserve(quern__plan_allocator(plan), &plan->pass_indices, 2 * plan->order.count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the passes of %u systems",
+                           plan->order.count);
     for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++) {
         quern__segment *segment = &plan->segments.items[i];
         if (segment->kind == QUERN__SEGMENT_SYNC) continue;
         result = quern__fuse(plan, segment);
-        if (result == QUERN_OK && segment->kind == QUERN__SEGMENT_RUN) result = link_passes(plan, segment);
+        if (result == QUERN_OK && segment->kind == QUERN__SEGMENT_RUN) result = build_graph(segment);
         for (uint32_t k = 0; k < segment->passes.count; k++)
             segment->passes.items[k]->number = plan->pass_count++;
     }
@@ -262,8 +233,9 @@ quern_result quern__compile(quern__plan *plan)
     quern_result result = was_compiled ? QUERN_OK : compile_systems(plan);
     if (result == QUERN_OK) result = refresh_queries(plan);
     if (result != QUERN_OK) return result;
-    bool found = quern__conflicts_extend(plan);
-    if (found || !was_compiled) result = compile_passes(plan);
+    bool found;
+    result = quern__conflicts_extend(plan, &found);
+    if (result == QUERN_OK && (found || !was_compiled)) result = compile_passes(plan);
     if (result == QUERN_OK) result = extend_passes(plan);
     plan->is_compiled = result == QUERN_OK;
     plan->compiled_version = version;
@@ -275,6 +247,8 @@ void quern__compile_release(quern__plan *plan)
     const quern_allocator *allocator = quern__plan_allocator(plan);
     release_segments(plan);
     quern__array_release(allocator, &plan->segments);
-    quern__array_release(allocator, &plan->conflicts);
+    quern__conflicts_release(plan);
+    quern__array_release(allocator, &plan->pass_indices);
+    quern__array_release(allocator, &plan->rules);
     quern__array_release(allocator, &plan->order);
 }

@@ -6,11 +6,12 @@
 /* Compiles the systems of a schedule into segments.
  *
  *   order      The systems are ordered by phase, then before/after, then registration (order.h).
- *   conflicts  For each pair of systems of one phase: must they keep their order, and why? (conflict.h)
+ *   conflicts  The pairs of systems of one phase that must keep their order (conflict.h).
  *   segments   Each phase is split at its exclusive systems. Every split and the end of the phase is a sync point.
  *   passes     The systems between two sync points are grouped into passes: the systems of a pass iterate the chunks
  *              together (fuse.h).
- *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply.
+ *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply
+ *              (link.h).
  *
  * Each pass contributes the nodes begin -> run -> end; nodes that the pass does not need are omitted. Run is a chain of
  * nodes, one per stage of the pass. */
@@ -24,7 +25,7 @@ quern_result quern__compile(quern__plan *plan);
 
 /* Sets the item counts of the graph nodes of a RUN segment. Precondition: its passes are prepared. Errors:
  * OUT_OF_MEMORY. */
-quern_result quern__compile_prepare(const quern__plan *plan, const quern__segment *segment);
+quern_result quern__compile_prepare(const quern__segment *segment);
 
 void quern__compile_release(quern__plan *plan);
 

@@ -2,105 +2,427 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/conflict.h"
 
-/* Returns the entry of a pair if its conflict may still be found or become stronger; otherwise NULL. */
-static quern__conflict *find_open_pair(const quern__plan *plan, const quern__system *a,
-                                       const quern__system *b)
+/* How two systems could conflict. */
+typedef enum partner_kind {
+    BY_TERMS,     /* terms of both */
+    BY_ELSEWHERE, /* terms of one, lookups or up-terms of the other */
+    BY_LOOKUPS,   /* lookups of one, lookups or up-terms of the other */
+    BY_RESOURCES,
+    PARTNER_KIND_COUNT
+} partner_kind;
+
+/* For each kind of use: with which uses of the same component or resource by other systems it can conflict. */
+static const struct {
+    quern__use_kind other;
+    partner_kind kind;
+} meetings[QUERN__USE_KIND_COUNT][2] = {
+    [QUERN__USE_TERM] = {{QUERN__USE_TERM_WRITE, BY_TERMS}, {QUERN__USE_LOOKUP_WRITE, BY_ELSEWHERE}},
+    [QUERN__USE_TERM_WRITE] = {{QUERN__USE_TERM, BY_TERMS}, {QUERN__USE_LOOKUP, BY_ELSEWHERE}},
+    [QUERN__USE_LOOKUP] = {{QUERN__USE_TERM_WRITE, BY_ELSEWHERE}, {QUERN__USE_LOOKUP_WRITE, BY_LOOKUPS}},
+    [QUERN__USE_LOOKUP_WRITE] = {{QUERN__USE_TERM, BY_ELSEWHERE}, {QUERN__USE_LOOKUP, BY_LOOKUPS}},
+    [QUERN__USE_RESOURCE] = {{QUERN__USE_RESOURCE_WRITE, BY_RESOURCES},
+                             {QUERN__USE_RESOURCE_WRITE, BY_RESOURCES}},
+    [QUERN__USE_RESOURCE_WRITE] = {{QUERN__USE_RESOURCE, BY_RESOURCES},
+                                   {QUERN__USE_RESOURCE, BY_RESOURCES}}};
+
+/* 64 systems, of which `bits` match an archetype. */
+typedef struct match_word {
+    uint64_t bits;
+    uint32_t word; /* index in a bit set of positions */
+} match_word;
+
+/* A search for pairs. The bit sets are of positions; those of the current row have only earlier systems of its group. */
+typedef struct conflict_search {
+    quern__plan *plan;
+    bool is_first;           /* first search after quern__conflicts_start: all rows are empty */
+    bool found;              /* some row has changed */
+    uint32_t next_rule;      /* first rule whose second system is not before the current row */
+    uint64_t *with_news;     /* systems with matches that were not checked */
+    uint64_t *with_optional; /* systems with has_optional_terms */
+    /* The current row: partners that could conflict, found pairs, and found pairs that are not local. */
+    uint64_t *partners[PARTNER_KIND_COUNT], *all, *global;
+    /* The systems that match archetype first_archetype + i, among unchecked matches: matcher_counts[i] items of `matchers`
+     * from first_matchers[i] on. */
+    uint32_t first_archetype, archetype_count;
+    QUERN__ARRAY(uint32_t) first_matchers;
+    QUERN__ARRAY(uint32_t) matcher_counts;
+    QUERN__ARRAY(match_word) matchers;
+} conflict_search;
+
+enum { WORD_SET_COUNT = PARTNER_KIND_COUNT + 4 };
+
+static quern_result fail_memory(const quern__plan *plan)
 {
-    if (a == b || !quern__system_may_overlap(a, b)) return NULL;
-    bool in_order = a->position < b->position;
-    quern__conflict *conflict = quern__plan_conflict(plan, in_order ? a->position : b->position,
-                                                     in_order ? b->position : a->position);
-    bool is_open = conflict->kind < QUERN__CONFLICT_COMPONENT ||
-                   (conflict->kind < QUERN__CONFLICT_LOOKUP && conflict->may_become_lookup);
-    return is_open ? conflict : NULL;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the conflicts of %u systems",
+                       plan->order.count);
 }
 
-static bool strengthen(quern__conflict *conflict, quern__conflict found)
-{
-    if (found.kind <= conflict->kind) return false;
-    conflict->kind = found.kind;
-    conflict->index = found.index;
-    return true;
-}
-
-static quern_result add_partner(quern__plan *plan, quern__system *system, const quern__system *partner)
-{
-    if (!quern__array_reserve(quern__plan_allocator(plan), &system->partners, system->partners.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the partners of system '%s'",
-                           system->name);
-    system->partners.items[system->partners.count++] = partner->position;
-    return QUERN_OK;
-}
-
-/* Detects the conflicts of a pair that do not depend on archetypes. Makes the systems partners if an
- * archetype could cause or strengthen a conflict. */
-static quern_result detect_pair_conflict(quern__plan *plan, quern__system *a, quern__system *b)
-{
-    quern__conflict *conflict = find_open_pair(plan, a, b);
-    if (conflict == NULL) return QUERN_OK;
-    strengthen(conflict, quern__access_find_fixed_conflict(&a->access, &b->access));
-    if (conflict->kind > QUERN__CONFLICT_COMPONENT || !quern__access_may_conflict(&a->access, &b->access))
-        return QUERN_OK;
-    conflict->may_become_lookup = quern__access_may_conflict_by_lookup(&a->access, &b->access);
-    quern_result result = add_partner(plan, a, b);
-    return result != QUERN_OK ? result : add_partner(plan, b, a);
-}
+/* -------------------------------------------------------------------------------------------- start */
 
 quern_result quern__conflicts_start(quern__plan *plan)
 {
-    for (uint32_t i = 0; i < plan->order.count; i++) {
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    const uint32_t count = plan->order.count;
+    quern__conflicts *conflicts = &plan->conflicts;
+    const uint32_t word_count = WORD_SET_COUNT * QUERN__BITSET_WORDS(count);
+    if (!quern__pair_set_reset(&conflicts->all, allocator, count) ||
+        !quern__pair_set_reset(&conflicts->global, allocator, count) ||
+        !quern__access_index_reset(&conflicts->index, allocator, count) ||
+        !quern__array_reserve(allocator, &conflicts->words, word_count))
+        return fail_memory(plan);
+    for (uint32_t i = 0; i < count; i++) {
         plan->order.items[i]->checked_match_count = 0;
-        plan->order.items[i]->partners.count = 0;
+        if (!quern__access_index_add(&conflicts->index, allocator, i, &plan->order.items[i]->access))
+            return fail_memory(plan);
     }
-    quern_result result = QUERN_OK;
-    for (uint32_t later = 1; later < plan->order.count && result == QUERN_OK; later++)
-        for (uint32_t earlier = 0; earlier < later && result == QUERN_OK; earlier++)
-            result = detect_pair_conflict(plan, plan->order.items[earlier], plan->order.items[later]);
-    return result;
+    plan->has_pairs = false;
+    return QUERN_OK;
 }
 
-/* Binary search: matches are sorted by archetype. */
-static bool is_match(const quern__query *query, const quern__archetype *archetype)
+void quern__conflicts_release(quern__plan *plan)
 {
-    uint32_t low = 0, high = query->matches.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (query->matches.items[middle].archetype->index < archetype->index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < query->matches.count && query->matches.items[low].archetype == archetype;
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    quern__pair_set_release(&plan->conflicts.all, allocator);
+    quern__pair_set_release(&plan->conflicts.global, allocator);
+    quern__access_index_release(&plan->conflicts.index, allocator);
+    quern__array_release(allocator, &plan->conflicts.words);
 }
 
-/* Detects the conflicts that result from the system matching the archetype. Returns true if a conflict is
- * new or has become stronger. */
-static bool detect_match_conflicts(quern__plan *plan, quern__system *system,
-                                   const quern__archetype *archetype)
+/* ------------------------------------------------------------------------------------ unchecked matches */
+
+static quern__archetype *unchecked_match(const quern__system *system, uint32_t i)
 {
-    bool found = false;
-    for (uint32_t i = 0; i < system->partners.count; i++) {
-        quern__system *other = plan->order.items[system->partners.items[i]];
-        quern__conflict *conflict = find_open_pair(plan, system, other);
-        if (conflict == NULL) continue;
-        found |= strengthen(conflict,
-                            quern__access_find_conflict_in(&system->access, &other->access,
-                                                           system->position < other->position, archetype,
-                                                           is_match(&other->query, archetype)));
-    }
-    return found;
+    return system->query.matches.items[system->checked_match_count + i].archetype;
 }
 
-bool quern__conflicts_extend(quern__plan *plan)
+static uint32_t unchecked_count(const quern__system *system)
 {
-    bool found = false;
+    return system->query.matches.count - system->checked_match_count;
+}
+
+/* Marks the systems with unchecked matches, and finds the range of their archetypes. Returns the number of matches. */
+static uint32_t mark_news(conflict_search *search)
+{
+    const quern__plan *plan = search->plan;
+    uint32_t count = 0, first = UINT32_MAX, end = 0;
     for (uint32_t i = 0; i < plan->order.count; i++) {
         quern__system *system = plan->order.items[i];
         if (system->checked_removed_count != system->query.removed_count) system->checked_match_count = 0;
         system->checked_removed_count = system->query.removed_count;
-        for (; system->checked_match_count < system->query.matches.count; system->checked_match_count++)
-            found |= detect_match_conflicts(
-                plan, system, system->query.matches.items[system->checked_match_count].archetype);
+        if (system->access.has_optional_terms) quern__bitset_add(search->with_optional, i);
+        const uint32_t unchecked = unchecked_count(system);
+        if (unchecked == 0) continue;
+        quern__bitset_add(search->with_news, i);
+        count += unchecked;
+        const uint32_t least = unchecked_match(system, 0)->index,
+                       most = unchecked_match(system, unchecked - 1)->index;
+        if (least < first) first = least;
+        if (most + 1 > end) end = most + 1;
     }
-    return found;
+    search->first_archetype = first;
+    search->archetype_count = count > 0 ? end - first : 0;
+    return count;
+}
+
+/* Lists for each archetype the systems with an unchecked match of it, by position. */
+static bool list_matchers(conflict_search *search, uint32_t match_count)
+{
+    const quern__plan *plan = search->plan;
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    if (!quern__array_reserve(allocator, &search->first_matchers, search->archetype_count + 1) ||
+        !quern__array_reserve(allocator, &search->matcher_counts, search->archetype_count + 1) ||
+        !quern__array_reserve(allocator, &search->matchers, match_count))
+        return false;
+    uint32_t *firsts = search->first_matchers.items, *counts = search->matcher_counts.items;
+    memset(firsts, 0, (search->archetype_count + 1) * sizeof *firsts);
+    for (uint32_t i = 0; i < plan->order.count; i++)
+        for (uint32_t k = 0; k < unchecked_count(plan->order.items[i]); k++)
+            firsts[unchecked_match(plan->order.items[i], k)->index - search->first_archetype + 1]++;
+    for (uint32_t i = 0; i < search->archetype_count; i++)
+        firsts[i + 1] += firsts[i];
+    memset(counts, 0, search->archetype_count * sizeof *counts);
+    for (uint32_t i = 0; i < plan->order.count; i++)
+        for (uint32_t k = 0; k < unchecked_count(plan->order.items[i]); k++) {
+            const uint32_t of = unchecked_match(plan->order.items[i], k)->index - search->first_archetype;
+            match_word *matchers = search->matchers.items + firsts[of];
+            uint32_t *count = &counts[of];
+            if (*count == 0 || matchers[*count - 1].word != i / 64)
+                matchers[(*count)++] = (match_word){.word = i / 64};
+            matchers[*count - 1].bits |= 1ull << i % 64;
+        }
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------- a row */
+
+/* Clears the bits of a row beyond the earlier systems of the group. */
+static void trim_row(const quern__system *system, uint64_t *words)
+{
+    const uint32_t first = system->group_first, end = system->position;
+    words[first / 64] &= UINT64_MAX << first % 64;
+    words[end / 64] &= (1ull << end % 64) - 1;
+}
+
+static void find_partners(const conflict_search *search, const quern__system *system)
+{
+    const uint32_t first = system->group_first / 64, end = system->position / 64 + 1;
+    for (uint32_t kind = 0; kind < PARTNER_KIND_COUNT; kind++)
+        memset(search->partners[kind] + first, 0, (end - first) * sizeof(uint64_t));
+    for (uint32_t i = 0; i < system->access.uses.count; i++) {
+        const quern__access_use use = system->access.uses.items[i];
+        for (uint32_t k = 0; k < QUERN__COUNT_OF(meetings[0]); k++) {
+            const uint64_t *others = quern__access_index_find(&search->plan->conflicts.index,
+                                                              meetings[use.kind][k].other, use.index);
+            uint64_t *partners = search->partners[meetings[use.kind][k].kind];
+            for (uint32_t word = first; word < end && others != NULL; word++)
+                partners[word] |= others[word];
+        }
+    }
+    for (uint32_t kind = 0; kind < PARTNER_KIND_COUNT; kind++)
+        trim_row(system, search->partners[kind]);
+}
+
+/* Returns the kind of conflict for a before/after rule. If the terms of both systems conflict, the rule
+ * orders their accesses to each chunk: ORDER. Otherwise its purpose is unknown to the schedule: DECLARED. A
+ * rule is also DECLARED if the first system has an end callback, or the second a begin callback or
+ * condition: these callbacks must run after, or before, all chunks of the other system. */
+static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
+{
+    bool is_order = quern__access_terms_may_conflict(&first->access, &second->access) &&
+                    first->end == NULL && second->begin == NULL && second->condition == NULL;
+    return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
+}
+
+/* Adds to the row what needs no archetypes: rules, resources, and lookups of both systems. */
+static void add_fixed(conflict_search *search, const quern__system *system)
+{
+    const quern__plan *plan = search->plan;
+    for (; search->next_rule < plan->rules.count &&
+           plan->rules.items[search->next_rule].second == system->position;
+         search->next_rule++) {
+        const uint32_t first = plan->rules.items[search->next_rule].first;
+        quern__bitset_add(search->all, first);
+        if (kind_of_rule(plan->order.items[first], system) == QUERN__CONFLICT_DECLARED)
+            quern__bitset_add(search->global, first);
+    }
+    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
+        search->global[word] |= search->partners[BY_RESOURCES][word];
+        for (uint64_t left = search->partners[BY_LOOKUPS][word] & ~search->global[word]; left != 0;) {
+            const uint32_t i = 64 * word + quern__bitset_pop_lowest(&left);
+            if (quern__access_find_common_lookup(&plan->order.items[i]->access, &system->access, 0) <
+                QUERN_MAX_COMPONENTS)
+                quern__bitset_add(search->global, i);
+        }
+        search->all[word] |= search->global[word];
+    }
+}
+
+/* Returns those of the systems 64 * word + i with bit i in `hits` whose terms conflict with the terms of `system` in the
+ * archetype, which all of them match. If one of two systems requires its components, the archetype has the common
+ * ones. */
+static uint64_t check_hits(const conflict_search *search, const quern__system *system,
+                           const quern__archetype *archetype, uint32_t word, uint64_t hits)
+{
+    if (!system->access.has_optional_terms) return hits;
+    uint64_t unsure = hits & search->with_optional[word];
+    while (unsure != 0) {
+        const uint32_t bit = quern__bitset_pop_lowest(&unsure);
+        const quern__system *other = search->plan->order.items[64 * word + bit];
+        if (!quern__access_terms_conflict_in(&system->access, &other->access, archetype))
+            hits &= ~(1ull << bit);
+    }
+    return hits;
+}
+
+/* Adds to the row the partners by terms with which the system has an unchecked match in common. */
+static void add_by_terms(const conflict_search *search, const quern__system *system)
+{
+    uint64_t *open = search->partners[BY_TERMS];
+    uint32_t open_count = 0;
+    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
+        open[word] &= ~search->all[word];
+        open_count += (uint32_t)__builtin_popcountll(open[word]);
+    }
+    for (uint32_t i = 0; i < unchecked_count(system) && open_count > 0; i++) {
+        const quern__archetype *archetype = unchecked_match(system, i);
+        const uint32_t of = archetype->index - search->first_archetype;
+        const match_word *matcher = search->matchers.items + search->first_matchers.items[of],
+                         *end = matcher + search->matcher_counts.items[of];
+        for (; matcher < end && matcher->word <= system->position / 64; matcher++) {
+            if (matcher->word < system->group_first / 64) continue;
+            uint64_t hits = open[matcher->word] & matcher->bits;
+            if (hits == 0) continue;
+            hits = check_hits(search, system, archetype, matcher->word, hits);
+            search->all[matcher->word] |= hits;
+            open[matcher->word] &= ~hits;
+            open_count -= (uint32_t)__builtin_popcountll(hits);
+        }
+    }
+}
+
+/* Returns the strongest conflict between the terms of `system` in its unchecked matches and the lookups and up-terms of
+ * `other`. */
+static quern__conflict_kind find_elsewhere(const quern__system *system, const quern__system *other)
+{
+    quern__conflict_kind strongest = QUERN__NO_CONFLICT;
+    const bool is_first = system->position < other->position;
+    for (uint32_t i = 0; i < unchecked_count(system) && strongest < QUERN__CONFLICT_LOOKUP; i++) {
+        const quern__conflict found = quern__access_find_conflict_in(
+            &system->access, &other->access, is_first, unchecked_match(system, i), false);
+        if (found.kind > strongest) strongest = (quern__conflict_kind)found.kind;
+    }
+    return strongest;
+}
+
+static void add_by_elsewhere(const conflict_search *search, const quern__system *system)
+{
+    const bool has_news = unchecked_count(system) > 0;
+    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
+        uint64_t left = search->partners[BY_ELSEWHERE][word] & ~search->global[word];
+        if (!has_news) left &= search->with_news[word];
+        while (left != 0) {
+            const uint32_t i = 64 * word + quern__bitset_pop_lowest(&left);
+            const quern__system *other = search->plan->order.items[i];
+            const quern__conflict_kind one = find_elsewhere(other, system);
+            const quern__conflict_kind two =
+                one < QUERN__CONFLICT_LOOKUP ? find_elsewhere(system, other) : one;
+            if (one != QUERN__NO_CONFLICT || two != QUERN__NO_CONFLICT) quern__bitset_add(search->all, i);
+            if (two == QUERN__CONFLICT_LOOKUP) quern__bitset_add(search->global, i);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- search */
+
+static uint32_t count_row(const conflict_search *search, const quern__system *system)
+{
+    uint32_t count = 0;
+    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++)
+        count += (uint32_t)(__builtin_popcountll(search->all[word]) +
+                            __builtin_popcountll(search->global[word]));
+    return count;
+}
+
+/* Extends the row of a system. Returns false if out of memory. */
+static bool extend_row(conflict_search *search, const quern__system *system)
+{
+    const bool has_news = unchecked_count(system) > 0;
+    quern__conflicts *conflicts = &search->plan->conflicts;
+    const uint32_t later = system->position;
+    if (!search->is_first && !has_news && !system->access.looks_elsewhere) return true;
+    memset(search->all, 0, (later / 64 + 1) * sizeof *search->all);
+    memset(search->global, 0, (later / 64 + 1) * sizeof *search->global);
+    quern__pair_set_get(&conflicts->all, later, search->all);
+    quern__pair_set_get(&conflicts->global, later, search->global);
+    const uint32_t count_before = count_row(search, system);
+    find_partners(search, system);
+    if (search->is_first) add_fixed(search, system);
+    if (has_news) add_by_terms(search, system);
+    add_by_elsewhere(search, system);
+    if (count_row(search, system) == count_before) return true;
+    search->found = true;
+    const quern_allocator *allocator = quern__plan_allocator(search->plan);
+    return quern__pair_set_put(&conflicts->all, allocator, later, search->all) &&
+           quern__pair_set_put(&conflicts->global, allocator, later, search->global);
+}
+
+static bool search_pairs(conflict_search *search)
+{
+    const quern__plan *plan = search->plan;
+    const uint32_t match_count = mark_news(search);
+    if (match_count == 0 && !search->is_first) return true;
+    if (!list_matchers(search, match_count)) return false;
+    for (uint32_t i = 0; i < plan->order.count; i++)
+        if (!extend_row(search, plan->order.items[i])) return false;
+    for (uint32_t i = 0; i < plan->order.count; i++)
+        plan->order.items[i]->checked_match_count = plan->order.items[i]->query.matches.count;
+    return true;
+}
+
+quern_result quern__conflicts_extend(quern__plan *plan, bool *out_found)
+{
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    const uint32_t words_per_set = QUERN__BITSET_WORDS(plan->order.count);
+    conflict_search search = {.plan = plan, .is_first = !plan->has_pairs};
+    uint64_t *words = plan->conflicts.words.items;
+    search.with_news = words;
+    search.with_optional = words + words_per_set;
+    search.all = words + 2 * words_per_set;
+    search.global = words + 3 * words_per_set;
+    for (uint32_t i = 0; i < PARTNER_KIND_COUNT; i++)
+        search.partners[i] = words + (4 + i) * words_per_set;
+    if (words_per_set > 0) memset(words, 0, 2 * words_per_set * sizeof *words);
+    const bool has_memory = search_pairs(&search);
+    quern__array_release(allocator, &search.first_matchers);
+    quern__array_release(allocator, &search.matcher_counts);
+    quern__array_release(allocator, &search.matchers);
+    plan->has_pairs = has_memory;
+    *out_found = search.found;
+    return has_memory ? QUERN_OK : fail_memory(plan);
+}
+
+/* --------------------------------------------------------------------------------------- single pairs */
+
+static bool strengthen(quern__conflict *conflict, quern__conflict found)
+{
+    if (found.kind <= conflict->kind) return false;
+    *conflict = found;
+    return true;
+}
+
+/* Returns the kind of conflict for the before/after rule between two systems, or NO_CONFLICT. */
+static quern__conflict_kind find_rule(const quern__system *first, const quern__system *second)
+{
+    const quern__plan *plan = first->plan;
+    uint32_t low = 0, high = plan->rules.count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const quern__order_pair *rule = &plan->rules.items[middle];
+        if (rule->second < second->position ||
+            (rule->second == second->position && rule->first < first->position))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == plan->rules.count) return QUERN__NO_CONFLICT;
+    const quern__order_pair *rule = &plan->rules.items[low];
+    return rule->second == second->position && rule->first == first->position ? kind_of_rule(first, second)
+                                                                              : QUERN__NO_CONFLICT;
+}
+
+/* Strengthens the conflict by the matches of `a`; those of both are sorted by archetype. */
+static void strengthen_by_matches(quern__conflict *conflict, const quern__system *a, const quern__system *b)
+{
+    const quern__conflict_kind most = quern__access_may_conflict_by_lookup(&a->access, &b->access)
+                                          ? QUERN__CONFLICT_LOOKUP
+                                          : QUERN__CONFLICT_COMPONENT;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < a->query.matches.count && conflict->kind < most; i++) {
+        const quern__archetype *archetype = a->query.matches.items[i].archetype;
+        while (next < b->query.matches.count &&
+               b->query.matches.items[next].archetype->index < archetype->index)
+            next++;
+        const bool b_matches =
+            next < b->query.matches.count && b->query.matches.items[next].archetype == archetype;
+        strengthen(conflict, quern__access_find_conflict_in(
+                                 &a->access, &b->access, a->position < b->position, archetype, b_matches));
+    }
+}
+
+quern__conflict quern__conflict_between(const quern__system *earlier, const quern__system *later)
+{
+    const quern__plan *plan = earlier->plan;
+    quern__conflict conflict = {.kind = QUERN__NO_CONFLICT};
+    if (!quern__conflicts_have(plan, earlier->position, later->position)) return conflict;
+    conflict.kind = (uint8_t)find_rule(earlier, later);
+    if (conflict.kind == QUERN__CONFLICT_DECLARED) return conflict;
+    strengthen(&conflict, quern__access_find_fixed_conflict(&earlier->access, &later->access));
+    if (conflict.kind > QUERN__CONFLICT_COMPONENT) return conflict;
+    strengthen_by_matches(&conflict, earlier, later);
+    strengthen_by_matches(&conflict, later, earlier);
+    const bool is_local = !quern__conflicts_have_global(plan, earlier->position, later->position);
+    /* If the archetypes of the conflict were removed, the declared accesses have to explain it. */
+    if (conflict.kind == QUERN__NO_CONFLICT || quern__conflict_is_local(conflict.kind) != is_local)
+        conflict = quern__access_find_possible_conflict(&earlier->access, &later->access, is_local);
+    return conflict;
 }

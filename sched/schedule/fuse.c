@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/fuse.h"
 
+#include "sched/schedule/link.h"
+
 bool quern__fuse_allows_system(const quern__system *system)
 {
     return system->query.term_count > 0 && !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL);
@@ -10,12 +12,6 @@ bool quern__fuse_allows_system(const quern__system *system)
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system)
 {
     return pass->levels == NULL || system->levels == NULL || pass->levels == system->levels;
-}
-
-static quern__conflict_kind kind_between(const quern__system *earlier, const quern__system *later)
-{
-    return (quern__conflict_kind)quern__plan_conflict(earlier->plan, earlier->position, later->position)
-        ->kind;
 }
 
 /* ------------------------------------------------------------------------------------------- passes */
@@ -50,18 +46,19 @@ static bool add_to_pass(quern__pass *pass, quern__system *system)
     return true;
 }
 
-/* Returns the index of the first pass that the system may join without violating the order. */
+/* Returns the index of the first pass that the system may join without violating the order. No bound exceeds the number
+ * of passes, nor, if the system has only local conflicts, the index of the last pass. */
 static uint32_t first_allowed_pass(const quern__segment *segment, const quern__system *system)
 {
     const quern__plan *plan = system->plan;
-    uint32_t first = 0;
-    for (uint32_t i = segment->first; i < system->position; i++) {
-        const quern__system *earlier = plan->order.items[i];
-        quern__conflict_kind kind = kind_between(earlier, system);
-        if (kind == QUERN__NO_CONFLICT) continue;
-        uint32_t bound = earlier->pass->index + !quern__conflict_is_local(kind);
-        if (bound > first) first = bound;
-    }
+    const uint32_t pass_count = segment->passes.count;
+    uint32_t first = 0, earlier;
+    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.global, system->position);
+    while (first < pass_count && quern__pair_walk_next(&walk, &earlier) && earlier >= segment->first)
+        if (plan->pass_indices.items[earlier] >= first) first = plan->pass_indices.items[earlier] + 1;
+    walk = quern__pair_set_walk(&plan->conflicts.all, system->position);
+    while (first + 1 < pass_count && quern__pair_walk_next(&walk, &earlier) && earlier >= segment->first)
+        if (plan->pass_indices.items[earlier] > first) first = plan->pass_indices.items[earlier];
     return first;
 }
 
@@ -82,24 +79,56 @@ static uint64_t next_random(uint64_t *state)
     return *state * 0x2545f4914f6cdd1dull;
 }
 
-/* Returns the pass that the system joins, or NULL to start a new one. `random`: if not NULL, chooses any
- * eligible pass, for tests. */
-static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
-                                uint64_t *random)
+static bool may_join(const quern__pass *pass, const quern__system *system)
 {
-    if (!system->plan->fuses_systems || !quern__fuse_allows_system(system)) return NULL;
+    return pass->kind == QUERN__PASS_CHUNKS && quern__fuse_levels_agree(pass, system);
+}
+
+/* Returns the eligible pass that shares the most components with the system, the last of these on a tie, or NULL. */
+static quern__pass *choose_best_pass(const quern__segment *segment, const quern__system *system,
+                                     uint32_t first)
+{
+    uint32_t most = 0, best_count = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        most += (uint32_t)__builtin_popcountll(system->access.reads[word]);
     quern__pass *best = NULL;
-    uint32_t best_count = 0;
-    for (uint32_t i = first_allowed_pass(segment, system); i < segment->passes.count; i++) {
+    for (uint32_t i = segment->passes.count; i-- > first && (best == NULL || best_count < most);) {
         quern__pass *pass = segment->passes.items[i];
-        if (pass->kind != QUERN__PASS_CHUNKS || !quern__fuse_levels_agree(pass, system)) continue;
-        uint32_t count =
-            random != NULL ? (uint32_t)(next_random(random) >> 40) : shared_count(pass, system);
-        if (best != NULL && count < best_count) continue;
+        if (!may_join(pass, system)) continue;
+        const uint32_t count = shared_count(pass, system);
+        if (best != NULL && count <= best_count) continue;
         best = pass;
         best_count = count;
     }
     return best;
+}
+
+/* For tests: chooses an eligible pass at random. */
+static quern__pass *choose_any_pass(const quern__segment *segment, const quern__system *system,
+                                    uint32_t first, uint64_t *random)
+{
+    quern__pass *best = NULL;
+    uint32_t best_number = 0;
+    for (uint32_t i = first; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        if (!may_join(pass, system)) continue;
+        const uint32_t number = (uint32_t)(next_random(random) >> 40);
+        if (best != NULL && number < best_number) continue;
+        best = pass;
+        best_number = number;
+    }
+    return best;
+}
+
+/* Returns the pass that the system joins, or NULL to start a new one. random: NULL, or for tests the state of a random
+ * choice. */
+static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
+                                uint64_t *random)
+{
+    if (!system->plan->fuses_systems || !quern__fuse_allows_system(system)) return NULL;
+    const uint32_t first = first_allowed_pass(segment, system);
+    return random != NULL ? choose_any_pass(segment, system, first, random)
+                          : choose_best_pass(segment, system, first);
 }
 
 static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, quern__system *system,
@@ -112,6 +141,7 @@ static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, q
         pass->index = segment->passes.count;
         segment->passes.items[segment->passes.count++] = pass;
     }
+    plan->pass_indices.items[system->position] = pass->index;
     if (add_to_pass(pass, system)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass of %u systems",
                        pass->systems.count + 1);
@@ -119,84 +149,119 @@ static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, q
 
 /* -------------------------------------------------------------------------------------------- lanes */
 
-static void merge_lanes(quern__pass *pass, uint32_t kept, uint32_t merged)
+/* Returns the first system of the lane that has the system at index i of the pass. Until lanes are renumbered, the lane of
+ * a system is the index of an earlier system of its lane, or of itself. Shortens the path for later calls. */
+static uint32_t find_lane(const quern__pass *pass, uint32_t i)
 {
-    for (uint32_t i = 0; i < pass->systems.count; i++)
-        if (pass->systems.items[i]->lane == merged) pass->systems.items[i]->lane = kept;
+    quern__system *const *systems = pass->systems.items;
+    while (systems[i]->lane != i) {
+        systems[i]->lane = systems[systems[i]->lane]->lane;
+        i = systems[i]->lane;
+    }
+    return i;
 }
 
-/* Renumbers the lanes from 0 on, without gaps. Until then, the number of a lane is the index of its first
- * system. */
+/* Renumbers the lanes from 0 on, without gaps. */
 static void renumber_lanes(quern__pass *pass)
 {
     pass->lane_count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
-        if (pass->systems.items[i]->lane < i) {
-            pass->systems.items[i]->lane = pass->systems.items[pass->systems.items[i]->lane]->lane;
-            continue;
-        }
-        pass->systems.items[i]->lane = pass->lane_count++;
+        quern__system *system = pass->systems.items[i];
+        system->lane = system->lane < i ? pass->systems.items[system->lane]->lane : pass->lane_count++;
     }
 }
 
-static void find_lanes(quern__pass *pass)
+/* Joins the lanes of systems with a conflict. numbers: scratch memory, by position; the caller has set those of the
+ * pass's systems to their index in the pass. The walk over a row ends when all systems up to this one are in one lane. */
+static void find_lanes(quern__pass *pass, const uint32_t *numbers)
 {
+    const quern__plan *plan = pass->plan;
+    uint32_t lane_count = 0, earlier;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
+        const uint32_t first_position = pass->systems.items[0]->position;
+        quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, system->position);
         system->lane = i;
-        for (uint32_t k = 0; k < i; k++) {
-            const quern__system *earlier = pass->systems.items[k];
-            if (earlier->lane == system->lane || kind_between(earlier, system) == QUERN__NO_CONFLICT)
-                continue;
-            bool is_lower = earlier->lane < system->lane;
-            merge_lanes(pass, is_lower ? earlier->lane : system->lane,
-                        is_lower ? system->lane : earlier->lane);
+        lane_count++;
+        while (lane_count > 1 && quern__pair_walk_next(&walk, &earlier) && earlier >= first_position) {
+            if (plan->pass_indices.items[earlier] != pass->index) continue;
+            const uint32_t one = find_lane(pass, i), other = find_lane(pass, numbers[earlier]);
+            if (one == other) continue;
+            pass->systems.items[one < other ? other : one]->lane = one < other ? one : other;
+            lane_count--;
         }
     }
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        pass->systems.items[i]->lane = find_lane(pass, i);
     renumber_lanes(pass);
+}
+
+static void find_all_lanes(const quern__plan *plan, const quern__segment *segment)
+{
+    uint32_t *numbers = plan->pass_indices.items + plan->order.count;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        for (uint32_t k = 0; k < pass->systems.count; k++)
+            numbers[pass->systems.items[k]->position] = k;
+        find_lanes(pass, numbers);
+    }
 }
 
 /* ------------------------------------------------------------------------------ passes of a segment */
 
-quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later)
+/* Returns whether all passes for which `pass` waits are placed. waits_for has indices of passes. */
+static bool is_ready(const quern__pass *pass, const bool *placed)
 {
-    const quern__plan *plan = earlier->plan;
-    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
-    for (uint32_t i = 0; i < earlier->systems.count; i++)
-        for (uint32_t k = 0; k < later->systems.count; k++) {
-            uint32_t a = earlier->systems.items[i]->position, b = later->systems.items[k]->position;
-            const quern__conflict *conflict = quern__plan_conflict(plan, a < b ? a : b, a < b ? b : a);
-            if (conflict->kind > strongest.kind) strongest = *conflict;
-        }
-    return strongest;
-}
-
-/* Returns whether all passes that must precede `pass` are among the first `placed_count` passes. The
- * positions of these are final. */
-static bool is_ready(const quern__segment *segment, uint32_t placed_count, const quern__pass *pass)
-{
-    for (uint32_t i = placed_count; i < segment->passes.count; i++) {
-        const quern__pass *other = segment->passes.items[i];
-        if (other->index < pass->index && quern__fuse_conflict(other, pass).kind != QUERN__NO_CONFLICT)
-            return false;
-    }
+    for (uint32_t i = 0; i < pass->waits_for.count; i++)
+        if (!placed[pass->waits_for.items[i]]) return false;
     return true;
 }
 
-/* For tests: chooses one of the orders that respect the edges, at random. */
-static void shuffle_passes(quern__segment *segment, uint64_t *random)
+/* For tests: chooses one of the orders that respect the edges, at random. placed: zeroed scratch memory, by index of
+ * pass. */
+static void shuffle_passes(quern__segment *segment, uint64_t *random, bool *placed)
 {
-    for (uint32_t placed = 0; placed < segment->passes.count; placed++) {
-        uint32_t left = segment->passes.count - placed;
-        uint32_t chosen = placed + (uint32_t)((next_random(random) >> 32) % left);
-        while (!is_ready(
-            segment, placed,
-            segment->passes.items[chosen])) /* the unplaced pass with the smallest index is always ready */
-            chosen = placed + (chosen - placed + 1) % left;
+    for (uint32_t placed_count = 0; placed_count < segment->passes.count; placed_count++) {
+        uint32_t left = segment->passes.count - placed_count;
+        uint32_t chosen = placed_count + (uint32_t)((next_random(random) >> 32) % left);
+        while (!is_ready(segment->passes.items[chosen], placed))
+            /* the unplaced pass with the smallest index is always ready */
+            chosen = placed_count + (chosen - placed_count + 1) % left;
         quern__pass *pass = segment->passes.items[chosen];
-        segment->passes.items[chosen] = segment->passes.items[placed];
-        segment->passes.items[placed] = pass;
+        placed[pass->index] = true;
+        segment->passes.items[chosen] = segment->passes.items[placed_count];
+        segment->passes.items[placed_count] = pass;
     }
+}
+
+/* Replaces the indices in waits_for by those in segment->passes, the greatest first. places: scratch memory, by index of
+ * pass. */
+static void number_waits(const quern__segment *segment, uint32_t *places)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        places[segment->passes.items[i]->index] = i;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        for (uint32_t k = 0; k < pass->waits_for.count; k++) {
+            const uint32_t place = places[pass->waits_for.items[k]];
+            uint32_t to = k;
+            for (; to > 0 && pass->waits_for.items[to - 1] < place; to--)
+                pass->waits_for.items[to] = pass->waits_for.items[to - 1];
+            pass->waits_for.items[to] = place;
+        }
+    }
+}
+
+static quern_result shuffle(const quern__plan *plan, quern__segment *segment, uint64_t *random)
+{
+    const size_t bytes = segment->passes.count * (sizeof(uint32_t) + sizeof(bool));
+    uint32_t *places = quern__allocate(quern__plan_allocator(plan), bytes, _Alignof(uint32_t));
+    if (places == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to shuffle passes");
+    memset(places, 0, bytes);
+    shuffle_passes(segment, random, (bool *)(places + segment->passes.count));
+    number_waits(segment, places);
+    quern__release(quern__plan_allocator(plan), places, bytes, _Alignof(uint32_t));
+    return QUERN_OK;
 }
 
 static void release_passes(quern__segment *segment)
@@ -219,8 +284,8 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
         quern_result result = assign_to_pass(plan, segment, plan->order.items[i], random);
         if (result != QUERN_OK) return result;
     }
-    for (uint32_t i = 0; i < segment->passes.count; i++)
-        find_lanes(segment->passes.items[i]);
-    if (random != NULL) shuffle_passes(segment, random);
-    return QUERN_OK;
+    find_all_lanes(plan, segment);
+    quern_result result = quern__link_passes(plan, segment);
+    if (result == QUERN_OK && random != NULL) result = shuffle(plan, segment, random);
+    return result;
 }

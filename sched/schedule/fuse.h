@@ -17,13 +17,9 @@
 #include "sched/schedule/schedule_plan.h"
 
 /* Groups the systems of a RUN or EXCLUSIVE segment into new passes, and destroys the segment's previous passes. The
- * order of the passes respects all edges. Precondition: the conflicts of the systems are known. Errors: OUT_OF_MEMORY;
- * the segment may then have no passes or only some of them. */
+ * order of the passes respects all edges, and each pass lists the passes that it waits for. Precondition: the conflicts
+ * of the systems are known. Errors: OUT_OF_MEMORY; the segment may then have no passes or only some of them. */
 quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
-
-/* Returns the strongest conflict between the systems of two passes of a segment. `later` is the pass with the greater
- * index. */
-quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later);
 
 /* Returns whether the system may join the pass as far as levels are concerned: both are ordered by the levels of the
  * same relation, or one of them is not ordered by levels. */

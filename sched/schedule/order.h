@@ -7,8 +7,8 @@
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Orders the systems, and initialises the table of conflicts with those that before/after rules declare.
- * Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY. */
+/* Orders the systems, and lists the before/after rules by position. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
+ * OUT_OF_MEMORY. */
 quern_result quern__order_systems(quern__plan *plan);
 
 #endif

@@ -26,24 +26,9 @@ void quern__pass_destroy(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------- tables */
 
-/* Returns the archetype of the system's first match that the tables lack, or NULL. */
-static quern__archetype *next_match(const quern__system *system)
+static uint32_t new_match_count(const quern__system *system)
 {
-    const quern__query *query = &system->query;
-    return system->table_match_count < query->matches.count
-               ? query->matches.items[system->table_match_count].archetype
-               : NULL;
-}
-
-/* Returns the first archetype, by index, that some system matches and the tables lack, or NULL. */
-static quern__archetype *next_archetype(const quern__pass *pass)
-{
-    quern__archetype *first = NULL;
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__archetype *archetype = next_match(pass->systems.items[i]);
-        if (archetype != NULL && (first == NULL || archetype->index < first->index)) first = archetype;
-    }
-    return first;
+    return system->query.matches.count - system->table_match_count;
 }
 
 static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
@@ -53,20 +38,17 @@ static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
            quern__array_reserve(allocator, &pass->columns, pass->columns.count + archetype->column_count);
 }
 
-static void add_calls(quern__pass *pass, const quern__archetype *archetype)
+/* Adds a call of the system on its next new match. */
+static void add_call(quern__pass *pass, quern__system *system)
 {
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
-        if (next_match(system) != archetype) continue;
-        const quern__query_match *match = &system->query.matches.items[system->table_match_count++];
-        const bool selects_rows = system->query.selects_rows;
-        pass->calls.items[pass->calls.count++] = (quern__pass_call){
-            .system = system,
-            .run = selects_rows ? pass->plan->functions->call_selected_rows : system->run,
-            .columns = match->columns,
-            .query = &system->query,
-            .term_count = system->query.term_count};
-    }
+    const quern__query_match *match = &system->query.matches.items[system->table_match_count++];
+    const bool selects_rows = system->query.selects_rows;
+    pass->calls.items[pass->calls.count++] =
+        (quern__pass_call){.system = system,
+                           .run = selects_rows ? pass->plan->functions->call_selected_rows : system->run,
+                           .columns = match->columns,
+                           .query = &system->query,
+                           .term_count = system->query.term_count};
 }
 
 static void add_columns(quern__pass *pass, const quern__pass_table *table)
@@ -100,40 +82,77 @@ static void clear_tables(quern__pass *pass)
     }
 }
 
-/* Reserves memory for the calls of all new matches at once. If all archetypes are new, growing the array
- * step by step takes as long as the rest of quern__pass_extend. */
-static bool reserve_calls(quern__pass *pass)
-{
-    uint32_t count = pass->calls.count;
-    for (uint32_t i = 0; i < pass->systems.count; i++)
-        count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->table_match_count;
-    return quern__array_reserve(quern__plan_allocator(pass->plan), &pass->calls, count);
-}
-
 static quern_result fail_memory(const quern__pass *pass)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the chunks of system '%s'",
                        pass->systems.items[0]->name);
 }
 
+/* Begins the table of an archetype. Precondition: memory is reserved. */
+static quern__pass_table *begin_table(quern__pass *pass, quern__archetype *archetype)
+{
+    quern__pass_table *table = &pass->tables.items[pass->tables.count++];
+    *table = (quern__pass_table){
+        .archetype = archetype,
+        .first_call = pass->calls.count,
+        .first_column = pass->columns.count,
+        .level = pass->levels != NULL ? quern__relation_level(pass->levels, archetype) : 0};
+    return table;
+}
+
+static void end_table(quern__pass *pass, quern__pass_table *table)
+{
+    table->end_call = pass->calls.count;
+    add_columns(pass, table);
+    table->end_column = pass->columns.count;
+}
+
+/* Adds tables for the listed matches: by archetype, then by system. */
+static bool add_tables(quern__pass *pass, const quern__sort_item *matches, uint32_t count)
+{
+    for (uint32_t i = 0; i < count;) {
+        quern__system *system = matches[i].pointer;
+        quern__archetype *archetype = system->query.matches.items[system->table_match_count].archetype;
+        if (!reserve_table(pass, archetype)) return false;
+        quern__pass_table *table = begin_table(pass, archetype);
+        for (const uint64_t key = matches[i].key; i < count && matches[i].key == key; i++)
+            add_call(pass, matches[i].pointer);
+        end_table(pass, table);
+    }
+    return true;
+}
+
+/* Lists the new matches system by system, in ascending order of archetype for each, and sorts them by archetype. */
+static void list_matches(const quern__pass *pass, quern__sort_item *items, uint32_t count)
+{
+    quern__sort_item *next = items;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        const quern__query_match *matches = system->query.matches.items;
+        for (uint32_t k = system->table_match_count; k < system->query.matches.count; k++)
+            *next++ = (quern__sort_item){.key = matches[k].archetype->index, .pointer = system};
+    }
+    quern__sort(items, items + count, count);
+}
+
 quern_result quern__pass_extend(quern__pass *pass)
 {
     if (any_removed(pass)) clear_tables(pass);
-    if (!reserve_calls(pass)) return fail_memory(pass);
-    for (quern__archetype *archetype; (archetype = next_archetype(pass)) != NULL;) {
-        if (!reserve_table(pass, archetype)) return fail_memory(pass);
-        quern__pass_table *table = &pass->tables.items[pass->tables.count++];
-        *table = (quern__pass_table){
-            .archetype = archetype,
-            .first_call = pass->calls.count,
-            .first_column = pass->columns.count,
-            .level = pass->levels != NULL ? quern__relation_level(pass->levels, archetype) : 0};
-        add_calls(pass, archetype);
-        table->end_call = pass->calls.count;
-        add_columns(pass, table);
-        table->end_column = pass->columns.count;
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        count += new_match_count(pass->systems.items[i]);
+    if (count == 0) return QUERN_OK;
+    const size_t bytes = 2 * (size_t)count * sizeof(quern__sort_item);
+    quern__sort_item *items = quern__allocate(allocator, bytes, _Alignof(quern__sort_item));
+    bool has_memory =
+        items != NULL && quern__array_reserve(allocator, &pass->calls, pass->calls.count + count);
+    if (has_memory) {
+        list_matches(pass, items, count);
+        has_memory = add_tables(pass, items, count);
     }
-    return QUERN_OK;
+    quern__release(allocator, items, bytes, _Alignof(quern__sort_item));
+    return has_memory ? QUERN_OK : fail_memory(pass);
 }
 
 /* ------------------------------------------------------------------------------------------ prepare */

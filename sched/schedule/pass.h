@@ -120,8 +120,8 @@ typedef struct quern__pass {
      * end_node is the last run node. */
     uint32_t begin_node, run_node, end_node;
     uint32_t run_node_count; /* nodes from run_node on, one per stage; surplus nodes have no items */
-    /* Indices in segment->passes of the passes that must end before this one begins. Omits passes for which
-     * another of these passes waits. */
+    /* Indices in segment->passes of the passes that must end before this one begins, the greatest first. Omits
+     * passes for which another of these passes waits. */
     QUERN__ARRAY(uint32_t) waits_for;
 
     QUERN__ARRAY(quern__pass_table) tables; /* in ascending order of archetype */

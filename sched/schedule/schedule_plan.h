@@ -7,7 +7,10 @@
  * execution order, conflicts and segments. Frames execute the plan; the state of frames is in
  * sched/frame. */
 
+#include "core/base/map.h"
 #include "core/world/world_internal.h"
+#include "sched/schedule/access_index.h"
+#include "sched/schedule/pair_set.h"
 #include "sched/schedule/pass.h"
 
 #include <quern/graph.h>
@@ -49,6 +52,19 @@ typedef struct quern__phase {
     double elapsed_seconds;              /* time that no step has covered yet */
 } quern__phase;
 
+/* Two systems of which the first must run before the second. */
+typedef struct quern__order_pair {
+    uint32_t first, second;
+} quern__order_pair;
+
+/* The systems that must keep their order, by position (conflict.h). */
+typedef struct quern__conflicts {
+    quern__pair_set all;
+    quern__pair_set global; /* those of `all` whose conflict is not local */
+    quern__access_index index;
+    QUERN__ARRAY(uint64_t) words; /* bit sets of positions: working memory */
+} quern__conflicts;
+
 typedef struct quern__plan {
     struct quern_schedule *schedule; /* schedule that executes the plan; opaque to this room */
     const quern__pass_functions *functions;
@@ -63,19 +79,25 @@ typedef struct quern__plan {
     size_t own_cache_bytes;                /* size of the cache that each core has to itself */
     size_t shared_cache_bytes;             /* size of the last-level cache, which cores share */
     QUERN__ARRAY(quern__system *) systems; /* in order of registration; their addresses are stable */
-    uint32_t up_count;                     /* largest number of up-terms of one system */
-    uint32_t reaction_count;               /* number of systems that are reactions */
-    uint32_t max_reaction_rounds;          /* limit after one sync point */
-    uint32_t emitted_channel_count;        /* 1 + largest index of an emitted channel; 0: none */
+    quern__map names;        /* hash of a name -> 1 + index of the last registered system with that hash */
+    uint32_t up_count;       /* largest number of up-terms of one system */
+    uint32_t reaction_count; /* number of systems that are reactions */
+    uint32_t max_reaction_rounds;   /* limit after one sync point */
+    uint32_t emitted_channel_count; /* 1 + largest index of an emitted channel; 0: none */
 
     /* Compiled: valid while is_compiled, except for archetypes that are newer than compiled_version. */
     bool is_compiled;
-    uint64_t compiled_version;               /* archetypes_version of the storage when compiled */
-    uint32_t pass_count;                     /* number of passes in all segments */
-    uint64_t passes_version;                 /* incremented whenever passes are rebuilt */
-    QUERN__ARRAY(quern__system *) order;     /* systems in execution order */
-    QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
-    QUERN__ARRAY(quern__segment) segments;   /* of all phases, then of a round of reactions */
+    uint64_t compiled_version;           /* archetypes_version of the storage when compiled */
+    uint32_t pass_count;                 /* number of passes in all segments */
+    uint64_t passes_version;             /* incremented whenever passes are rebuilt */
+    QUERN__ARRAY(quern__system *) order; /* systems in execution order */
+    /* The before/after rules by position, each once, ascending by second system, then first. */
+    QUERN__ARRAY(quern__order_pair) rules;
+    quern__conflicts conflicts;
+    bool has_pairs; /* the pairs of `conflicts` are known for all matches that were checked */
+    /* By position: index of the system's pass in its segment. Room for as many numbers more, as working memory. */
+    QUERN__ARRAY(uint32_t) pass_indices;
+    QUERN__ARRAY(quern__segment) segments; /* of all phases, then of a round of reactions */
     uint32_t first_reaction_segment;
 } quern__plan;
 
@@ -91,10 +113,16 @@ static inline void quern__plan_invalidate_segments(quern__plan *plan)
         plan->segments.items[i].prepared_version = 0;
 }
 
-static inline quern__conflict *quern__plan_conflict(const quern__plan *plan, uint32_t earlier,
-                                                    uint32_t later)
-{
-    return &plan->conflicts.items[(size_t)later * plan->order.count + earlier];
-}
+/* Returns the system with the name, or NULL. O(1). */
+quern__system *quern__plan_find_system(const quern__plan *plan, const char *name);
+
+/* Makes sure that quern__plan_add_system has memory for one more system. Returns false if out of memory. */
+bool quern__plan_reserve_system(quern__plan *plan);
+
+/* Appends a system to the plan's systems. Preconditions: memory is reserved, and no system has its name. */
+void quern__plan_add_system(quern__plan *plan, quern__system *system);
+
+/* Destroys the plan's systems. Precondition: the compiled state is released (compile.h). */
+void quern__plan_release_systems(quern__plan *plan);
 
 #endif

@@ -283,7 +283,7 @@ void quern__system_destroy(quern__system *system)
     const quern_allocator *allocator = &system->query.storage->allocator;
     quern__reaction_remove(system->query.storage, system->reaction);
     quern__array_release(allocator, &system->rules);
-    quern__array_release(allocator, &system->partners);
+    quern__access_release(&system->access, allocator);
     quern__event_use_release(&system->events, allocator);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);

@@ -23,6 +23,7 @@ typedef struct quern__system {
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__accessor accessor; /* has the system's name; counts the refused accesses of a frame */
     uint32_t index;           /* in order of registration */
+    uint32_t next_same_hash;  /* see quern__plan.names; 0: none */
     uint32_t phase;
     uint32_t flags; /* quern_system_flags, including flags that other declarations imply */
     bool is_enabled;
@@ -43,7 +44,8 @@ typedef struct quern__system {
     /* set by quern__compile */
     /* in execution order */
     uint32_t position; /* in the order of execution */
-    QUERN__ARRAY(uint32_t) partners;
+    uint32_t
+        group_first; /* position of the first system that this one may overlap (quern__system_may_overlap) */
     uint32_t checked_match_count; /* matches of the query that were checked for conflicts */
     /* query.removed_count at that time; if it has changed, checked_match_count is invalid. */
     uint32_t checked_removed_count;

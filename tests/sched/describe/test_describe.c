@@ -286,6 +286,9 @@ Test(describe, missing_memory_is_reported)
     position = setup_component(world, "position", sizeof(vec3), 4);
     schedule = setup_schedule(world);
     setup_writer(schedule, "a", position);
+    quern_system_def later = system_def("b", idle_run);
+    later.after[0] = "a";
+    setup_system(schedule, &later);
     must(quern_schedule_compile(schedule));
     FILE *file = tmpfile();
     uint32_t failed_count = 0;

@@ -590,7 +590,7 @@ static void count_run(quern_context *context, const quern_view *view)
     run_count++;
 }
 
-Test(schedule, schedule_has_room_for_1024_systems, .timeout = 120)
+Test(schedule, schedule_has_room_for_65535_systems, .timeout = 120)
 {
     quern_system_def def = system_def(NULL, count_run);
     char name[16];

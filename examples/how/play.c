@@ -161,30 +161,29 @@ static void add_display(quern_world *world, quern_schedule *schedule)
     QUERN_MUST(quern_schedule_add_system(schedule, &def, NULL));
 }
 
-static void build_tank(quern_world *world)
+static void build_vehicle(quern_world *world)
 {
-    quern_entity tank, turret, copies[3];
+    quern_entity vehicle, gun, copies[3];
     quern_prefab prefab;
-    QUERN_MUST(QUERN_CREATE(world, &tank, QUERN_VALUE(Place, 1, 1)));
-    QUERN_MUST(QUERN_CREATE(world, &turret, QUERN_VALUE(Place, 0, 1)));
-    QUERN_MUST(
-        quern_entity_relate(world, turret, quern_world_parent(world), tank)); /* destroyed with the tank */
-    QUERN_MUST(quern_entity_set_name(world, tank, "tank"));
-    QUERN_MUST(quern_entity_set_name(world, turret, "turret"));
-    const quern_entity found = quern_entity_find(world, "tank/turret");
-    for (quern_entity child = quern_entity_first_source(world, tank, quern_world_parent(world));
+    QUERN_MUST(QUERN_CREATE(world, &vehicle, QUERN_VALUE(Place, 1, 1)));
+    QUERN_MUST(QUERN_CREATE(world, &gun, QUERN_VALUE(Place, 0, 1)));
+    QUERN_MUST(quern_entity_relate(world, gun, quern_world_parent(world), vehicle)); /* destroyed with it */
+    QUERN_MUST(quern_entity_set_name(world, vehicle, "vehicle"));
+    QUERN_MUST(quern_entity_set_name(world, gun, "gun"));
+    const quern_entity found = quern_entity_find(world, "vehicle/gun");
+    for (quern_entity child = quern_entity_first_source(world, vehicle, quern_world_parent(world));
          !quern_entity_is_null(child);
          child = quern_entity_next_sibling(world, child, quern_world_parent(world)))
         printf("child: %s\n", quern_entity_name(world, child));
     QUERN_MUST(
-        quern_prefab_capture(world, tank, &prefab)); /* once; systems then use quern_commands_spawn */
+        quern_prefab_capture(world, vehicle, &prefab)); /* once; systems then use quern_commands_spawn */
     for (int i = 0; i < 3; i++)
         QUERN_MUST(quern_prefab_spawn(
             world, prefab, &(quern_spawn_def){.parent = quern_entity_find(world, "park")}, NULL));
     QUERN_MUST(quern_prefab_spawn_many(world, prefab, 3, NULL, copies, NULL));
     QUERN_MUST(quern_entity_set_enabled(world, copies[0], false)); /* queries and systems leave it out */
     QUERN_MUST(quern_entity_set_enabled(world, copies[0], true));
-    printf("found: %s\n", quern_entity_equal(found, turret) ? "yes" : "no");
+    printf("found: %s\n", quern_entity_equal(found, gun) ? "yes" : "no");
 }
 
 static void follow_parent(quern_context *context, const quern_view *view)
@@ -250,7 +249,7 @@ int main(void)
     QUERN_MUST(QUERN_CREATE(world, &guard, QUERN_VALUE(Guard, MOOD_CALM, 0), QUERN_VALUE(Health, 10),
                             QUERN_VALUE(Gun, .reload_seconds = 2)));
     QUERN_MUST(QUERN_CREATE(world, &spark, QUERN_VALUE(Lifetime, 3)));
-    build_tank(world);
+    build_vehicle(world);
     add_following(world, schedule);
     for (int second = 1; second <= 6; second++) {
         if (second == 5) QUERN_MUST(QUERN_SET(world, guard, Health, 4));

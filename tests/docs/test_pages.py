@@ -12,7 +12,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 FOLDERS = ("core", "sched", "kit", "include", "tests", "examples", "bench", "scripts", "cmake")
 PAGES = [
     os.path.relpath(page, ROOT)
-    for pattern in ("README.md", "CONTRIBUTING.md", "kit/README.md", "docs/**/*.md")
+    for pattern in ("README.md", "CONTRIBUTING.md", "kit/README.md", "examples/README.md", "docs/**/*.md")
     for page in glob.glob(os.path.join(ROOT, pattern), recursive=True)
 ]
 
@@ -83,6 +83,17 @@ class Pages(unittest.TestCase):
             for page in PAGES
             for word in sorted(set(re.findall(r"\b(?:quern|QUERN)_\w*\w\b", without_code(read(page)))))
             if word not in known and not word.endswith("noun_verb")
+        ]
+        self.check(missing)
+
+    def test_examples_are_listed(self):
+        text = read("examples/README.md")
+        missing = [
+            name
+            for pattern in ("examples/*.c", "examples/how/*.c")
+            for path in glob.glob(os.path.join(ROOT, pattern))
+            for name in [os.path.relpath(path, os.path.join(ROOT, "examples"))]
+            if f"]({name})" not in text
         ]
         self.check(missing)
 

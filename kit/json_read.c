@@ -48,7 +48,11 @@ typedef struct world_loader {
 
 static void construct(const quern_type_info *type, char *value)
 {
-    if (type->hooks.construct != NULL)
+    if (type->default_value != NULL && type->hooks.copy != NULL)
+        type->hooks.copy(value, type->default_value, 1, type->hooks.user_data);
+    else if (type->default_value != NULL)
+        memcpy(value, type->default_value, type->size_bytes);
+    else if (type->hooks.construct != NULL)
         type->hooks.construct(value, 1, type->hooks.user_data);
     else
         memset(value, 0, type->size_bytes);

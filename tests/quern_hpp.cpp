@@ -42,6 +42,13 @@ struct Name {
     ~Name() { living--; }
 };
 
+struct Hull {
+    int strength = 100;
+};
+struct Ship {
+    int crew;
+};
+
 /* Cannot be copied. */
 struct Handle {
     std::unique_ptr<int> value;
@@ -50,6 +57,7 @@ struct Handle {
 } // namespace game
 
 QUERN_DESCRIBE(game::Target, entity);
+QUERN_REQUIRE(game::Ship, game::Position, game::Hull);
 
 using namespace game;
 
@@ -123,6 +131,16 @@ static void objects_are_constructed_and_destroyed()
         EXPECT(Name::living == 2);
     }
     EXPECT(Name::living == 0);
+}
+
+static void required_types_are_added()
+{
+    quern::world world;
+    const quern_entity entity = world.create(Ship{3}), other = world.create(Position{1, 2});
+    EXPECT(world.get<Hull>(entity)->strength == 100 && world.has<Position>(entity));
+    EXPECT(world.add<Ship>(other) == QUERN_OK && world.get<Position>(other)->y == 2);
+    EXPECT(world.has<Hull>(other));
+    EXPECT(quern_entity_remove(world, other, world.component<Hull>()) == QUERN_ERROR_COMPONENT_REQUIRED);
 }
 
 static void many_entities_are_filled()
@@ -447,6 +465,7 @@ int main()
     types_have_their_cpp_names();
     described_fields_are_registered();
     objects_are_constructed_and_destroyed();
+    required_types_are_added();
     many_entities_are_filled();
     systems_access_what_their_parameters_say();
     pointers_are_optional_and_tags_have_no_values();

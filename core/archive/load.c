@@ -5,6 +5,7 @@
 
 #include "core/archive/run_restorer.h"
 #include "core/storage/change.h"
+#include "core/storage/required.h"
 
 /* State of one call of quern_world_load. */
 typedef struct loading {
@@ -68,6 +69,21 @@ static quern_result choose_handles(loading *load)
 
 /* -------------------------------------------------------------------------------- reserving memory */
 
+/* Finds or creates the archetype of archived rows, which also has what the world's components require: it may have had no
+ * requirements when the archive was saved. */
+static quern_result ensure_archetype(const loading *load, quern__archived_archetype *archived)
+{
+    const uint32_t layout_index =
+        load->image->keeps_handles ? archived->layout_index : load->storage->archetypes.count;
+    uint16_t set[QUERN_MAX_COMPONENTS];
+    if (archived->component_count > 0)
+        memcpy(set, archived->component_indices, archived->component_count * sizeof *set);
+    const uint32_t count =
+        quern__components_complete(&load->storage->components, set, archived->component_count);
+    return quern__storage_ensure_archetype_with_layout(load->storage, set, count, layout_index,
+                                                       &archived->archetype);
+}
+
 static quern_result reserve_rows(const loading *load)
 {
     quern__image *image = load->image;
@@ -75,11 +91,7 @@ static quern_result reserve_rows(const loading *load)
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;
-        const uint32_t layout_index =
-            image->keeps_handles ? archived->layout_index : load->storage->archetypes.count;
-        result = quern__storage_ensure_archetype_with_layout(load->storage, archived->component_indices,
-                                                             archived->component_count, layout_index,
-                                                             &archived->archetype);
+        result = ensure_archetype(load, archived);
         if (result == QUERN_OK && archived->row_count > 0)
             result = quern__rows_reserve(load->storage, archived->archetype, archived->row_count);
     }
@@ -230,6 +242,25 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
     }
 }
 
+/* Constructs the values of components that the archived rows lacked. */
+static void construct_required(const row_batch *batch)
+{
+    const quern__archived_archetype *archived = batch->archived;
+    const quern__archetype *archetype = archived->archetype;
+    if (QUERN__LIKELY(archetype->component_count == archived->component_count)) return;
+    for (uint32_t i = 0, k = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        while (k < archived->component_count && archived->component_indices[k] < column->component_index)
+            k++;
+        if (k < archived->component_count && archived->component_indices[k] == column->component_index)
+            continue;
+        quern__type_construct(
+            column->type,
+            quern__location_value(batch->first_location, column->offset_bytes, column->size_bytes),
+            batch->count);
+    }
+}
+
 static void load_bit_column(const row_batch *batch, quern__bit_column which, const char *words)
 {
     const quern__archetype *archetype = batch->archived->archetype;
@@ -277,6 +308,7 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
                                                   section.row_count - batch.first, &batch.count);
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
+        construct_required(&batch);
         load_handles(load, &batch);
         if (archived->bit_column_count > 0) load_row_bits(load, &batch, &rest);
     }

@@ -68,6 +68,8 @@ static void fill_range(quern_world *world, const bulk_create *create, const new_
                       quern__components_type(&world->storage.components, index)->size_bytes;
         quern__fill_component(&world->storage, rows->archetype, rows->first, index, values, rows->count);
     }
+    quern__fill_unlisted(&world->storage, rows->archetype, create->components, create->component_count,
+                         rows->first, rows->count);
     if (create->fill != NULL) call_fill(world, create, rows);
     if (out_entities == NULL) return;
     const quern_entity *handles = quern__archetype_entities(rows->archetype, quern__chunk_of(rows->first)) +

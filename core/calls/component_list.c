@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/calls/calls_internal.h"
+#include "core/storage/required.h"
 
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component)
 {
@@ -28,9 +29,9 @@ quern_result quern__world_check_target(const quern_world *world, const quern__re
     return result != QUERN_OK ? quern__message_add_call(result, name, NULL) : QUERN_OK;
 }
 
-/* A sorted set of component indices, with room for a level tag per listed component. */
+/* A sorted set of component indices, with room for level tags and required components. */
 typedef struct listed_components {
-    uint16_t indices[2 * QUERN_MAX_ENTITY_COMPONENTS];
+    uint16_t indices[QUERN_MAX_COMPONENTS];
     uint32_t count;
 } listed_components;
 
@@ -67,7 +68,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
     return set_insert(set, world, quern__component_handle(&storage->components, tag));
 }
 
-/* Fills the set from a list. values and its elements may be NULL. */
+/* Fills the set from a list, and with what the components require. values and its elements may be NULL. */
 static quern_result collect_set(const quern_world *world, const quern_component *components,
                                 const void *const *values, bool allows_relations, uint32_t count,
                                 listed_components *set)
@@ -90,6 +91,7 @@ static quern_result collect_set(const quern_world *world, const quern_component 
             result = quern__world_fail_managed(world, components[i]);
         if (result != QUERN_OK) return result;
     }
+    set->count = quern__components_complete(&world->storage.components, set->indices, set->count);
     return QUERN_OK;
 }
 

@@ -68,6 +68,20 @@ static QUERN__SLOW_PATH quern_result find_layout(quern_world *world, const quern
     return result;
 }
 
+/* Lists the components with values that the archetype has because listed ones require them. Returns false if they do not
+ * fit the cache. */
+static bool list_required(const quern_world *world, const quern_component *components, uint32_t count,
+                          const quern__archetype *archetype, uint16_t *out_required, uint32_t *out_count)
+{
+    for (uint32_t i = 0; i < archetype->column_count && world->storage.components.has_requirements; i++) {
+        const uint16_t index = archetype->columns[i].component_index;
+        if (quern__list_has(components, count, index)) continue;
+        if (*out_count == QUERN__CREATE_LIST_COMPONENTS) return false;
+        out_required[(*out_count)++] = index;
+    }
+    return true;
+}
+
 /* Caches a valid list. archetype: that of the list; cached too if the list has no relation. Returns NULL if the list
  * cannot be cached. */
 static quern__create_list *cache_list(quern_world *world, const quern_component *components, uint32_t count,
@@ -75,8 +89,11 @@ static quern__create_list *cache_list(quern_world *world, const quern_component 
 {
     quern__relation *relation;
     uint32_t position;
+    uint16_t required[QUERN__CREATE_LIST_COMPONENTS] = {0};
+    uint32_t required_count = 0;
     if (count > QUERN__CREATE_LIST_COMPONENTS ||
-        !find_relation(world, components, count, &relation, &position))
+        !find_relation(world, components, count, &relation, &position) ||
+        !list_required(world, components, count, archetype, required, &required_count))
         return NULL;
     quern__create_lists *lists = &world->create_lists;
     quern__create_list *list = &lists->items[lists->next++ % QUERN__CREATE_LISTS];
@@ -91,6 +108,9 @@ static quern__create_list *cache_list(quern_world *world, const quern_component 
                                                                      quern__component_index(components[i]));
         list->types[i] = type->hooks.copy != NULL ? type : NULL;
     }
+    list->required_count = required_count;
+    list->is_special = list->has_handles || required_count > 0;
+    memcpy(list->required, required, sizeof list->required);
     if (relation == NULL) set_layout(list, archetype, &list->layouts[0]);
     return lists->latest = list;
 }
@@ -256,6 +276,7 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
     }
     if (result == QUERN_OK) result = create_raw(storage, archetype, out_entity, &row);
     if (result != QUERN_OK) return result;
+    quern__fill_unlisted(storage, archetype, components, count, quern__row_location(row), 1);
     for (uint32_t i = 0; i < count; i++) {
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
         quern__fill_component(storage, archetype, quern__row_location(row),
@@ -271,17 +292,38 @@ static quern_result create_looked_up(quern_world *world, const quern_component *
 
 /* --------------------------------------------------------------------------------------- the calls */
 
+static inline quern_result create_plainly(quern_world *world, quern__create_list *list,
+                                          const void *const *values, quern_entity *out_entity)
+{
+    if (list->relation != NULL) return create_related(world, list, values, out_entity);
+    return create_unrelated(world, list, values, out_entity);
+}
+
+/* Creates an entity by a cached list with handles to be checked or with required components. */
+static QUERN__NO_INLINE quern_result create_specially(quern_world *world, quern__create_list *list,
+                                                      const quern_component *components,
+                                                      const void *const *values, quern_entity *out_entity)
+{
+    quern_result result = QUERN_OK;
+    if (list->has_handles) result = check_handles(world, components, values, list->count);
+    if (result == QUERN_OK) result = create_plainly(world, list, values, out_entity);
+    if (result != QUERN_OK || list->required_count == 0) return result;
+    const quern__record *record =
+        quern__entities_record(&world->storage.entities, quern_entity_index(*out_entity));
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    for (uint32_t i = 0; i < list->required_count; i++)
+        quern__fill_component(&world->storage, archetype, record->location, list->required[i], NULL, 1);
+    return QUERN_OK;
+}
+
 /* Creates an entity by a cached list. */
 QUERN__ALWAYS_INLINE quern_result create_by_list(quern_world *world, quern__create_list *list,
                                                  const quern_component *components,
                                                  const void *const *values, quern_entity *out_entity)
 {
-    if (QUERN__UNLIKELY(list->has_handles)) {
-        const quern_result result = check_handles(world, components, values, list->count);
-        if (result != QUERN_OK) return result;
-    }
-    if (list->relation != NULL) return create_related(world, list, values, out_entity);
-    return create_unrelated(world, list, values, out_entity);
+    if (QUERN__UNLIKELY(list->is_special))
+        return create_specially(world, list, components, values, out_entity);
+    return create_plainly(world, list, values, out_entity);
 }
 
 /* Creates an entity by a list that differs from the latest one. */

@@ -162,6 +162,7 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     uint32_t count;
     uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
     quern__fill_component(storage, plan->target, location, quern__component_index(component), value, 1);
+    quern__fill_required(plan, quern__component_index(component), location, 1);
     quern__row_move(storage, entity, record, plan, location);
     return QUERN_OK;
 }

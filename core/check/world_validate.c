@@ -5,6 +5,7 @@
 
 #include "core/check/validate.h"
 #include "core/relations/naming.h"
+#include "core/storage/required.h"
 #include "core/storage/row_mask.h"
 
 static quern_result validate_row(const quern__storage *storage, const quern__archetype *archetype,
@@ -161,6 +162,11 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
     for (uint32_t i = 1; i < archetype->component_count; i++)
         REQUIRE(archetype->component_indices[i - 1] < archetype->component_indices[i],
                 "the set of archetype %u is not sorted", archetype->index);
+    uint16_t complete[QUERN_MAX_COMPONENTS];
+    memcpy(complete, archetype->component_indices, archetype->component_count * sizeof *complete);
+    REQUIRE(quern__components_complete(&storage->components, complete, archetype->component_count) ==
+                archetype->component_count,
+            "archetype %u lacks a component that another one of its components requires", archetype->index);
     for (uint32_t i = 0; i < archetype->chunk_count; i++) {
         quern_result result = validate_chunk(storage, archetype, i);
         if (result != QUERN_OK) return result;

@@ -155,7 +155,8 @@ static quern_result resolve_creates(command_check *it, quern__storage *storage)
             if (result != QUERN_OK) return result;
         }
         if (sequence->is_refused) return it->resolved->refused_result;
-        assert(!sequence->is_hooked && sequence->toggle_count == 0);
+        it->is_applicable &= !sequence->is_hooked; /* required components may have hooks */
+        assert(sequence->toggle_count == 0);
         quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, sequence->target);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         span->rank = delta->created_count;

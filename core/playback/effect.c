@@ -3,6 +3,7 @@
 #include "core/playback/effect.h"
 
 #include "core/playback/kind_calls.h"
+#include "core/storage/required.h"
 
 static void decide(quern__effect *it, uint32_t component_index, bool is_present)
 {
@@ -35,14 +36,26 @@ void quern__effect_remove(quern__effect *effect, uint32_t component_index)
 
 /* ---------------------------------------------------------------------------------------- the kinds */
 
-/* Makes later changes of the component's bits final: the component is present from this command on. */
-static void finalize_bits(quern__effect *it, const quern__operand *operand)
+static void finalize_bits_of(quern__effect *it, uint32_t index, uint32_t row_flags)
 {
-    const uint32_t index = operand->component_index;
-    for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
+    for (uint32_t left = row_flags; left != 0; left &= left - 1) {
         const uint32_t flag = quern__lowest_bit_32(left);
         it->has_toggles = true;
         if (quern__bitset_has(it->toggled[flag], index)) quern__bitset_add(it->final[flag], index);
+    }
+}
+
+/* Makes later changes of the component's bits final: the component is present from this command on, and so are those that
+ * it requires. */
+static void finalize_bits(quern__effect *it, const quern__operand *operand)
+{
+    finalize_bits_of(it, operand->component_index, operand->row_flags);
+    if (QUERN__LIKELY(it->components == NULL)) return;
+    const quern__component *component = it->components->list.items[operand->component_index];
+    for (uint32_t i = 0; i < component->required.count; i++) {
+        const uint32_t index = component->required.items[i];
+        finalize_bits_of(it, index,
+                         quern__components_type(it->components, index)->flags & QUERN__ROW_FLAG_BITS);
     }
 }
 
@@ -91,6 +104,7 @@ void quern__read_value(quern__effect *effect, const quern__operation *operation,
 void quern__read_remove(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
+    if (quern__bitset_has(effect->kept, operand->component_index)) return;
     clear_bits(effect, operand);
     if (quern__bitset_has(effect->decided, operand->component_index)) return;
     if (quern__bitset_has(effect->pending, operand->component_index))
@@ -114,28 +128,30 @@ void quern__read_set_bit(quern__effect *effect, const quern__operation *operatio
 
 /* ----------------------------------------------------------------------------------------- the whole */
 
-/* Decides the remaining adds without a value: no earlier command decides about the component, so it is added if the
- * source lacks it. */
-static void read_pending(quern__effect *it, const quern__storage *storage)
+/* Adds the undecided components of a bitset, with constructed values. */
+static void construct_all(quern__effect *it, const quern__storage *storage, const uint64_t *components)
 {
-    for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {
-        uint64_t left = it->pending[word] & ~it->decided[word];
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(it->decided); word++) {
+        uint64_t left = components[word] & ~it->decided[word];
         while (left != 0) {
             uint32_t index = word * 64 + quern__bitset_pop_lowest(&left);
             const quern__type *type = quern__components_type(&storage->components, index);
             decide(it, index, true);
             quern__bitset_add(it->fresh, index);
-            it->fills[index] = (quern__fill){.type = type, .size_bytes = (uint16_t)type->size_bytes};
+            it->fills[index] = (quern__fill){.type = type,
+                                             .size_bytes = (uint16_t)type->size_bytes,
+                                             .is_plain = !quern__hooks_exist(&type->hooks)};
         }
     }
 }
 
-void quern__effect_read(quern__effect *effect, const quern__storage *storage,
-                        const quern__sequences *sequences, const quern__sequence *sequence)
+/* Reads the operations. At the end, adds without a value add their components if the source lacks them and no earlier
+ * command decides about them. */
+static void read_operations(quern__effect *effect, const quern__storage *storage,
+                            const quern__sequences *sequences, const quern__sequence *sequence)
 {
     const quern__archetype *source = sequence->source;
     uint32_t hop = 0;
-    memset(effect, 0, offsetof(quern__effect, fills));
     for (const quern__sequence *at = sequence; at->operation != NULL;
          at = &sequences->list.items[at->parent], hop++)
         for (uint32_t i = 0; i < at->operation->operand_count; i++)
@@ -147,7 +163,39 @@ void quern__effect_read(quern__effect *effect, const quern__storage *storage,
         else if (!quern__bitset_has(effect->present, index))
             effect->removes = true;
     }
-    read_pending(effect, storage);
+    construct_all(effect, storage, effect->pending);
+}
+
+/* Keeps and adds what the present components require. */
+static void read_required(quern__effect *effect, const quern__storage *storage,
+                          const quern__sequences *sequences, const quern__sequence *sequence)
+{
+    uint64_t missing[QUERN__COUNT_OF(effect->present)];
+    uint64_t any_missing = 0, any_removed = 0;
+    memcpy(missing, effect->present, sizeof missing);
+    quern__components_add_required(&storage->components, missing);
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(missing); word++) {
+        missing[word] &= ~effect->present[word];
+        any_missing |= missing[word];
+        any_removed |= missing[word] & effect->decided[word];
+    }
+    if (any_removed != 0) {
+        memset(effect, 0, offsetof(quern__effect, fills));
+        effect->components = &storage->components;
+        memcpy(effect->kept, missing, sizeof missing);
+        read_operations(effect, storage, sequences, sequence);
+    }
+    if (any_missing != 0) construct_all(effect, storage, missing);
+}
+
+void quern__effect_read(quern__effect *effect, const quern__storage *storage,
+                        const quern__sequences *sequences, const quern__sequence *sequence)
+{
+    const quern__archetype *source = sequence->source;
+    memset(effect, 0, offsetof(quern__effect, fills));
+    if (storage->components.has_requirements) effect->components = &storage->components;
+    read_operations(effect, storage, sequences, sequence);
+    if (effect->components != NULL) read_required(effect, storage, sequences, sequence);
     effect->equals_source_set =
         source != NULL && !effect->removes && effect->present_count == source->component_count;
 }

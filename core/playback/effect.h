@@ -5,7 +5,11 @@
 
 /* The effect of a sequence of commands on each component of an entity. The sequence is read backwards, so the
  * first command read that decides about a component is the last one recorded. The function `read` of each kind
- * in QUERN__COMMAND_KINDS reads one operand. */
+ * in QUERN__COMMAND_KINDS reads one operand.
+ *
+ * Required components are decided at the end, by the components that are present then. If such a component lacks one that
+ * it requires, removes of the latter have no effect: the sequence is read once more without them. What is then still
+ * missing is added and constructed. */
 
 #include "core/base/bitset.h"
 #include "core/playback/sequence.h"
@@ -29,6 +33,10 @@ typedef struct quern__effect {
     uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     uint64_t final[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     bool has_toggles;
+    /* of all components, NULL if none requires another */
+    const quern__components *components;
+    /* components of which removes have no effect, because others require them */
+    uint64_t kept[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     uint32_t present_count;
     bool removes;           /* some component of the source is removed */
     bool equals_source_set; /* the target has exactly the components of the source */

@@ -46,6 +46,8 @@ static inline void quern__fill_plain(const quern__fill *fill, uint32_t size_byte
 {
     if (fill->value_offset_bytes != 0)
         quern__copy_value(target, item + fill->value_offset_bytes, size_bytes);
+    else if (fill->type->default_value != NULL)
+        quern__copy_value(target, fill->type->default_value, size_bytes);
     else
         memset(target, 0, size_bytes);
 }

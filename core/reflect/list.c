@@ -16,7 +16,8 @@ static quern_type_info info_of(const quern__type *type)
                             .alignment_bytes = type->alignment_bytes,
                             .fields = type->fields,
                             .field_count = type->field_count,
-                            .hooks = type->hooks};
+                            .hooks = type->hooks,
+                            .default_value = type->default_value};
     for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
         const quern__column_flag *flag = &quern__column_flags[i];
         const bool is_set = (type->flags & flag->bit) != 0;
@@ -70,6 +71,8 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
     if (result != QUERN_OK) return result;
     const quern__component *known = world->storage.components.list.items[quern__component_index(component)];
     *out_info = info_of(&known->type);
+    out_info->required = known->listed_required.items;
+    out_info->required_count = known->listed_required.count;
     out_info->is_managed = known->is_managed;
     out_info->is_relation = known->managed.relation != NULL && known->managed.level == 0;
     out_info->is_hidden |= known->managed.is_hidden;

@@ -314,6 +314,7 @@ void quern__rows_append_all(quern__storage *storage, const quern__move_plan *pla
         uint32_t wanted = left < plan->target->row_capacity ? (uint32_t)left : plan->target->row_capacity;
         uintptr_t first = quern__rows_append(storage, plan->target, wanted, &count);
         char *targets = quern__storage_value(plan->target, first, component_index);
+        quern__fill_required(plan, component_index, first, count);
         if (targets == NULL) continue;
         if (value == NULL)
             quern__fill_values(type, targets, NULL, count);

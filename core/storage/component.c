@@ -3,6 +3,7 @@
 #include "core/storage/component_internal.h"
 
 #include "core/base/registry.h"
+#include "core/storage/required.h"
 
 static const quern__registry registry = QUERN__REGISTRY_OF_POINTERS(
     "component", "world", QUERN_MAX_COMPONENTS, QUERN_ERROR_UNKNOWN_COMPONENT, quern__component, type.name);
@@ -39,6 +40,8 @@ static void component_release(quern__component *component, const quern_allocator
 {
     quern__type_release(&component->type, allocator);
     quern__array_release(allocator, &component->archetypes);
+    quern__array_release(allocator, &component->listed_required);
+    quern__array_release(allocator, &component->required);
     quern__release(allocator, component, sizeof *component, _Alignof(quern__component));
 }
 
@@ -74,6 +77,19 @@ static quern_result check_same_flags(const quern__type *known, uint8_t flags)
     return QUERN_OK;
 }
 
+static quern_result check_same_required(const quern__component *known, const quern__component *definition)
+{
+    const uint32_t count = known->required.count;
+    if (definition->required.count == count &&
+        (count == 0 || memcmp(known->required.items, definition->required.items,
+                              count * sizeof *known->required.items) == 0))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "component '%s' is registered with other required components: register the same "
+                       "definition",
+                       known->type.name);
+}
+
 /* Handles the registration of a known name: returns the known component if the definitions agree. The caller releases
  * the new one. Errors: LAYOUT_MISMATCH. */
 static quern_result check_known(const quern__components *components, quern_component known,
@@ -85,7 +101,9 @@ static quern_result check_known(const quern__components *components, quern_compo
                            "component '%s' exists already and is managed by the world, for a relation or "
                            "internally: use another name",
                            type->name);
-    const quern_result result = check_same_flags(type, definition->type.flags);
+    quern_result result = check_same_flags(type, definition->type.flags);
+    if (result == QUERN_OK)
+        result = check_same_required(components->list.items[quern__component_index(known)], definition);
     if (result != QUERN_OK) return result;
     *out_component = known;
     return quern__type_check_same_layout(type, &definition->type, registry.what);
@@ -98,10 +116,33 @@ static quern_result append(quern__components *components, const quern_allocator 
         quern__registry_reserve(&registry, allocator, &components->list, component->type.name);
     if (result != QUERN_OK) return result;
     components->list.items[components->list.count++] = component;
+    components->has_requirements |= component->required.count > 0;
     if (components->largest_bytes < component->type.size_bytes)
         components->largest_bytes = component->type.size_bytes;
     *out_component = quern__component_handle(components, components->list.count - 1);
     return QUERN_OK;
+}
+
+/* Copies the default value of a definition. Errors: INVALID_ARGUMENT, PROVISIONAL_ENTITY, OUT_OF_MEMORY. */
+static quern_result set_default(quern__component *component, const quern_allocator *allocator,
+                                const void *value)
+{
+    quern__type *type = &component->type;
+    if (value == NULL) return QUERN_OK;
+    if (type->size_bytes == 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' is a tag (0 bytes) with a default value: set default_value to NULL",
+            type->name);
+    if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' has a destroy hook and no copy hook, so its default value cannot "
+            "be copied to entities: give the type a copy hook",
+            type->name);
+    const quern_result result =
+        quern__type_check_provisional(type, value, 1, "a command for each entity instead");
+    return result == QUERN_OK ? quern__type_set_default(type, allocator, value) : result;
 }
 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
@@ -129,7 +170,7 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "component '%s' has %u bytes, which is not a multiple of its alignment %u: pad it", def->name,
             def->size_bytes, def->alignment_bytes);
     component->type.flags = flags_of(def);
-    return result;
+    return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
 }
 
 quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
@@ -139,6 +180,7 @@ quern_result quern__components_register(quern__components *components, const que
     if (component == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to register a component");
     quern_result result = init(component, allocator, def, components->first_filter_count);
+    if (result == QUERN_OK) result = quern__component_set_required(component, allocator, components, def);
     if (result == QUERN_OK) {
         quern_component known = quern__components_find(components, component->type.name);
         if (known.bits == 0) {

@@ -33,6 +33,10 @@ typedef struct quern__component {
     quern__type type;
     /* Indices of the archetypes with this component, ascending because archetypes are appended when created. */
     QUERN__ARRAY(uint32_t) archetypes;
+    /* The required components, as listed, and the indices of these and of all that they require, ascending. Both are
+     * fixed when the component is registered. */
+    QUERN__ARRAY(quern_component) listed_required;
+    QUERN__ARRAY(uint16_t) required;
     uint32_t filter_count; /* number of queries with a change filter on it, plus 1 for a history */
     uint32_t ref_count;    /* number of getters with refs */
     bool is_managed;
@@ -45,6 +49,7 @@ typedef struct quern__components {
     uint32_t first_bits;         /* bits of the handle of index 0; those of index i are i larger */
     uint32_t first_filter_count; /* filter_count of a newly registered component */
     uint32_t largest_bytes;      /* size of the largest type registered so far */
+    bool has_requirements;       /* whether some component requires others */
 } quern__components;
 
 void quern__components_release(quern__components *components, const quern_allocator *allocator);

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/move_plan.h"
 
+#include "core/storage/required.h"
+
 static size_t plan_bytes(const quern__move_plan *plan)
 {
     size_t steps = (size_t)plan->shared_count + plan->added_count + plan->removed_count;
@@ -171,10 +173,10 @@ quern_result quern__plan_between(quern__storage *storage, quern__archetype *sour
     return QUERN_OK;
 }
 
-/* Writes the source's component set without the component, or with it if the source lacks it. Returns the set's
- * size. */
-static uint32_t set_with_or_without(const quern__archetype *source, uint16_t component_index,
-                                    uint16_t *out_indices)
+/* Writes the source's component set without the component, or, if the source lacks it, with the component and what it
+ * requires. Returns the set's size. */
+static uint32_t set_with_or_without(const quern__components *components, const quern__archetype *source,
+                                    uint16_t component_index, uint16_t *out_indices)
 {
     uint32_t count = 0, i = 0;
     for (; i < source->component_count && source->component_indices[i] < component_index; i++)
@@ -185,17 +187,36 @@ static uint32_t set_with_or_without(const quern__archetype *source, uint16_t com
         out_indices[count++] = component_index;
     for (; i < source->component_count; i++)
         out_indices[count++] = source->component_indices[i];
-    return count;
+    return quern__components_complete(components, out_indices, count);
+}
+
+/* Fails with COMPONENT_REQUIRED if the source has the component and another one that requires it. */
+static quern_result check_not_required(const quern__components *components, const quern__archetype *source,
+                                       uint32_t component_index)
+{
+    if (!quern__archetype_has(source, component_index)) return QUERN_OK;
+    const uint32_t requiring = quern__components_find_requiring(components, source->component_indices,
+                                                                source->component_count, component_index);
+    if (QUERN__LIKELY(requiring == QUERN__NO_COMPONENT)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_COMPONENT_REQUIRED,
+        "'%s' of the entity requires '%s', which therefore cannot be removed: remove '%s' first",
+        quern__components_type(components, requiring)->name,
+        quern__components_type(components, component_index)->name,
+        quern__components_type(components, requiring)->name);
 }
 
 /* Finds or creates the target archetype and the plan, and stores the plan under its component. */
 static quern_result add_plan_of_component(quern__storage *storage, quern__archetype *source,
                                           uint32_t component_index, const quern__move_plan **out_plan)
 {
-    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 1];
-    uint32_t count = set_with_or_without(source, (uint16_t)component_index, set);
+    uint16_t set[QUERN_MAX_COMPONENTS];
     quern__archetype *target;
-    quern_result result = quern__storage_ensure_archetype(storage, set, count, &target);
+    quern_result result = check_not_required(&storage->components, source, component_index);
+    if (result != QUERN_OK) return result;
+    const uint32_t count =
+        set_with_or_without(&storage->components, source, (uint16_t)component_index, set);
+    result = quern__storage_ensure_archetype(storage, set, count, &target);
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
     if (result != QUERN_OK) return result;
     if (!quern__map_reserve(&source->plans, &storage->allocator, source->plans.count + 1))
@@ -220,6 +241,7 @@ const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__a
     if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
     if (plan == NULL || !plan->is_plain || !source->has_fast_leave) return NULL;
+    if (quern__plan_adds_required(plan)) return NULL; /* an edge has one added value */
     quern__edge *edge = quern__archetype_edge(source, key);
     *edge = quern__plan_edge(plan, key);
     return edge;

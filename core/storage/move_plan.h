@@ -36,6 +36,12 @@ typedef struct quern__move_plan {
     quern__move_step steps[];
 } quern__move_plan;
 
+/* Whether a plan that adds a component also adds components that it requires. */
+static inline bool quern__plan_adds_required(const quern__move_plan *plan)
+{
+    return plan->target->component_count > plan->source->component_count + 1;
+}
+
 /* Returns the edge of a plan. Precondition: plan->is_plain. */
 static inline quern__edge quern__plan_edge(const quern__move_plan *plan, uint64_t key)
 {
@@ -50,8 +56,9 @@ static inline quern__edge quern__plan_edge(const quern__move_plan *plan, uint64_
 quern_result quern__plan_between(quern__storage *storage, quern__archetype *source,
                                  quern__archetype *target, const quern__move_plan **out_plan);
 
-/* Finds or compiles the plan that removes one component if the source has it, and otherwise adds it. Creates the
- * target archetype if it does not exist. Errors: those of quern__plan_between and quern__storage_ensure_archetype. */
+/* Finds or compiles the plan that removes one component if the source has it, and otherwise adds it, with the components
+ * that it requires. Creates the target archetype if it does not exist. Errors: those of quern__plan_between and
+ * quern__storage_ensure_archetype; COMPONENT_REQUIRED. */
 quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype *source,
                                        uint32_t component_index, const quern__move_plan **out_plan);
 

@@ -228,6 +228,9 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
 
 void quern__type_release(quern__type *type, const quern_allocator *allocator)
 {
+    if (type->default_value != NULL) quern__type_destroy(type, type->default_value, 1);
+    quern__release(allocator, type->default_value, type->size_bytes, type->alignment_bytes);
+    type->default_value = NULL;
     quern__release(allocator, type->fields, type->fields_bytes, _Alignof(quern_field));
     type->fields = NULL;
     type->field_count = 0;
@@ -302,9 +305,22 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
 
 /* -------------------------------------------------------------------------------------- lifecycle */
 
+quern_result quern__type_set_default(quern__type *type, const quern_allocator *allocator, const void *value)
+{
+    void *copy = quern__allocate(allocator, type->size_bytes, type->alignment_bytes);
+    if (copy == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for its default value", type->name);
+    quern__type_copy(type, copy, value, 1);
+    type->default_value = copy;
+    return QUERN_OK;
+}
+
 void quern__type_construct(const quern__type *type, void *values, uint32_t count)
 {
-    if (type->hooks.construct)
+    if (type->default_value != NULL)
+        for (uint32_t i = 0; i < count; i++)
+            quern__type_copy(type, (char *)values + (size_t)i * type->size_bytes, type->default_value, 1);
+    else if (type->hooks.construct)
         type->hooks.construct(values, count, type->hooks.user_data);
     else
         memset(values, 0, (size_t)type->size_bytes * count);

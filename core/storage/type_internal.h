@@ -22,7 +22,8 @@ typedef struct quern__type {
     uint32_t field_count;
     size_t fields_bytes; /* size of the allocation of `fields` */
     bool has_entity_fields;
-    uint8_t flags; /* QUERN__FLAG_ bits; resources and events have only IS_HIDDEN */
+    void *default_value; /* value of a newly constructed component; NULL: see quern__type_construct */
+    uint8_t flags;       /* QUERN__FLAG_ bits; resources and events have only IS_HIDDEN */
     char type_name[QUERN_MAX_NAME_BYTES + 1]; /* name of the C type; "": unknown */
 } quern__type;
 
@@ -70,7 +71,12 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
 
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
-/* Constructs `count` consecutive values in uninitialised memory. */
+/* Gives the type a copy of a default value. Errors: OUT_OF_MEMORY. */
+quern_result quern__type_set_default(quern__type *type, const quern_allocator *allocator,
+                                     const void *value);
+
+/* Constructs `count` consecutive values in uninitialised memory: copies of the default value, or values of the hook, or
+ * zero bytes. */
 void quern__type_construct(const quern__type *type, void *values, uint32_t count);
 
 /* Copies `count` consecutive values to uninitialised memory. */

@@ -84,6 +84,14 @@ static quern_result register_component(quern_world *world, const quern_component
     if (out_component == NULL) return quern__fail_null("quern_component_register", "out_component");
     quern_result result = quern__world_check_unlocked(world, "quern_component_register");
     if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < QUERN_MAX_REQUIRED; i++)
+        if (def->required[i].bits != 0 &&
+            quern__component_index(def->required[i]) == world->storage.disabled_index)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "quern_component_register: '%.63s' cannot require 'disabled', which is removed "
+                "to enable an entity: remove it from the list",
+                def->name != NULL ? def->name : "");
     result = quern__components_register(&world->storage.components, &world->storage.allocator, def,
                                         out_component);
     return quern__in_call(result, "quern_component_register");

@@ -28,11 +28,14 @@ typedef struct quern__create_layout {
  * that creates entities with one list, or with a few lists in turn, finds their archetypes here, and need not sort
  * and hash the list each time. */
 typedef struct quern__create_list {
-    bool is_used;     /* whether the entry is in use; all members are zero if not */
-    bool has_handles; /* whether a component other than a relation has entity fields */
-    uint32_t count;   /* number of components, at most QUERN__CREATE_LIST_COMPONENTS */
+    bool is_used;            /* whether the entry is in use; all members are zero if not */
+    bool has_handles;        /* whether a component other than a relation has entity fields */
+    bool is_special;         /* has_handles or required_count > 0 */
+    uint32_t count;          /* number of components, at most QUERN__CREATE_LIST_COMPONENTS */
+    uint32_t required_count; /* number of components in `required` */
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
     const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL if values are copied as plain bytes */
+    uint16_t required[QUERN__CREATE_LIST_COMPONENTS]; /* components with values that listed ones require */
     uint32_t relation_position; /* index in `components` of the relation's component */
     quern__relation *relation;  /* NULL if the list has no relation */
     quern__create_layout layouts[QUERN__LEVEL_COUNT]; /* by level of the new entity; [0] without levels */

@@ -78,6 +78,7 @@ typedef enum quern_result {
     QUERN_ERROR_UNKNOWN_SYSTEM,      /**< before or after names a system that the schedule does not have. */
     QUERN_ERROR_COMPONENT_PRESENT,   /**< Add: the entity already has the component. */
     QUERN_ERROR_COMPONENT_ABSENT,    /**< Remove: the entity does not have the component. */
+    QUERN_ERROR_COMPONENT_REQUIRED,  /**< Remove: another component of the entity requires it. */
     QUERN_ERROR_DUPLICATE_COMPONENT, /**< A list names a component twice. */
     QUERN_ERROR_DUPLICATE_NAME,      /**< The name is in use. */
     QUERN_ERROR_COMPONENT_TOO_LARGE, /**< One row does not fit a chunk. */

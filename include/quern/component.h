@@ -25,7 +25,8 @@ typedef struct quern_world quern_world;
 #define QUERN_MAX_COMPONENTS        1024 /**< Maximum number of component types per world. */
 #define QUERN_MAX_RESOURCES         1024 /**< Maximum number of resources per world. */
 #define QUERN_MAX_ENTITY_COMPONENTS 250  /**< Maximum number of components of one entity, including tags. */
-#define QUERN_MAX_ALIGNMENT_BYTES   64   /**< Maximum alignment of a component. */
+#define QUERN_MAX_REQUIRED          16 /**< Maximum number of components that a component lists as required. */
+#define QUERN_MAX_ALIGNMENT_BYTES   64 /**< Maximum alignment of a component. */
 #define QUERN_MAX_COMPONENT_BYTES \
     16256 /**< Maximum size of a component; a row of this size just fits a 16 KiB chunk. */
 
@@ -61,6 +62,16 @@ typedef struct quern_component_def {
     /** Described fields. Without any, the value is all of its bytes. */
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO;
     quern_hooks hooks QUERN__ZERO; /**< Hooks; none for plain bytes. A tag must have none. */
+    /** Value that the component gets wherever it is constructed without a value; size_bytes long and copied when
+     * the component is registered. NULL: constructed by the hook, or zero bytes. Handles in it are copied as they
+     * are, and must not be provisional. A type with a destroy hook needs a copy hook for it. */
+    const void *default_value QUERN__ZERO;
+    /** Required components: an entity with the component has all of them, and all that they require. Whatever
+     * adds the component to an entity also adds those that the entity lacks, constructed without a value.
+     * Removing a required component is refused (COMPONENT_REQUIRED). A required component must be registered
+     * before, so requirements have no cycles; it must not belong to a relation or be the tag of
+     * quern_world_disabled_tag. */
+    quern_component required[QUERN_MAX_REQUIRED] QUERN__ZERO;
     /** Whether the component can be disabled per entity. Terms leave out an entity in which it is disabled,
      * as if the entity lacked the component, but the value is kept, and enabling or disabling costs almost
      * nothing. See quern_entity_set_component_enabled. */
@@ -74,9 +85,10 @@ typedef struct quern_component_def {
 } quern_component_def;
 
 /** Registers a component type. Registering the same name with the same layout (size, alignment, fields,
- * hooks, can_disable, row_changes) again returns the same component. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has another layout),
- * LIMIT (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+ * hooks, can_disable, row_changes, required) again returns the same component; default_value is then ignored.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has
+ * another layout), UNKNOWN_COMPONENT (required), PROVISIONAL_ENTITY (default_value), LIMIT
+ * (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_component_register(quern_world *world, const quern_component_def *def,
                                                 quern_component *out_component);
 

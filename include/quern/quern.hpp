@@ -96,6 +96,25 @@ template <typename T> struct description {
         }                                                                 \
     }
 
+/** Required components of a type. Specialised by QUERN_REQUIRE. */
+template <typename T> struct requirements {
+    /** Stores the components in a zeroed list of QUERN_MAX_REQUIRED; without a specialisation, there are none. */
+    static quern_result list(quern_world *, quern_component *) { return QUERN_OK; }
+};
+
+/** A list of types that another type requires. */
+template <typename... T> struct required_types {
+    /** Registers the types that the world lacks, and stores their components. Errors: as
+     * quern_component_register. */
+    static quern_result list(quern_world *world, quern_component *out);
+};
+
+/** Makes a type require other components, at namespace scope outside of any namespace, before the type is used:
+ * `QUERN_REQUIRE(game::Ship, game::Position, game::Hull);` See quern_component_def.required. */
+#define QUERN_REQUIRE(type, ...)                                                        \
+    template <> struct quern::requirements<type> : quern::required_types<__VA_ARGS__> { \
+    }
+
 /** @cond internal */
 namespace detail {
 
@@ -212,14 +231,15 @@ template <typename T> quern_result find_component(quern_world *world, quern_comp
 {
     uint32_t size_bytes = 0;
     *out_component = world != nullptr ? quern_component_find(world, name_of<T>.data()) : quern_component{};
-    if (quern_component_is_null(*out_component)) {
-        const quern_component_def def = define<T, quern_component_def>();
-        return quern_component_register(world, &def, out_component);
+    quern_result result = QUERN_OK;
+    if (!quern_component_is_null(*out_component)) {
+        result = quern_component_get_size(world, *out_component, &size_bytes);
+        if (result != QUERN_OK || size_bytes == size_of<T>()) return result;
     }
-    const quern_result result = quern_component_get_size(world, *out_component, &size_bytes);
-    if (result != QUERN_OK || size_bytes == size_of<T>()) return result;
-    const quern_component_def def = define<T, quern_component_def>(); /* makes the message */
-    return quern_component_register(world, &def, out_component);
+    quern_component_def def = define<T, quern_component_def>();
+    if (world != nullptr) result = requirements<T>::list(world, def.required);
+    /* if the sizes differ, this makes the message */
+    return result == QUERN_OK ? quern_component_register(world, &def, out_component) : result;
 }
 
 template <typename T> quern_result find_resource(quern_world *world, quern_resource *out_resource)
@@ -247,6 +267,15 @@ template <typename T> quern_value type_of()
             std::is_const<T>::value, nullptr};
 }
 
+/* Stores the components of types. */
+template <typename... T> quern_result list_components(quern_world *world, quern_component *out)
+{
+    static_assert(sizeof...(T) <= QUERN_MAX_REQUIRED, "quern: too many required components");
+    quern_result result = QUERN_OK;
+    (void)((result = find_component<T>(world, out++), result == QUERN_OK) && ...);
+    return result;
+}
+
 /* Stores an element at the end of a list that ends at its first zero element. */
 template <typename T, std::size_t count> bool append(T (&list)[count], const T &element)
 {
@@ -261,6 +290,11 @@ template <typename T, std::size_t count> bool append(T (&list)[count], const T &
 
 } // namespace detail
 /** @endcond */
+
+template <typename... T> quern_result required_types<T...>::list(quern_world *world, quern_component *out)
+{
+    return detail::list_components<T...>(world, out);
+}
 
 /* ------------------------------------------------------------------------------------------ commands */
 

@@ -64,8 +64,12 @@ typedef struct quern_type_info {
     const quern_field *fields; /**< Described fields; each has a count of at least 1. */
     uint32_t field_count;      /**< Number of described fields; 0 if the type has no described fields. */
     quern_hooks hooks;         /**< Hooks; all NULL for plain bytes. */
-    bool can_disable;          /**< Whether the component can be disabled. */
-    bool row_changes;          /**< Whether change filters on the component select single rows. */
+    const void
+        *default_value; /**< Value of a newly constructed component; NULL: by the hook, or zero bytes. */
+    const quern_component *required; /**< Components that the component requires, as registered. */
+    uint32_t required_count;         /**< Number of these. */
+    bool can_disable;                /**< Whether the component can be disabled. */
+    bool row_changes;                /**< Whether change filters on the component select single rows. */
     /** Whether the component belongs to a relation. Relating and unrelating changes its value. */
     bool is_relation;
     /** Whether the world maintains the component itself. Of such components, only those of relations can

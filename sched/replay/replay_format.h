@@ -62,7 +62,9 @@ typedef enum quern__replay_type_kind {
 /* Bits in the `flags` of a recorded type. Its other bits are flags of the component, the replay_bit of each entry of
  * QUERN__COLUMN_FLAGS. */
 typedef enum quern__replay_type_flag {
-    QUERN__REPLAY_IS_RELATION = 2 /* the component of a relation, or the tag of one of its levels */
+    QUERN__REPLAY_IS_RELATION = 2, /* the component of a relation, or the tag of one of its levels */
+    /* the bits from this one on: quern__component_required_hash; 0 if the component requires no others */
+    QUERN__REPLAY_REQUIRED_SHIFT = 8
 } quern__replay_type_flag;
 
 enum {

@@ -5,6 +5,8 @@
 
 #include "sched/replay/state.h"
 
+#include "core/storage/required.h"
+
 static const quern__type *type_of(const quern_world *world, uint32_t kind, uint32_t index)
 {
     return kind == QUERN__REPLAY_COMPONENT ? quern__components_type(&world->storage.components, index)
@@ -16,7 +18,8 @@ static uint32_t flags_of(const quern_world *world, uint32_t kind, uint32_t index
     if (kind != QUERN__REPLAY_COMPONENT) return 0;
     const quern__component *component = world->storage.components.list.items[index];
     return quern__column_flags_to_replay(component->type.flags) |
-           (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u);
+           (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u) |
+           quern__component_required_hash(component) << QUERN__REPLAY_REQUIRED_SHIFT;
 }
 
 quern__type_counts quern__types_of_world(const quern_world *world)
@@ -85,9 +88,8 @@ static quern_result check_layout(const recorded_type *recorded, const quern__typ
                            recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
     if (recorded->field_count != type->field_count || recorded->flags != flags)
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "%s '%s' was registered differently when it was recorded: with other flags, or "
-                           "with %u described "
-                           "fields, not %u",
+                           "%s '%s' was registered differently when it was recorded: with other flags or "
+                           "required components, or with %u described fields, not %u",
                            kind_name(recorded), recorded->schema.name, recorded->field_count,
                            type->field_count);
     return check_fields(recorded, type);

@@ -10,9 +10,12 @@
 /* marks the row of an entity that has left */
 #define NAIVE_GAP UINT32_MAX
 
-void naive_open(naive_world *world, uint32_t first_stamp)
+void naive_open(naive_world *world, const flow_plan *plan, uint32_t first_stamp)
 {
     memset((void *)world, 0, sizeof *world);
+    world->can_disable = plan->can_disable;
+    world->required = plan->required;
+    world->defaults = plan->defaults;
     world->first_stamp = first_stamp;
     world->archetype_count = 1; /* the archetype without components exists from the start */
     world->now = 1;
@@ -45,11 +48,25 @@ static void copy_value(uint64_t *words, uint32_t type, const uint64_t *value)
         target[i] = value != NULL ? value[i] : 0;
 }
 
-void naive_add_type(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value)
+void naive_add_type(const naive_world *world, uint32_t *set, uint64_t *words, uint32_t type,
+                    const uint64_t *value)
 {
     bool has = (*set >> type & 1) != 0;
-    if (value != NULL || !has) copy_value(words, type, value);
+    if (value != NULL || !has)
+        copy_value(words, type, value != NULL ? value : world->defaults + flow_types[type].first_word);
     *set |= 1u << type;
+}
+
+uint32_t naive_missing(const naive_world *world, uint32_t set)
+{
+    return flow_complete(world->required, set) & ~set;
+}
+
+void naive_add_missing(const naive_world *world, uint32_t *set, uint64_t *words)
+{
+    const uint32_t missing = naive_missing(world, *set);
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        if ((missing >> type & 1) != 0) naive_add_type(world, set, words, type, NULL);
 }
 
 void naive_remove_type(uint32_t *set, uint64_t *words, uint32_t type)
@@ -155,7 +172,10 @@ void naive_note_changed(const naive_world *world, naive_entity *entity, uint32_t
 quern_entity naive_create(naive_world *world, uint32_t set, const uint64_t *words)
 {
     uint32_t slot = allocate_slot(world);
-    append_row(world, slot, set, words);
+    uint64_t all_words[FLOW_WORD_COUNT] = {0};
+    if (words != NULL) memcpy(all_words, words, sizeof all_words);
+    naive_add_missing(world, &set, all_words);
+    append_row(world, slot, set, all_words);
     naive_note_changed(world, &world->entities[slot], set);
     return naive_handle(world, slot);
 }
@@ -232,13 +252,21 @@ void naive_recorder_close(naive_recorder *recorder)
     free(recorder->commands);
 }
 
-/* The combined effect of the commands of a sync point on one entity. */
+/* The effect of commands on an entity. */
+typedef struct edit_state {
+    uint32_t set, disabled;
+    uint32_t implied; /* types that types required when they were added */
+    uint32_t changed; /* types that the commands changed */
+    uint64_t words[FLOW_WORD_COUNT];
+} edit_state;
+
+/* The combined effect of the commands of a sync point on one entity: that of all commands, and that of all except
+ * removes, which decides about types that others require at the end. */
 typedef struct edit {
     uint32_t slot;
     bool is_new, is_destroyed;
-    uint32_t set, disabled;
-    uint32_t source_set, changed; /* set before the sync point; types of it that the commands changed */
-    uint64_t words[FLOW_WORD_COUNT];
+    uint32_t source_set; /* set before the sync point */
+    edit_state all, without_removes;
 } edit;
 
 typedef struct edit_list {
@@ -280,9 +308,11 @@ static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, 
     fresh->slot = slot;
     fresh->is_new = is_new;
     if (is_new) return fresh;
-    fresh->set = fresh->source_set = world->entities[slot].set;
-    fresh->disabled = world->entities[slot].disabled;
-    memcpy(fresh->words, world->entities[slot].words, sizeof fresh->words);
+    fresh->source_set = world->entities[slot].set;
+    fresh->all.set = fresh->source_set;
+    fresh->all.disabled = world->entities[slot].disabled;
+    memcpy(fresh->all.words, world->entities[slot].words, sizeof fresh->all.words);
+    fresh->without_removes = fresh->all;
     return fresh;
 }
 
@@ -297,6 +327,49 @@ static void resolve_links(const edit_list *edits, naive_command *command)
 {
     for (uint32_t i = 0; i < flow_types[command->type].link_count; i++)
         command->value[i] = resolve(edits, (quern_entity){command->value[i]}).bits;
+}
+
+static void apply_add(const naive_world *world, edit_state *it, const naive_command *command)
+{
+    const uint32_t type = command->type, bit = 1u << type;
+    const uint32_t is_new = (bit | world->required[type]) & ~(it->set | it->implied);
+    if (command->has_value && flow_types[type].word_count > 0) it->changed |= bit;
+    naive_add_type(world, &it->set, it->words, type, command->has_value ? command->value : NULL);
+    it->disabled &= ~is_new;
+    it->implied |= world->required[type];
+}
+
+static void apply_remove(const naive_world *world, edit_state *it, uint32_t type)
+{
+    /* adding the type again gives it a new value or enables it, which is a change */
+    if (flow_types[type].word_count > 0 || (world->can_disable >> type & 1) != 0) it->changed |= 1u << type;
+    naive_remove_type(&it->set, it->words, type);
+    it->disabled &= ~(1u << type);
+    it->implied &= ~(1u << type);
+}
+
+static void apply_enable(edit_state *it, uint32_t type, bool enabled)
+{
+    const uint32_t bit = (it->set | it->implied) & 1u << type;
+    it->changed |= bit;
+    it->disabled &= ~bit;
+    if (!enabled) it->disabled |= bit;
+}
+
+/* Adds what the types require at the end: with the effect of commands other than removes, or default words. */
+static void add_required(const naive_world *world, edit *it)
+{
+    const uint32_t missing = naive_missing(world, it->all.set);
+    const edit_state *other = &it->without_removes;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const uint32_t bit = missing & 1u << type;
+        if (bit == 0) continue;
+        const uint64_t *words = (other->set & bit) != 0 ? other->words : world->defaults;
+        naive_add_type(world, &it->all.set, it->all.words, type, words + flow_types[type].first_word);
+        it->all.disabled = (it->all.disabled & ~bit) | (other->disabled & bit);
+        it->all.changed = (it->all.changed & ~bit) | (other->changed & bit);
+    }
+    it->all.disabled &= it->all.set;
 }
 
 static void apply_command(const naive_world *world, edit_list *edits, naive_command *command,
@@ -315,20 +388,14 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     } else if (command->kind == NAIVE_DESTROY) {
         it->is_destroyed = true;
     } else if (command->kind == NAIVE_REMOVE) {
-        /* adding the type again gives it a new value or enables it, which is a change */
-        if (flow_types[command->type].word_count > 0 || (world->can_disable >> command->type & 1) != 0)
-            it->changed |= 1u << command->type;
-        naive_remove_type(&it->set, it->words, command->type);
-        it->disabled &= it->set;
+        apply_remove(world, &it->all, command->type);
     } else if (command->kind == NAIVE_ENABLE) {
-        it->changed |= it->set & 1u << command->type;
-        it->disabled &= ~(1u << command->type);
-        if (!command->has_value) it->disabled |= it->set & 1u << command->type;
+        apply_enable(&it->all, command->type, command->has_value);
+        apply_enable(&it->without_removes, command->type, command->has_value);
     } else if (command->kind == NAIVE_ADD) {
         resolve_links(edits, command);
-        if (command->has_value && flow_types[command->type].word_count > 0)
-            it->changed |= 1u << command->type;
-        naive_add_type(&it->set, it->words, command->type, command->has_value ? command->value : NULL);
+        apply_add(world, &it->all, command);
+        apply_add(world, &it->without_removes, command);
     }
 }
 
@@ -348,13 +415,13 @@ static void move_or_remove_rows(naive_world *world, const edit_list *edits, uint
         uint32_t slot = world->archetypes[index].slots[row];
         const edit *it = edit_in_row(edits, &world->archetypes[index], row);
         if (it == NULL) continue;
-        if (!it->is_destroyed && it->set == world->entities[slot].set) {
-            memcpy(world->entities[slot].words, it->words, sizeof it->words);
-            world->entities[slot].disabled = it->disabled;
+        if (!it->is_destroyed && it->all.set == world->entities[slot].set) {
+            memcpy(world->entities[slot].words, it->all.words, sizeof it->all.words);
+            world->entities[slot].disabled = it->all.disabled;
             continue;
         }
-        if (!it->is_destroyed) append_row(world, slot, it->set, it->words);
-        world->entities[slot].disabled = it->disabled;
+        if (!it->is_destroyed) append_row(world, slot, it->all.set, it->all.words);
+        world->entities[slot].disabled = it->all.disabled;
         world->archetypes[index].slots[row] = NAIVE_GAP;
     }
 }
@@ -362,15 +429,15 @@ static void move_or_remove_rows(naive_world *world, const edit_list *edits, uint
 /* Step 2: puts a created entity into the first gap of its archetype, or appends it. */
 static void place_created(naive_world *world, const edit *it)
 {
-    uint32_t index = find_archetype(world, it->set), row = 0;
+    uint32_t index = find_archetype(world, it->all.set), row = 0;
     while (row < world->archetypes[index].count && world->archetypes[index].slots[row] != NAIVE_GAP)
         row++;
     if (row < world->archetypes[index].count)
         put_row(world, it->slot, index, row);
     else
         put_last(world, it->slot, index);
-    set_words(&world->entities[it->slot], it->words);
-    world->entities[it->slot].disabled = it->disabled;
+    set_words(&world->entities[it->slot], it->all.words);
+    world->entities[it->slot].disabled = it->all.disabled;
 }
 
 /* Step 3: moves the last rows into the remaining gaps. */
@@ -428,8 +495,8 @@ static void finish_edits(naive_world *world, const edit_list *edits, uint32_t cr
     for (uint32_t i = 0; i < edits->count; i++)
         if (!edits->items[i].is_destroyed)
             naive_note_changed(world, &world->entities[edits->items[i].slot],
-                               edits->items[i].changed |
-                                   (edits->items[i].set & ~edits->items[i].source_set));
+                               edits->items[i].all.changed |
+                                   (edits->items[i].all.set & ~edits->items[i].source_set));
     free_slots(world, edits, leaving, leaving_count, create_count, stats);
     free(leaving);
 }
@@ -472,6 +539,8 @@ void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stat
     stats->created_count += recorder->create_count;
     for (uint32_t i = 0; i < recorder->command_count; i++)
         apply_command(world, &edits, &recorder->commands[i], stats);
+    for (uint32_t i = 0; i < edits.count; i++)
+        add_required(world, &edits.items[i]);
     finish_edits(world, &edits, recorder->create_count, stats);
     for (uint32_t i = 0; i < recorder->command_count; i++)
         if (recorder->commands[i].kind == NAIVE_ACCUMULATE)

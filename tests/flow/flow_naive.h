@@ -71,10 +71,12 @@ typedef struct naive_stats {
 } naive_stats;
 
 typedef struct naive_world {
-    uint32_t first_stamp;   /* upper half of the handle for slots that were never used */
-    uint32_t can_disable;   /* types that can be disabled, one bit each */
-    uint64_t now;           /* time: increased by each system, call and sync point */
-    naive_entity *entities; /* indexed by slot */
+    uint32_t first_stamp;     /* upper half of the handle for slots that were never used */
+    uint32_t can_disable;     /* types that can be disabled, one bit each */
+    const uint32_t *required; /* for each type, all types that it requires, one bit each */
+    const uint64_t *defaults; /* words of newly constructed values of all types */
+    uint64_t now;             /* time: increased by each system, call and sync point */
+    naive_entity *entities;   /* indexed by slot */
     uint32_t slot_count, slot_capacity;
     uint32_t *free_slots; /* a stack: the last one is reused first */
     uint32_t free_count, free_capacity;
@@ -83,7 +85,7 @@ typedef struct naive_world {
     uint32_t archetype_count;
 } naive_world;
 
-void naive_open(naive_world *world, uint32_t first_stamp);
+void naive_open(naive_world *world, const flow_plan *plan, uint32_t first_stamp);
 void naive_close(naive_world *world);
 
 /* Returns the living entity with this handle, or NULL. */
@@ -105,8 +107,15 @@ static inline uint64_t *naive_value(uint64_t *words, uint32_t type)
     return words + flow_types[type].first_word;
 }
 
-/* Adds a type to a set or gives it a value. With value NULL the words of an added type become zero. */
-void naive_add_type(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value);
+/* Returns the types that a set lacks and that others in it require. */
+uint32_t naive_missing(const naive_world *world, uint32_t set);
+
+/* Adds a type to a set or gives it a value. With value NULL an added type gets its default words. */
+void naive_add_type(const naive_world *world, uint32_t *set, uint64_t *words, uint32_t type,
+                    const uint64_t *value);
+
+/* Adds the missing types, with default words. */
+void naive_add_missing(const naive_world *world, uint32_t *set, uint64_t *words);
 void naive_remove_type(uint32_t *set, uint64_t *words, uint32_t type);
 
 /* Appends a command unless its entity is dead, which the library refuses when it is recorded. `value`

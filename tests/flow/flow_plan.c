@@ -237,6 +237,29 @@ static void choose_toggles(flow_plan *plan)
     }
 }
 
+/* In every second plan, types require earlier types and some have default values. The library's disabled tag takes no
+ * part. */
+static void choose_required(flow_plan *plan)
+{
+    random_source random = {plan->seed ^ 0x4EED};
+    if (plan->seed % 2 == 0) return;
+    const uint32_t excluded = plan->has_disabled ? 1u << FLOW_DISABLED_TYPE : 0;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if ((excluded >> type & 1) != 0) continue;
+        if (random_chance(&random, 50))
+            plan->listed_required[type] =
+                random_below(&random, 1u << type) & random_below(&random, 1u << type) & ~excluded;
+        plan->required[type] = plan->listed_required[type];
+        for (uint32_t other = 0; other < type; other++)
+            if ((plan->listed_required[type] >> other & 1) != 0)
+                plan->required[type] |= plan->required[other];
+        if (flow_types[type].word_count == 0 || random_chance(&random, 50)) continue;
+        plan->has_default |= 1u << type;
+        for (uint32_t i = flow_types[type].link_count; i < flow_types[type].word_count; i++)
+            plan->defaults[flow_types[type].first_word + i] = random_next(&random);
+    }
+}
+
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
 {
     random_source random = {seed};
@@ -256,6 +279,7 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
         choose_call(plan, &plan->calls[i], &random);
     choose_disabled(plan);
     choose_toggles(plan);
+    choose_required(plan);
 }
 
 /* Adds filters to terms of the given types (one bit each). With by_row, types that the system writes by
@@ -359,6 +383,14 @@ bool flow_system_matches(const flow_system *system, uint32_t set)
         has_any |= term->match == QUERN_MATCH_ANY && has;
     }
     return has_any || !wants_any;
+}
+
+uint32_t flow_complete(const uint32_t required[FLOW_TYPE_COUNT], uint32_t set)
+{
+    uint32_t complete = set;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        if ((set >> type & 1) != 0) complete |= required[type];
+    return complete;
 }
 
 bool flow_lookup_matches(const flow_lookup *lookup, uint32_t set)

@@ -111,6 +111,11 @@ typedef struct flow_plan {
     bool has_disabled;
     uint32_t can_disable; /* types that can be disabled, one bit each */
     uint32_t row_changes; /* types with change tracking by row, one bit each */
+    /* for each type, the types that it lists as required, and all that it requires, one bit each */
+    uint32_t listed_required[FLOW_TYPE_COUNT], required[FLOW_TYPE_COUNT];
+    uint32_t has_default; /* types with a default value, one bit each */
+    uint64_t
+        defaults[FLOW_WORD_COUNT]; /* words of newly constructed values; zero for types without default */
     /* percentage of systems that access components by terms only, so that they may share passes */
     uint32_t plain_percent;
     flow_phase phases[FLOW_PHASE_COUNT];
@@ -151,6 +156,9 @@ static inline double flow_seconds(uint64_t ticks)
  * rows in which these types are disabled. */
 bool flow_system_matches(const flow_system *system, uint32_t set);
 bool flow_system_matches_disabled(const flow_system *system, uint32_t disabled);
+
+/* Returns a set of types with all that its types require. required: as in a plan. */
+uint32_t flow_complete(const uint32_t required[FLOW_TYPE_COUNT], uint32_t set);
 
 /* Whether the lookup's restrictions admit an entity with this set of types. */
 bool flow_lookup_matches(const flow_lookup *lookup, uint32_t set);

@@ -95,7 +95,8 @@ static void set_now(void *self, quern_entity entity, uint32_t type, const uint64
     const naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL) return;
     naive_entity changed = *found;
-    naive_add_type(&changed.set, changed.words, type, value);
+    naive_add_type(world_of(self), &changed.set, changed.words, type, value);
+    naive_add_missing(world_of(self), &changed.set, changed.words);
     naive_change(world_of(self), entity, changed.set, changed.words);
     if (flow_types[type].word_count > 0)
         naive_note_changed(world_of(self), naive_find(world_of(self), entity), 1u << type);
@@ -114,6 +115,7 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
     if (found == NULL) return;
     naive_entity changed = *found;
     naive_remove_type(&changed.set, changed.words, type);
+    if ((naive_missing(world_of(self), changed.set) >> type & 1) != 0) return; /* refused */
     naive_change(world_of(self), entity, changed.set, changed.words);
 }
 
@@ -443,8 +445,7 @@ void flow_reference_open(flow_reference *reference, const flow_plan *plan, quern
 {
     memset((void *)reference, 0, sizeof *reference);
     reference->plan = plan;
-    naive_open(&reference->world, (uint32_t)(probe.bits >> 32));
-    reference->world.can_disable = plan->can_disable;
+    naive_open(&reference->world, plan, (uint32_t)(probe.bits >> 32));
     find_order(reference);
     quern_entity first = {probe.bits & ~(uint64_t)UINT32_MAX};
     for (uint32_t i = 0; i < plan->entity_count; i++) {

@@ -398,6 +398,11 @@ static void register_types(flow_subject *subject)
                                    .alignment_bytes = type->alignment_bytes,
                                    .can_disable = (subject->plan->can_disable >> i & 1) != 0,
                                    .row_changes = (subject->plan->row_changes >> i & 1) != 0};
+        if ((subject->plan->has_default >> i & 1) != 0)
+            def.default_value = &subject->plan->defaults[type->first_word];
+        for (uint32_t k = 0, count = 0; k < i; k++)
+            if ((subject->plan->listed_required[i] >> k & 1) != 0)
+                def.required[count++] = subject->components[k];
         if (type->link_count > 0) memcpy(def.fields, fields, sizeof fields);
         if (type->link_count == 0 && type->word_count > 0) def.fields[0] = fields[1];
         quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);

@@ -335,12 +335,13 @@ static bool share_resource(const flow_system *a, const flow_system *b)
  * in. */
 static bool looks_up_writes(const flow_system *looker, const flow_system *writer)
 {
-    for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
+    for (uint32_t i = 0; i < FLOW_SET_COUNT; i++) {
+        const uint32_t set = flow_complete(plan.required, plan.sets[i]);
         for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
-            if (looker->lookups[type].used && writes(writer, type) && (plan.sets[i] >> type & 1) != 0 &&
-                flow_lookup_matches(&looker->lookups[type], plan.sets[i]) &&
-                flow_system_matches(writer, plan.sets[i]))
+            if (looker->lookups[type].used && writes(writer, type) && (set >> type & 1) != 0 &&
+                flow_lookup_matches(&looker->lookups[type], set) && flow_system_matches(writer, set))
                 return true;
+    }
     return false;
 }
 

@@ -211,6 +211,32 @@ Test(json, built_in_types_are_registered_if_used)
     quern_world_destroy(world);
 }
 
+Test(json, required_components_are_added_and_get_their_defaults)
+{
+    typedef struct Pair {
+        int32_t a, b;
+    } Pair;
+    static const Pair pair = {3, 4};
+    const quern_component_def def = {QUERN_TYPE(Pair), .fields = QUERN_FIELDS(Pair, a, b),
+                                     .default_value = &pair};
+    quern_world *world = setup_world();
+    quern_component component, ignored;
+    must(quern_component_register(world, &def, &component));
+    must(quern_component_register(world, &(quern_component_def){.name = "user", .required = {component}},
+                                  &ignored));
+    must(read_into(world, "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {\"user\": true}},"
+                          "{\"id\": 1, \"components\": {\"user\": true, \"Pair\": {\"b\": 9}}}]}"));
+    quern_entity entities[2];
+    cr_assert_eq(quern_world_list_entities(world, entities, 2), 2u);
+    for (uint32_t i = 0; i < 2; i++) {
+        const Pair *value = quern_entity_get(world, entities[i], component);
+        cr_assert_not_null(value);
+        cr_assert_eq(value->a, 3);
+        cr_assert_eq(value->b, i == 0 ? 4 : 9);
+    }
+    quern_world_destroy(world);
+}
+
 /* -------------------------------------------------------------------------------------- wrong input */
 
 #define ENTITY(components) "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": " components "}]}"

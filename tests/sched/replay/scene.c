@@ -92,7 +92,13 @@ static void register_types(scene *it, const scene_change *change)
     must(quern_component_register(it->world, &with_health, &it->health));
     it->tag = setup_tag(it->world, "tag");
     it->types.huge = setup_component(it->world, "huge", HUGE_BYTES, 4);
-    setup_component(it->world, "huge too", HUGE_BYTES, 4);
+    const quern_component_def huge_too = {
+        .name = "huge too",
+        .size_bytes = HUGE_BYTES,
+        .alignment_bytes = 4,
+        .required = {change->huge_too_requires_tag ? it->tag : it->types.huge}};
+    quern_component ignored;
+    must(quern_component_register(it->world, &huge_too, &ignored));
     must(quern_relation_register(it->world, &(quern_relation_def){.name = "leader", .ordered = true},
                                  &it->leader));
     must(quern_resource_register(it->world, &with_input, &it->input));

@@ -53,7 +53,7 @@ typedef struct scene {
 
 /* Differences in the registration of a world. */
 typedef struct scene_change {
-    bool health_is_wide, health_is_renamed, input_field_is_renamed, raw_is_absent;
+    bool health_is_wide, health_is_renamed, huge_too_requires_tag, input_field_is_renamed, raw_is_absent;
 } scene_change;
 
 /* Opens a scene, which must not be moved. allocator NULL: the default. */

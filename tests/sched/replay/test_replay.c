@@ -625,6 +625,8 @@ Test(replay, another_schema_is_refused_naming_what_differs)
                   "component 'health'");
     refuse_schema(&memory, &(scene_change){.health_is_renamed = true}, QUERN_ERROR_LAYOUT_MISMATCH,
                   "was 'health' when it was recorded, and is 'wounds'");
+    refuse_schema(&memory, &(scene_change){.huge_too_requires_tag = true}, QUERN_ERROR_LAYOUT_MISMATCH,
+                  "component 'huge too' was registered differently");
     refuse_schema(&memory, &(scene_change){.input_field_is_renamed = true}, QUERN_ERROR_LAYOUT_MISMATCH,
                   "resource 'input' has other fields");
     refuse_schema(&memory, &(scene_change){.raw_is_absent = true}, QUERN_ERROR_UNKNOWN_RESOURCE, "'raw'");

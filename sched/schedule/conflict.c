@@ -241,7 +241,7 @@ static void add_by_terms(const conflict_search *search, const quern__system *sys
     uint32_t open_count = 0;
     for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
         open[word] &= ~search->all[word];
-        open_count += (uint32_t)__builtin_popcountll(open[word]);
+        open_count += quern__count_bits_64(open[word]);
     }
     for (uint32_t i = 0; i < unchecked_count(system) && open_count > 0; i++) {
         const quern__archetype *archetype = unchecked_match(system, i);
@@ -255,7 +255,7 @@ static void add_by_terms(const conflict_search *search, const quern__system *sys
             hits = check_hits(search, system, archetype, matcher->word, hits);
             search->all[matcher->word] |= hits;
             open[matcher->word] &= ~hits;
-            open_count -= (uint32_t)__builtin_popcountll(hits);
+            open_count -= quern__count_bits_64(hits);
         }
     }
 }
@@ -298,8 +298,7 @@ static uint32_t count_row(const conflict_search *search, const quern__system *sy
 {
     uint32_t count = 0;
     for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++)
-        count += (uint32_t)(__builtin_popcountll(search->all[word]) +
-                            __builtin_popcountll(search->global[word]));
+        count += quern__count_bits_64(search->all[word]) + quern__count_bits_64(search->global[word]);
     return count;
 }
 

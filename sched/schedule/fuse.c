@@ -90,7 +90,7 @@ static quern__pass *choose_best_pass(const quern__segment *segment, const quern_
 {
     uint32_t most = 0, best_count = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        most += (uint32_t)__builtin_popcountll(system->access.reads[word]);
+        most += quern__count_bits_64(system->access.reads[word]);
     quern__pass *best = NULL;
     for (uint32_t i = segment->passes.count; i-- > first && (best == NULL || best_count < most);) {
         quern__pass *pass = segment->passes.items[i];

@@ -66,12 +66,19 @@ static bool add_edge(const pass_links *links, quern__pass *pass, uint32_t before
     return true;
 }
 
+/* Precondition: bits != 0. */
+static uint32_t highest_bit(uint64_t bits)
+{
+    const uint32_t high = (uint32_t)(bits >> 32);
+    return high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)bits);
+}
+
 static bool add_edges(const pass_links *links, quern__pass *pass)
 {
     uint64_t *reached = reached_by(links, pass->index);
     for (uint32_t word = links->words_per_set; word-- > 0;)
         for (uint64_t left; (left = links->conflicting[word] & ~reached[word]) != 0;) {
-            const uint32_t bit = 63 - (uint32_t)__builtin_clzll(left);
+            const uint32_t bit = highest_bit(left);
             links->conflicting[word] &= (1ull << bit) - 1;
             if (!add_edge(links, pass, links->first + 64 * word + bit)) return false;
         }

@@ -66,7 +66,7 @@ static inline bool quern__pair_walk_next(quern__pair_walk *walk, uint32_t *out_e
         if (walk->left == 0) return false;
         walk->bits = walk->units[--walk->left];
     }
-    const uint32_t bit = 31 - (uint32_t)__builtin_clz(walk->bits);
+    const uint32_t bit = quern__highest_bit_32(walk->bits);
     walk->bits &= ~(UINT32_C(1) << bit);
     *out_earlier = 16 * walk->left + bit;
     return true;

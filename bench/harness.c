@@ -20,6 +20,11 @@ uint32_t bench_passes_of_1m(uint32_t entity_count)
     return passes_of(1000000, entity_count);
 }
 
+uint32_t bench_passes_of_100k(uint32_t entity_count)
+{
+    return passes_of(100000, entity_count);
+}
+
 uint32_t bench_passes_fresh(uint32_t entity_count)
 {
     const uint32_t passes = bench_passes_of_1m(entity_count);

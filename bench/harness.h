@@ -18,9 +18,10 @@ enum { BENCH_RAW, BENCH_QUERN, BENCH_SUBJECT_COUNT };
 #define bench_die      quern_bench_die
 #define bench_now_ns   quern_bench_now_ns
 
-/* Return the number of passes that together process about 4 or 1 million entities. */
+/* Return the number of passes that together process about 4 million, 1 million or 100,000 entities. */
 uint32_t bench_passes_of_4m(uint32_t entity_count);
 uint32_t bench_passes_of_1m(uint32_t entity_count);
+uint32_t bench_passes_of_100k(uint32_t entity_count);
 /* Returns bench_passes_of_1m, but at most 100, for workloads that create a world for each pass. */
 uint32_t bench_passes_fresh(uint32_t entity_count);
 

@@ -7,6 +7,8 @@
 
 #include "kit/json.h"
 
+#include <string.h>
+
 enum { QUERN__JSON_VERSION = 1 };
 
 /* Sets the error and returns `code`. A macro, so that the compiler sees the returned value. */
@@ -36,6 +38,32 @@ static inline void quern__json_field_init(quern__json_field *single, const quern
     single->type = *type;
     single->type.fields = &single->field;
     single->type.field_count = 1;
+}
+
+enum { QUERN__JSON_WHOLE_BYTES = 24, QUERN__JSON_PATH_BYTES = QUERN_MAX_NAME_BYTES + 16 };
+
+/* Writes a number without a final 0 and returns its length. */
+static inline uint32_t quern__json_digits(uint64_t number, char text[QUERN__JSON_WHOLE_BYTES])
+{
+    char reversed[QUERN__JSON_WHOLE_BYTES];
+    uint32_t count = 0;
+    do
+        reversed[count++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    for (uint32_t i = 0; i < count; i++)
+        text[i] = reversed[count - 1 - i];
+    return count;
+}
+
+/* Writes the path of an element of an array field, such as "matrix[2]". */
+static inline void quern__json_element_path(const char *field, uint32_t index,
+                                            char path[QUERN__JSON_PATH_BYTES])
+{
+    const size_t bytes = strlen(field);
+    memcpy(path, field, bytes);
+    path[bytes] = '[';
+    const size_t end = bytes + 1 + quern__json_digits(index, path + bytes + 1);
+    memcpy(path + end, "]", 2);
 }
 
 static inline bool quern__json_has_hooks(const quern_type_info *type)
@@ -127,8 +155,6 @@ static inline const quern__json_item *quern__json_next(const quern__json_item *o
 
 /* Returns the member with a key, or NULL if there is none or `object` is not an object. */
 const quern__json_item *quern__json_member(const quern__json_item *object, const char *key);
-
-enum { QUERN__JSON_WHOLE_BYTES = 24 };
 
 /* Writes a whole number of up to 20 digits as a sign and digits: 1e2 and 100.0 become 100. Returns false for every
  * other item. */

@@ -113,11 +113,18 @@ static quern_result decode_escape(json_parser *parser, char **to)
     return QUERN_OK;
 }
 
+static bool is_plain(char byte)
+{
+    return (unsigned char)byte >= ' ' && byte != '"' && byte != '\\';
+}
+
 /* Parses a string. parser->at: its opening quote. *out: the zero-terminated decoded text. */
 static quern_result parse_string(json_parser *parser, const char **out, uint32_t *out_bytes)
 {
     char *const first = parser->text + parser->at + 1, *to = first;
-    for (parser->at++; parser->text[parser->at] != '"';) {
+    while (is_plain(*to)) /* bytes before the first escape need not be moved */
+        to++;
+    for (parser->at = (size_t)(to - parser->text); parser->text[parser->at] != '"';) {
         const char byte = parser->text[parser->at];
         if (byte == '\\') {
             const quern_result result = decode_escape(parser, &to);
@@ -169,8 +176,10 @@ static size_t number_end(const char *text, size_t at)
 
 static void skip_space(json_parser *parser)
 {
-    while (parser->text[parser->at] != '\0' && strchr(" \n\r\t", parser->text[parser->at]) != NULL)
-        parser->at++;
+    const char *at = parser->text + parser->at;
+    while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')
+        at++;
+    parser->at = (size_t)(at - parser->text);
 }
 
 /* Appends an item with the key that was parsed last. Returns NULL if there is no memory. */

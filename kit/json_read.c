@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reads entities and worlds from JSON. A first pass over the document checks that everything fits. Then entities
- * are created and a second pass records commands for them; one flush applies all commands or none. A flush drops
+/* Reads entities and worlds from JSON. A first pass over the document checks that everything fits, and keeps plain
+ * values. Then entities are created and a second pass records commands for them; one flush applies all commands or none. A flush drops
  * commands that would close a cycle or take a used name, so the first pass checks for both. */
 
 #include "kit/json_internal.h"
@@ -42,6 +42,9 @@ typedef struct world_loader {
     entity_name *names;
     char *block; /* the memory of all these arrays */
     size_t block_bytes;
+    quern_byte_buffer
+        values; /* values that the first pass has read and the second one only records, in order */
+    size_t used_value_bytes; /* those that the second pass has recorded */
 } world_loader;
 
 /* -------------------------------------------------------------------------------------- components */
@@ -68,6 +71,40 @@ static quern_result record(const world_loader *loader, quern_entity entity, quer
 {
     if (type->size_bytes == 0) return quern_commands_add(loader->commands, entity, component, NULL);
     return quern_commands_set(loader->commands, entity, component, loader->reader.scratch);
+}
+
+/* Whether the first pass keeps new values of a type: plain bytes without handles of entities, which the first pass does
+ * not have. */
+static bool keeps_values(const quern_type_info *type)
+{
+    for (uint32_t i = 0; i < type->field_count; i++)
+        if (type->fields[i].type == QUERN_FIELD_ENTITY) return false;
+    return type->size_bytes > 0 && !quern__json_has_hooks(type);
+}
+
+static quern_result keep_value(world_loader *loader, uint32_t bytes)
+{
+    const quern_sink sink = quern_sink_bytes(&loader->values);
+    loader->values.allocator = loader->reader.allocator;
+    return sink.write(sink.user_data, loader->reader.scratch, bytes)
+               ? QUERN_OK
+               : quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for values of %zu bytes",
+                                  loader->values.size_bytes + bytes);
+}
+
+/* Reads a value that the first pass keeps, or records the kept one. */
+static quern_result load_kept(world_loader *loader, quern_entity entity, quern_component component,
+                              const quern_type_info *type, const quern__json_item *item)
+{
+    char *value = loader->reader.scratch;
+    if (loader->commands == NULL) {
+        memset(value, 0, type->size_bytes);
+        const quern_result result = quern__json_read_fields(&loader->reader, type, item, value);
+        return result == QUERN_OK ? keep_value(loader, type->size_bytes) : result;
+    }
+    memcpy(value, (const char *)loader->values.bytes + loader->used_value_bytes, type->size_bytes);
+    loader->used_value_bytes += type->size_bytes;
+    return record(loader, entity, component, type);
 }
 
 /* Reads a new value. Recording moves the value into the commands if its type cannot be copied. */
@@ -121,8 +158,9 @@ static quern_result load_component(world_loader *loader, quern_entity entity, co
     result = quern__json_reader_reserve(&loader->reader, type.size_bytes);
     if (result != QUERN_OK) return result;
     const bool has_component = loader->created == NULL && quern_entity_has(world, entity, component);
-    return has_component ? load_existing(loader, entity, component, &type, item)
-                         : load_new(loader, entity, component, &type, item);
+    if (has_component) return load_existing(loader, entity, component, &type, item);
+    return keeps_values(&type) ? load_kept(loader, entity, component, &type, item)
+                               : load_new(loader, entity, component, &type, item);
 }
 
 /* Applies one element of a flag's list: puts the component that it names into the flag's state. */
@@ -631,6 +669,7 @@ quern_result quern_json_read_world(quern_world *world, const char *text, size_t 
     quern_result result = quern__json_reader_open(&loader.reader, world, options, function);
     if (result != QUERN_OK) return result;
     result = quern__json_prefix_error(read_world(&loader, text, bytes), function);
+    quern_byte_buffer_release(&loader.values);
     quern__json_reader_close(&loader.reader);
     return result;
 }
@@ -667,6 +706,7 @@ quern_result quern_json_read_entity(quern_world *world, quern_entity entity, con
         return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
                                 function, quern_entity_index(entity), quern_entity_generation(entity));
     result = quern__json_prefix_error(read_entity(&loader, entity, text, bytes), function);
+    quern_byte_buffer_release(&loader.values);
     quern__json_reader_close(&loader.reader);
     return result;
 }

@@ -181,7 +181,7 @@ static quern_result read_field(const quern__json_reader *reader, const quern_typ
                                const quern__json_item *item, char *value)
 {
     quern__json_field single;
-    char path[QUERN_MAX_NAME_BYTES + 16];
+    char path[QUERN__JSON_PATH_BYTES];
     uint32_t k = 0;
     quern__json_field_init(&single, type, i);
     char *at = value + single.field.offset_bytes;
@@ -197,7 +197,7 @@ static quern_result read_field(const quern__json_reader *reader, const quern_typ
     }
     const quern__json_item *element = quern__json_first(item);
     for (; element != NULL; element = quern__json_next(item, element)) {
-        snprintf(path, sizeof path, "%s[%u]", single.field.name, k);
+        quern__json_element_path(single.field.name, k, path);
         const quern_result result =
             read_element(reader, &single, element, path, value,
                          single.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity) : at);
@@ -207,9 +207,11 @@ static quern_result read_field(const quern__json_reader *reader, const quern_typ
     return QUERN_OK;
 }
 
-static uint32_t find_field(const quern_type_info *type, const char *name)
+/* expected: number of the field to try first, since most JSON has the members in the order of the fields. */
+static uint32_t find_field(const quern_type_info *type, const char *name, uint32_t expected)
 {
     uint32_t i = 0;
+    if (expected < type->field_count && strcmp(type->fields[expected].name, name) == 0) return expected;
     while (i < type->field_count && strcmp(type->fields[i].name, name) != 0)
         i++;
     return i;
@@ -224,20 +226,35 @@ static bool has_nested_fields(const quern_type_info *type, const char *name)
     return false;
 }
 
+enum { MEMBER_BYTES = QUERN_MAX_NAME_BYTES + 2 };
+
+/* Writes the name of the field that a key of the object `prefix` names, cut off if it is too long. Returns its length
+ * before that. */
+static size_t member_name(const char *prefix, const char *key, char name[MEMBER_BYTES])
+{
+    const size_t key_bytes = strlen(key);
+    if (prefix[0] != '\0' || key_bytes >= MEMBER_BYTES) {
+        const int bytes = snprintf(name, MEMBER_BYTES, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", key);
+        return bytes > 0 ? (size_t)bytes : 0;
+    }
+    memcpy(name, key, key_bytes + 1);
+    return key_bytes;
+}
+
 /* Reads the members of an object into the fields with names that start with `prefix`. The recursion is as deep as a
  * field's name has dots. */
 static quern_result read_object(const quern__json_reader *reader, const quern_type_info *type,
                                 const quern__json_item *object, const char *prefix, char *value)
 {
     const quern__json_item *item = quern__json_first(object);
+    uint32_t i = type->field_count;
     for (; item != NULL; item = quern__json_next(object, item)) {
-        char name[QUERN_MAX_NAME_BYTES + 2];
+        char name[MEMBER_BYTES];
         quern_result result;
-        const int bytes =
-            snprintf(name, sizeof name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", item->key);
+        const size_t bytes = member_name(prefix, item->key, name);
         /* With dots in keys, a field could be named in two ways. */
         const bool fits = bytes > 0 && bytes <= QUERN_MAX_NAME_BYTES && strchr(item->key, '.') == NULL;
-        const uint32_t i = fits ? find_field(type, name) : type->field_count;
+        i = fits ? find_field(type, name, i < type->field_count ? i + 1 : 0) : type->field_count;
         if (i < type->field_count)
             result = read_field(reader, type, i, item, value);
         else if (fits && item->kind == QUERN__JSON_OBJECT && has_nested_fields(type, name))

@@ -32,9 +32,13 @@ static void flush(json_writer *writer)
 
 static void put(json_writer *writer, const char *text, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++) {
+    while (bytes > 0) {
         if (writer->used_bytes == sizeof writer->text) flush(writer);
-        writer->text[writer->used_bytes++] = text[i];
+        const size_t room = sizeof writer->text - writer->used_bytes, fitting = bytes < room ? bytes : room;
+        memcpy(writer->text + writer->used_bytes, text, fitting);
+        writer->used_bytes += fitting;
+        text += fitting;
+        bytes -= fitting;
     }
 }
 
@@ -43,37 +47,49 @@ static void print(json_writer *writer, const char *text)
     put(writer, text, strlen(text));
 }
 
+static bool needs_escape(char byte)
+{
+    return (unsigned char)byte < ' ' || byte == '"' || byte == '\\' || byte == 0x7F;
+}
+
+static void print_escaped(json_writer *writer, char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned value = (unsigned char)byte;
+    const char short_form[] = {'\\', byte},
+               long_form[] = {'\\', 'u', '0', '0', digits[value >> 4], digits[value & 15]};
+    if (byte == '"' || byte == '\\')
+        put(writer, short_form, sizeof short_form);
+    else
+        put(writer, long_form, sizeof long_form);
+}
+
 /* Bytes that are not UTF-8 are written unchanged: names of types may contain them, and the reader compares bytes. */
 static void print_string(json_writer *writer, const char *text, size_t bytes)
 {
-    print(writer, "\"");
-    for (size_t i = 0; i < bytes; i++) {
-        const unsigned char byte = (unsigned char)text[i];
-        char escaped[8];
-        if (byte == '"' || byte == '\\')
-            snprintf(escaped, sizeof escaped, "\\%c", byte);
-        else if (byte < ' ' || byte == 0x7F)
-            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
-        else
-            snprintf(escaped, sizeof escaped, "%c", byte);
-        print(writer, escaped);
+    put(writer, "\"", 1);
+    for (size_t i = 0; i < bytes;) {
+        const size_t begin = i;
+        while (i < bytes && !needs_escape(text[i]))
+            i++;
+        put(writer, text + begin, i - begin);
+        if (i < bytes) print_escaped(writer, text[i++]);
     }
-    print(writer, "\"");
+    put(writer, "\"", 1);
 }
 
 static void print_key(json_writer *writer, const char *key, size_t bytes, bool *has_items)
 {
-    if (*has_items) print(writer, ", ");
+    if (*has_items) put(writer, ", ", 2);
     *has_items = true;
     print_string(writer, key, bytes);
-    print(writer, ": ");
+    put(writer, ": ", 2);
 }
 
 static void print_number(json_writer *writer, uint64_t number)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, number);
-    print(writer, text);
+    char text[QUERN__JSON_WHOLE_BYTES];
+    put(writer, text, quern__json_digits(number, text));
 }
 
 static quern_result close_writer(json_writer *writer, const char *function)
@@ -213,7 +229,7 @@ static uint32_t element_bytes(quern_field_type type)
 static void print_field(json_writer *writer, const quern_type_info *type, uint32_t i, const char *value)
 {
     quern__json_field single;
-    char path[QUERN_MAX_NAME_BYTES + 16];
+    char path[QUERN__JSON_PATH_BYTES];
     quern__json_field_init(&single, type, i);
     const char *at = value + single.field.offset_bytes;
     if (single.field.type == QUERN_FIELD_TEXT) {
@@ -226,7 +242,7 @@ static void print_field(json_writer *writer, const quern_type_info *type, uint32
     }
     for (uint32_t k = 0; k < single.field.count; k++) {
         print(writer, k == 0 ? "[" : ", ");
-        snprintf(path, sizeof path, "%s[%u]", single.field.name, k);
+        quern__json_element_path(single.field.name, k, path);
         print_element(writer, &single, value, path, at + (size_t)k * element_bytes(single.field.type));
     }
     print(writer, "]");
@@ -271,11 +287,12 @@ static void print_value(json_writer *writer, const quern_type_info *type, const 
 
 static void print_bytes(json_writer *writer, const char *value, uint32_t bytes)
 {
+    static const char digits[] = "0123456789abcdef";
     print(writer, "\"");
     for (uint32_t i = 0; i < bytes; i++) {
-        char digits[4];
-        snprintf(digits, sizeof digits, "%02x", (unsigned char)value[i]);
-        print(writer, digits);
+        const unsigned byte = (unsigned char)value[i];
+        const char pair[] = {digits[byte >> 4], digits[byte & 15]};
+        put(writer, pair, sizeof pair);
     }
     print(writer, "\"");
 }

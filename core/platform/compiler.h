@@ -151,6 +151,16 @@ static inline uint32_t quern__highest_bit_32(uint32_t bits)
 #endif
 }
 
+static inline uint32_t quern__highest_bit_64(uint64_t bits)
+{
+#if QUERN__IS_GNU
+    return 63 - (uint32_t)__builtin_clzll(bits);
+#else
+    return bits >> 32 != 0 ? 32 + quern__highest_bit_32((uint32_t)(bits >> 32))
+                           : quern__highest_bit_32((uint32_t)bits);
+#endif
+}
+
 static inline uint32_t quern__count_bits_64(uint64_t bits)
 {
 #if QUERN__IS_GNU

@@ -127,7 +127,8 @@ static quern_result set_target(quern_world *world, quern_entity entity, const co
     static const char function[] = "quern_entity_set_text";
     const quern_relation relation = {found->component.bits};
     quern_entity target = {0};
-    quern__value_put_text(world, &found->path, &target, text);
+    const quern_result result = quern__value_set_text(world, &found->path, &target, text);
+    if (result != QUERN_OK) return quern__in_call(result, function);
     return quern_entity_is_null(target) ? quern__world_unrelate(world, entity, relation, function)
                                         : quern__world_relate(world, entity, relation, target, function);
 }
@@ -138,15 +139,16 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
     component_field found = {0};
     quern_result result = quern__world_check_unlocked(world, function);
     if (result == QUERN_OK) result = find_component_field(world, entity, path, &found);
-    if (result == QUERN_OK) result = quern__value_check_text(world, &found.path, text);
     if (result != QUERN_OK) return quern__in_call(result, function);
     if (found.type.is_relation) return set_target(world, entity, &found, text);
     void *value = value_of(world, &found);
-    if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
+    result = quern__value_set_text(world, &found.path, NULL, text);
+    if (result == QUERN_OK && value == NULL) result = fail_absent(entity, &found);
+    if (result != QUERN_OK) return quern__in_call(result, function);
     const uint32_t index = quern__component_index(found.component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, found.record);
     quern__rows_before_write(archetype, found.record->location, 1, index);
-    quern__value_put_text(world, &found.path, value, text);
+    (void)quern__value_set_text(world, &found.path, value, text);
     quern__rows_written(archetype, found.record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
     return QUERN_OK;
@@ -201,9 +203,8 @@ quern_result quern_resource_set_text(quern_world *world, const char *path, const
     void *value;
     if (text == NULL) return quern__fail_null(function, "text");
     quern_result result = find_in_resource(world, path, function, &type, &found, &value);
-    if (result == QUERN_OK) result = quern__in_call(quern__value_check_text(world, &found, text), function);
-    if (result == QUERN_OK) quern__value_put_text(world, &found, value, text);
-    return result;
+    return result == QUERN_OK ? quern__in_call(quern__value_set_text(world, &found, value, text), function)
+                              : result;
 }
 
 /* ------------------------------------------------------------------------------------------ by name */

@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_REFLECT_NUMBER_H
 #define QUERN_CORE_REFLECT_NUMBER_H
 
-/* Conversion of numbers to text and back, independent of the locale. The C library converts floats exactly, but with the
- * decimal point of the locale, which is replaced here. Values are passed as bits, so that the payload of a NaN is
- * kept. */
+/* Conversion of numbers to text and back, independent of the locale. Floats that decimal.h does not decide are converted
+ * by the C library: exactly, but with the decimal point of the locale, which is replaced here. Values are passed as bits,
+ * so that the payload of a NaN is kept. */
 
 #include "core/base/base_internal.h"
 
@@ -20,8 +20,8 @@ typedef enum quern__number_state {
 } quern__number_state;
 
 /* Writes a number as text. type: an integer type, F32 or F64. bits: those of the value; smaller integers are extended to
- * 64 bits. */
-void quern__number_write(quern_field_type type, uint64_t bits, char text[QUERN__NUMBER_BYTES]);
+ * 64 bits. Returns the length of the text, which ends with a 0. */
+size_t quern__number_write(quern_field_type type, uint64_t bits, char text[QUERN__NUMBER_BYTES]);
 
 /* Parses a number of the type. `text` need not be zero-terminated. */
 quern__number_state quern__number_read(quern_field_type type, const char *text, size_t bytes,

@@ -34,12 +34,11 @@ static void print_element(const quern_world *world, const quern__path *path, con
     if (field->type == QUERN_FIELD_ENTITY) {
         quern__handle_print(world, (quern_entity){bits}, !path->is_array, printer);
     } else if (field->type == QUERN_FIELD_BOOL) {
-        quern__print(printer, bits != 0 ? "true" : "false");
+        quern__print_bytes(printer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
     } else if (name != NULL) {
-        quern__print(printer, "%s", name);
+        quern__print_bytes(printer, name, strlen(name));
     } else {
-        quern__number_write(field->type, bits, text);
-        quern__print(printer, "%s", text);
+        quern__print_bytes(printer, text, quern__number_write(field->type, bits, text));
     }
 }
 
@@ -54,12 +53,12 @@ quern_result quern__value_print(const quern_world *world, const quern__path *pat
         quern__print_bytes(&printer, text, end != NULL ? (size_t)(end - text) : path->field->count);
         return quern__printer_close(&printer, function);
     }
-    if (path->is_array) quern__print(&printer, "[");
+    if (path->is_array) quern__print_bytes(&printer, "[", 1);
     for (uint32_t i = 0; i < path->count; i++) {
-        if (i > 0) quern__print(&printer, ", ");
+        if (i > 0) quern__print_bytes(&printer, ", ", 2);
         print_element(world, path, bytes + offset_of(path, i), &printer);
     }
-    if (path->is_array) quern__print(&printer, "]");
+    if (path->is_array) quern__print_bytes(&printer, "]", 1);
     return quern__printer_close(&printer, function);
 }
 
@@ -215,34 +214,33 @@ static quern_result check_characters(const quern__path *path, const char *text)
     return QUERN_OK;
 }
 
-quern_result quern__value_check_text(const quern_world *world, const quern__path *path, const char *text)
+static quern_result set_characters(const quern__path *path, char *value, const char *text)
 {
-    size_t bytes = strlen(text);
-    uint64_t bits;
-    if (path->field->is_read_only)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only: a text cannot set it",
-                           path->text, path->type->name);
-    if (path->field->type == QUERN_FIELD_TEXT) return check_characters(path, text);
-    trim(&text, &bytes);
-    if (path->is_array) return read_array(world, path, text, bytes, NULL);
-    return read_element(world, path, text, bytes, &bits);
+    const quern_result result = check_characters(path, text);
+    if (result != QUERN_OK || value == NULL) return result;
+    memset(value + path->field->offset_bytes, 0, path->field->count);
+    memcpy(value + path->field->offset_bytes, text, strlen(text) + 1);
+    return QUERN_OK;
 }
 
-void quern__value_put_text(const quern_world *world, const quern__path *path, void *value, const char *text)
+quern_result quern__value_set_text(const quern_world *world, const quern__path *path, void *value,
+                                   const char *text)
 {
     size_t bytes = strlen(text);
     uint64_t bits = 0;
-    char *at = value;
-    if (path->field->type == QUERN_FIELD_TEXT) {
-        memset(at + path->field->offset_bytes, 0, path->field->count);
-        memcpy(at + path->field->offset_bytes, text, bytes + 1);
-        return;
-    }
+    if (path->field->is_read_only)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only: a text cannot set it",
+                           path->text, path->type->name);
+    if (path->field->type == QUERN_FIELD_TEXT) return set_characters(path, value, text);
     trim(&text, &bytes);
-    if (path->is_array)
-        (void)read_array(world, path, text, bytes, at);
-    else if (read_element(world, path, text, bytes, &bits) == QUERN_OK)
-        quern__field_store(path->field->type, at + offset_of(path, 0), bits);
+    if (path->is_array) {
+        const quern_result result = read_array(world, path, text, bytes, NULL);
+        return result == QUERN_OK && value != NULL ? read_array(world, path, text, bytes, value) : result;
+    }
+    const quern_result result = read_element(world, path, text, bytes, &bits);
+    if (result == QUERN_OK && value != NULL)
+        quern__field_store(path->field->type, (char *)value + offset_of(path, 0), bits);
+    return result;
 }
 
 /* -------------------------------------------------------------------------------------- public calls */
@@ -272,7 +270,6 @@ quern_result quern_value_set_text(const quern_world *world, const quern_type_inf
     if (path == NULL) return quern__fail_null(function, "path");
     if (text == NULL) return quern__fail_null(function, "text");
     quern_result result = quern__path_find(type, path, &found);
-    if (result == QUERN_OK) result = quern__value_check_text(world, &found, text);
-    if (result == QUERN_OK) quern__value_put_text(world, &found, value, text);
+    if (result == QUERN_OK) result = quern__value_set_text(world, &found, value, text);
     return quern__in_call(result, function);
 }

@@ -7,13 +7,10 @@
 
 #include "core/reflect/path.h"
 
-/* Checks that a text is a valid value for the field or element of the path. Errors: INVALID_ARGUMENT, with a message
- * that describes valid texts. */
-quern_result quern__value_check_text(const quern_world *world, const quern__path *path, const char *text);
-
-/* Parses a text and stores the result in the value. Precondition: quern__value_check_text has accepted the text. */
-void quern__value_put_text(const quern_world *world, const quern__path *path, void *value,
-                           const char *text);
+/* Parses a text for the field or element of the path, and stores the result in the value. An error leaves the value
+ * unchanged. value: NULL to only check the text. Errors: INVALID_ARGUMENT, with a message that describes valid texts. */
+quern_result quern__value_set_text(const quern_world *world, const quern__path *path, void *value,
+                                   const char *text);
 
 /* Prints the field or element of the path to a sink. function: name of the public call, for the message. Errors: IO. */
 quern_result quern__value_print(const quern_world *world, const quern__path *path, const void *value,

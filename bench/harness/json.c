@@ -69,8 +69,9 @@ cJSON *quern__bench_json_machine(const quern__bench_machine *machine)
     cJSON *caches = required(cJSON_AddArrayToObject(object, "caches"));
     for (uint32_t i = 0; i < machine->cache_count; i++) {
         cJSON *cache = required(cJSON_CreateObject());
-        put_number(cache, "level", machine->caches[i].level);
+        put_text(cache, "name", machine->caches[i].name);
         put_number(cache, "bytes", (double)machine->caches[i].bytes);
+        put_text(cache, "source", machine->caches[i].source);
         cJSON_AddItemToArray(caches, cache);
     }
     put_number(object, "memory_bytes", (double)machine->memory_bytes);
@@ -234,6 +235,20 @@ static uint64_t get_bytes(const cJSON *object, const char *key)
     return number >= 0 && number < 0x1p63 ? (uint64_t)number : 0;
 }
 
+/* Older versions wrote the level of each cache. */
+static quern__bench_cache read_cache(const cJSON *object)
+{
+    quern__bench_cache cache = {.bytes = get_bytes(object, "bytes")};
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "name")),
+               *source = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "source"));
+    if (name != NULL)
+        snprintf(cache.name, sizeof cache.name, "%s", name);
+    else
+        snprintf(cache.name, sizeof cache.name, "L%u", (unsigned)get_count(object, "level"));
+    snprintf(cache.source, sizeof cache.source, "%s", source != NULL ? source : "");
+    return cache;
+}
+
 static void read_machine(const cJSON *object, quern__bench_machine *machine)
 {
     quern__bench_machine_close(machine);
@@ -253,8 +268,7 @@ static void read_machine(const cJSON *object, quern__bench_machine *machine)
     cJSON_ArrayForEach(cache, cJSON_GetObjectItemCaseSensitive(object, "caches"))
     {
         if (machine->cache_count == QUERN__BENCH_MAX_CACHES) break;
-        machine->caches[machine->cache_count++] =
-            (quern__bench_cache){.level = get_count(cache, "level"), .bytes = get_bytes(cache, "bytes")};
+        machine->caches[machine->cache_count++] = read_cache(cache);
     }
 }
 

@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness/machine.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@
 #define ARCHITECTURE "unknown"
 #endif
 
-enum { TEXT_BYTES = 256, PATH_BYTES = 512, MAX_CACHE_INDEX = 16 };
+enum { TEXT_BYTES = 256, LINE_BYTES = 512 };
 
 /* ----------------------------------------------------------------------------------------- processor */
 
@@ -38,7 +37,7 @@ static bool read_processor_model(char model[TEXT_BYTES])
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
     if (file == NULL) return false;
-    char line[PATH_BYTES];
+    char line[LINE_BYTES];
     bool found = false;
     while (!found && fgets(line, sizeof line, file) != NULL) {
         const char *value = strncmp(line, "model name", 10) == 0 ? strstr(line, ": ") : NULL;
@@ -58,51 +57,24 @@ static char *describe_processor(void)
 
 /* -------------------------------------------------------------------------------------------- caches */
 
-/* Reads the first line of the file `name` of the index-th cache. Returns false if there is none. */
-static bool read_line(const char *folder, int index, const char *name, char text[TEXT_BYTES])
+static quern__bench_cache describe_cache(const char *name, size_t bytes, quern_cache_source source)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/index%d/%s", folder, index, name);
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return false;
-    const bool found = fgets(text, TEXT_BYTES, file) != NULL;
-    fclose(file);
-    if (found) text[strcspn(text, "\n")] = '\0';
-    return found;
+    static const char *const sources[] = {[QUERN_CACHE_ASSUMED] = "assumed",
+                                          [QUERN_CACHE_FROM_SYSCONF] = "sysconf",
+                                          [QUERN_CACHE_FROM_KERNEL] = "kernel files"};
+    quern__bench_cache cache = {.bytes = bytes};
+    snprintf(cache.name, sizeof cache.name, "%s", name);
+    snprintf(cache.source, sizeof cache.source, "%s", sources[source]);
+    return cache;
 }
 
-static uint64_t parse_size(const char *text)
+/* Lists the sizes to which the library adapts, so that they are found in one place. */
+static uint32_t list_caches(quern__bench_cache caches[QUERN__BENCH_MAX_CACHES])
 {
-    char *end = NULL;
-    const uint64_t number = strtoull(text, &end, 10);
-    return *end == 'K' ? number << 10 : *end == 'M' ? number << 20 : *end == 'G' ? number << 30 : number;
-}
-
-static bool read_cache(const char *folder, int index, quern__bench_cache *cache)
-{
-    char type[TEXT_BYTES];
-    char level[TEXT_BYTES];
-    char size[TEXT_BYTES];
-    if (!read_line(folder, index, "type", type) || strcmp(type, "Instruction") == 0) return false;
-    if (!read_line(folder, index, "level", level) || !read_line(folder, index, "size", size)) return false;
-    *cache = (quern__bench_cache){.level = (uint32_t)strtoul(level, NULL, 10), .bytes = parse_size(size)};
-    return cache->level > 0 && cache->bytes > 0;
-}
-
-static int compare_caches(const void *left, const void *right)
-{
-    const uint32_t a = ((const quern__bench_cache *)left)->level;
-    const uint32_t b = ((const quern__bench_cache *)right)->level;
-    return (a > b) - (a < b);
-}
-
-uint32_t quern__bench_read_caches(const char *folder, quern__bench_cache caches[QUERN__BENCH_MAX_CACHES])
-{
-    uint32_t count = 0;
-    for (int index = 0; index < MAX_CACHE_INDEX && count < QUERN__BENCH_MAX_CACHES; index++)
-        if (read_cache(folder, index, &caches[count])) count++;
-    qsort(caches, count, sizeof *caches, compare_caches);
-    return count;
+    const quern_cache_sizes sizes = quern_processor_caches();
+    caches[0] = describe_cache("own", sizes.own_bytes, sizes.own_source);
+    caches[1] = describe_cache("shared", sizes.shared_bytes, sizes.shared_source);
+    return 2;
 }
 
 /* ---------------------------------------------------------------------------------------------- rest */
@@ -169,7 +141,7 @@ quern__bench_machine quern__bench_machine_describe(const quern_bench_suite *suit
         .date = describe_date(),
         .checks = quern_has_checks(),
     };
-    machine.cache_count = quern__bench_read_caches("/sys/devices/system/cpu/cpu0/cache", machine.caches);
+    machine.cache_count = list_caches(machine.caches);
     return machine;
 }
 

@@ -11,8 +11,11 @@
 
 enum { QUERN__BENCH_MAX_CACHES = 8 };
 
+enum { QUERN__BENCH_CACHE_TEXT_BYTES = 16 };
+
 typedef struct quern__bench_cache {
-    uint32_t level; /* 1, 2, 3 … */
+    char name[QUERN__BENCH_CACHE_TEXT_BYTES];   /* "own" or "shared"; "L2" from files of older versions */
+    char source[QUERN__BENCH_CACHE_TEXT_BYTES]; /* where the size is from, such as "sysconf"; may be "" */
     uint64_t bytes; /* size of the cache that one processor uses, also if it shares the cache */
 } quern__bench_cache;
 
@@ -20,7 +23,7 @@ typedef struct quern__bench_cache {
 typedef struct quern__bench_machine {
     char *processor;                                    /* model of the processor */
     uint32_t processor_count;                           /* processors that this process may use */
-    quern__bench_cache caches[QUERN__BENCH_MAX_CACHES]; /* data caches, by level */
+    quern__bench_cache caches[QUERN__BENCH_MAX_CACHES]; /* those that quern_processor_caches returns */
     uint32_t cache_count;
     uint64_t memory_bytes;
     char *system;   /* name and version of the operating system's kernel */
@@ -41,9 +44,5 @@ void quern__bench_machine_close(quern__bench_machine *machine);
 /* Formats a size with a binary unit: 1536 becomes "1.5 KiB". */
 enum { QUERN__BENCH_SIZE_TEXT_BYTES = 32 };
 void quern__bench_format_bytes(char text[QUERN__BENCH_SIZE_TEXT_BYTES], uint64_t bytes);
-
-/* Reads the data caches from a folder with the layout of /sys/devices/system/cpu/cpu0/cache in Linux.
- * Returns their number. */
-uint32_t quern__bench_read_caches(const char *folder, quern__bench_cache caches[QUERN__BENCH_MAX_CACHES]);
 
 #endif

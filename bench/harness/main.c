@@ -339,6 +339,25 @@ static void run(program *bench)
     quern__bench_tracing_close();
 }
 
+static void print_info(const quern_bench_suite *suite)
+{
+    quern__bench_machine machine = quern__bench_machine_describe(suite);
+    quern__bench_table_write_machine(stdout, &machine);
+    quern__bench_machine_close(&machine);
+}
+
+/* Prints what an option requests instead of measurements. Returns false if there is no such option. */
+static bool print_only(const quern__bench_options *options, const quern_bench_suite *suite)
+{
+    if (options->help)
+        quern__bench_options_print_help(suite);
+    else if (options->list)
+        quern__bench_suite_list(suite);
+    else if (options->info)
+        print_info(suite);
+    return options->help || options->list || options->info;
+}
+
 int quern_bench_main(const quern_bench_suite *given, int argc, char **argv)
 {
     if (given == NULL) {
@@ -357,10 +376,8 @@ int quern_bench_main(const quern_bench_suite *given, int argc, char **argv)
         quern__bench_note("%s\nTry '%s --help'.", message, suite.program);
         return QUERN_BENCH_EXIT_USAGE;
     }
-    if (bench.options.help || bench.options.list) {
-        bench.options.help ? quern__bench_options_print_help(&suite) : quern__bench_suite_list(&suite);
+    if (print_only(&bench.options, &suite))
         return quern__bench_stdout_check() ? QUERN_BENCH_EXIT_OK : QUERN_BENCH_EXIT_FAILED;
-    }
     run(&bench);
     const int status = exit_status(&bench);
     free(bench.comparisons);

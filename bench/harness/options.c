@@ -27,6 +27,7 @@ static const double default_noise = 0.05;
 static const char help_text[] =
     "Selection:\n"
     "  -l, --list            list the workloads and exit\n"
+    "  -i, --info            print the machine, its caches and the build, and exit\n"
     "  -w, --workload NAME   run the workloads with this name: a pattern (*, ?, [...]), or several,\n"
     "                        separated by commas; may be repeated; default all\n"
     "  -x, --exclude NAME    leave out workloads with this name; patterns and lists as for --workload\n"
@@ -87,10 +88,11 @@ enum {
 
 /* The plus sign makes getopt stop at the first word that is no option. The colon suppresses messages of
  * getopt, and distinguishes a missing argument from an unknown option. */
-static const char short_options[] = "+:hj::c::ln:r:s:t:w:x:";
+static const char short_options[] = "+:hij::c::ln:r:s:t:w:x:";
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
+    {"info", no_argument, NULL, 'i'},
     {"json", optional_argument, NULL, 'j'},
     {"csv", optional_argument, NULL, 'c'},
     {"list", no_argument, NULL, 'l'},
@@ -330,6 +332,9 @@ static bool apply_switch(quern__bench_options *options, int option)
     switch (option) {
     case 'h':
         options->help = true;
+        return true;
+    case 'i':
+        options->info = true;
         return true;
     case 'l':
         options->list = true;

@@ -43,6 +43,7 @@ typedef struct quern__bench_options {
     bool counters;
     bool profile;
     bool list;
+    bool info;
     bool help;
     const char *json;                     /* path, or NULL */
     const char *csv;                      /* path, or NULL */

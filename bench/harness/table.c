@@ -12,7 +12,10 @@ static void write_caches(FILE *file, const quern__bench_machine *machine)
     for (uint32_t i = 0; i < machine->cache_count; i++) {
         char size[QUERN__BENCH_SIZE_TEXT_BYTES];
         quern__bench_format_bytes(size, machine->caches[i].bytes);
-        fprintf(file, ", L%" PRIu32 " %s", machine->caches[i].level, size);
+        const quern__bench_cache *cache = &machine->caches[i];
+        const bool has_source = cache->source[0] != '\0';
+        fprintf(file, ", %s cache %s%s%s%s", cache->name, size, has_source ? " (" : "", cache->source,
+                has_source ? ")" : "");
     }
 }
 

@@ -39,7 +39,7 @@ static inline quern__bench_machine make_machine(void)
     return (quern__bench_machine){
         .processor = quern__bench_copy_text("Slide \"Rule\", 2nd"),
         .processor_count = 4,
-        .caches = {{1, 32768}, {2, 1048576}},
+        .caches = {{"own", "kernel files", 32768}, {"shared", "", 1048576}},
         .cache_count = 2,
         .memory_bytes = 1u << 30,
         .system = quern__bench_copy_text("Linux 6.1"),

@@ -10,55 +10,9 @@
 #include <criterion/criterion.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 TestSuite(bench_machine, .timeout = 60);
-
-static char folder[64];
-
-static void write_file(int index, const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/index%d", folder, index);
-    mkdir(path, 0700);
-    snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void write_cache(int index, const char *level, const char *type, const char *size)
-{
-    write_file(index, "level", level);
-    write_file(index, "type", type);
-    write_file(index, "size", size);
-}
-
-static void remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -r '%s'", folder);
-    cr_assert_eq(system(command), 0); /* NOLINT(cert-env33-c): the folder belongs to this test */
-}
-
-Test(bench_machine, data_caches_are_read_by_level)
-{
-    snprintf(folder, sizeof folder, "%s/quern_caches_XXXXXX", P_tmpdir);
-    cr_assert_not_null(mkdtemp(folder));
-    write_cache(0, "3\n", "Unified\n", "16M\n");
-    write_cache(1, "1\n", "Instruction\n", "64K\n");
-    write_cache(2, "1\n", "Data\n", "48K\n");
-    write_cache(3, "2\n", "Unified\n", "nonsense\n");
-    quern__bench_cache caches[QUERN__BENCH_MAX_CACHES];
-    cr_expect_eq(quern__bench_read_caches(folder, caches), 2);
-    cr_expect(caches[0].level == 1 && caches[0].bytes == 48u << 10);
-    cr_expect(caches[1].level == 3 && caches[1].bytes == 16u << 20);
-    remove_folder();
-    cr_expect_eq(quern__bench_read_caches(folder, caches), 0, "the folder does not exist");
-}
 
 Test(bench_machine, describes_this_machine)
 {
@@ -70,6 +24,15 @@ Test(bench_machine, describes_this_machine)
     cr_expect_str_eq(machine.commit, "unknown", "the suite does not set it");
     cr_expect_eq(machine.date[10], 'T');
     cr_expect_eq(machine.checks, quern_has_checks());
+    const quern_cache_sizes caches = quern_processor_caches();
+    cr_assert_eq(machine.cache_count, 2);
+    cr_expect_str_eq(machine.caches[0].name, "own");
+    cr_expect_eq(machine.caches[0].bytes, caches.own_bytes);
+    cr_expect_str_eq(machine.caches[1].name, "shared");
+    cr_expect_eq(machine.caches[1].bytes, caches.shared_bytes);
+    static const char *const sources[] = {"assumed", "sysconf", "kernel files"};
+    cr_expect_str_eq(machine.caches[0].source, sources[caches.own_source]);
+    cr_expect_str_eq(machine.caches[1].source, sources[caches.shared_source]);
     quern__bench_machine_close(&machine);
     cr_expect_null(machine.processor);
 }

@@ -487,6 +487,7 @@ Test(bench_main, wrong_command_lines_measure_nothing)
     cr_expect_eq(diaries[0].open_count, 0);
     cr_expect_eq(call("--help"), QUERN_BENCH_EXIT_OK);
     cr_expect_eq(call("--list"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(call("--info"), QUERN_BENCH_EXIT_OK);
     cr_expect_eq(diaries[0].open_count, 0);
 }
 

@@ -86,6 +86,9 @@ Test(bench_results, json_round_trip)
     cr_expect_eq(back.machine.processor_count, 4);
     cr_expect_eq(back.machine.cache_count, 2);
     cr_expect_eq(back.machine.caches[1].bytes, 1048576);
+    cr_expect_str_eq(back.machine.caches[0].name, "own");
+    cr_expect_str_eq(back.machine.caches[0].source, "kernel files");
+    cr_expect_str_eq(back.machine.caches[1].source, "");
     cr_expect_str_eq(back.machine.commit, "0123456789ab");
     quern__bench_results_close(&results);
     quern__bench_results_close(&back);

@@ -150,7 +150,8 @@
 
   function describeMachine() {
     const machine = data.machine;
-    const caches = machine.caches.map(cache => `L${cache.level} ${formatBytes(cache.bytes)}`);
+    const caches = machine.caches.map(cache =>
+      `${cache.name} cache ${formatBytes(cache.bytes)}${cache.source ? ` (${cache.source})` : ''}`);
     const rows = [
       ['Processor', `${machine.processor}, ${machine.processors} usable`],
       ['Memory', [...caches, `memory ${formatBytes(machine.memory_bytes)}`].join(', ')],
@@ -351,7 +352,7 @@
   function cacheMarks(bytesPerEntity) {
     if (!bytesPerEntity) return [];
     return data.machine.caches.map(
-      cache => ({label: `L${cache.level}`, bytes: cache.bytes, entities: cache.bytes / bytesPerEntity}));
+      cache => ({label: `${cache.name} cache`, bytes: cache.bytes, entities: cache.bytes / bytesPerEntity}));
   }
 
   const cacheLines = marks => ({

@@ -3,202 +3,9 @@
 /* Recording and applying commands. add_remove_deferred: adds a component to all entities, applies, removes
  * it from all, applies. record_add: records without applying. playback_mixed: records and applies commands
  * of all kinds. react_add: add_remove_deferred with a reaction that sums a field of the added components;
- * the subject `alone` has no reaction. The control writes its commands into arrays and applies them one
- * after the other. It uses one thread, also in cases with more. */
+ * the subject `alone` has no reaction. */
 
-#include "bench/raw.h"
-#include "bench/workloads.h"
-#include "bench/world.h"
-
-#include <stdlib.h>
-
-static const Health added_health = {.points = 100, .maximum = 100};
-
-/* --------------------------------------------------------------------------------------------- raw */
-
-typedef enum raw_kind { RAW_SET_HEALTH, RAW_REMOVE_HEALTH, RAW_SET_POSITION, RAW_REPLACE } raw_kind;
-
-typedef struct raw_command {
-    raw_entity entity;
-    raw_kind kind;
-    uint32_t seed; /* seed of the new entity, for RAW_REPLACE */
-    union {
-        Health health;
-        Position position;
-    };
-} raw_command;
-
-typedef struct raw_scene {
-    raw_store store;
-    raw_command *commands;
-    uint32_t count, capacity;
-    uint32_t frame_index;
-} raw_scene;
-
-static void *open_raw(const bench_case *scene)
-{
-    raw_scene *raw = bench_allocate(1, sizeof *raw);
-    raw->capacity = 3 * scene->entity_count;
-    raw->commands = bench_allocate(raw->capacity, sizeof *raw->commands);
-    raw_store_open(&raw->store, RAW_MOVING);
-    for (uint32_t i = 0; i < scene->entity_count; i++)
-        raw_create_moving(&raw->store, i);
-    return raw;
-}
-
-static void close_raw(void *state)
-{
-    raw_scene *raw = state;
-    raw_store_close(&raw->store);
-    free(raw->commands);
-    free(raw);
-}
-
-static inline raw_command *raw_write(raw_scene *raw, raw_entity entity, raw_kind kind)
-{
-    if (raw->count == raw->capacity) bench_die("raw: more commands are recorded than there is room for");
-    raw_command *command = &raw->commands[raw->count++];
-    command->entity = entity;
-    command->kind = kind;
-    return command;
-}
-
-static void raw_set_health(raw_store *store, uint32_t index, Health health)
-{
-    uint32_t row = store->records[index].row;
-    if (store->records[index].table == RAW_MAIN)
-        row = raw_migrate(store, index, RAW_WITH_HEALTH, RAW_MOVING, RAW_MOVING_HEALTH);
-    ((Health *)raw_column(&store->tables[RAW_WITH_HEALTH], RAW_HEALTH))[row] = health;
-}
-
-static void raw_remove_health(raw_store *store, uint32_t index)
-{
-    if (store->records[index].table == RAW_WITH_HEALTH)
-        raw_migrate(store, index, RAW_MAIN, RAW_MOVING_HEALTH, RAW_MOVING);
-}
-
-static void raw_set_position(raw_store *store, uint32_t index, Position position)
-{
-    const raw_record record = store->records[index];
-    ((Position *)raw_column(&store->tables[record.table], RAW_POSITION))[record.row] = position;
-}
-
-static void raw_replace(raw_store *store, raw_entity entity, uint32_t seed)
-{
-    const bool has_health = store->records[(uint32_t)entity].table == RAW_WITH_HEALTH;
-    raw_destroy(store, entity, has_health ? RAW_MOVING_HEALTH : RAW_MOVING);
-    raw_create_moving(store, seed);
-}
-
-static void raw_apply(raw_scene *raw)
-{
-    for (uint32_t i = 0; i < raw->count; i++) {
-        const raw_command *command = &raw->commands[i];
-        const uint32_t index = (uint32_t)command->entity;
-        if (!raw_is_alive(&raw->store, command->entity)) continue;
-        if (command->kind == RAW_SET_HEALTH) raw_set_health(&raw->store, index, command->health);
-        if (command->kind == RAW_REMOVE_HEALTH) raw_remove_health(&raw->store, index);
-        if (command->kind == RAW_SET_POSITION) raw_set_position(&raw->store, index, command->position);
-        if (command->kind == RAW_REPLACE) raw_replace(&raw->store, command->entity, command->seed);
-    }
-    raw->count = 0;
-}
-
-static uint64_t checksum_raw(void *state)
-{
-    const raw_scene *raw = state;
-    uint64_t sum = 0;
-    for (uint32_t t = 0; t < RAW_TABLE_COUNT; t++)
-        sum += raw_checksum_moving(&raw->store.tables[t]);
-    const raw_table *healthy = &raw->store.tables[RAW_WITH_HEALTH];
-    for (uint32_t i = 0; i < healthy->count; i++)
-        sum += hash_health(&((const Health *)raw_column(healthy, RAW_HEALTH))[i]);
-    return sum;
-}
-
-/* ------------------------------------------------------------------------------------------- quern */
-
-typedef struct command_scene {
-    bench_world bench;
-    quern_schedule *schedule;
-    quern_jobs *jobs;
-    uint32_t frame_index;
-    bool refuses_memory; /* whether `allocate` fails, for record_add */
-    uint64_t sum;        /* sum over the added components, for react_add */
-    uint32_t entity_count;
-} command_scene;
-
-static void open_world(command_scene *scene, const bench_case *size)
-{
-    for (uint32_t i = 0; i < size->entity_count; i++)
-        bench_world_create_moving(&scene->bench, i);
-    scene->jobs = bench_jobs_create(size->thread_count);
-}
-
-/* Creates a schedule with two phases, so that each half of add_remove_deferred has a sync point. */
-static void open_schedule(command_scene *scene)
-{
-    quern_schedule_def def = {.phases = {"first", "second"}};
-    REQUIRE(quern_schedule_create(scene->bench.world, &def, &scene->schedule));
-    quern_bench_set_schedule(scene->schedule);
-}
-
-static quern_system_def system_def(const char *name, quern_view_callback *run, quern_term term,
-                                   command_scene *scene)
-{
-    return (quern_system_def){.name = name, .run = run, .terms = {term}, .user_data = scene};
-}
-
-static void enter_quern(void *state)
-{
-    const command_scene *scene = state;
-    bench_jobs_wake(scene->jobs);
-}
-
-static void run_frames(void *state, uint32_t frame_count)
-{
-    command_scene *scene = state;
-    for (uint32_t frame = 0; frame < frame_count; frame++) {
-        REQUIRE(quern_schedule_run(scene->schedule, scene->jobs, (double)STEP_SECONDS));
-        scene->frame_index++;
-    }
-}
-
-static quern_result capture_frame(void *state, struct quern_frame_capture *capture)
-{
-    command_scene *scene = state;
-    quern_result result =
-        quern_schedule_run_captured(scene->schedule, scene->jobs, (double)STEP_SECONDS, capture);
-    scene->frame_index++;
-    return result;
-}
-
-static uint64_t checksum_quern(void *state)
-{
-    command_scene *scene = state;
-    uint64_t sum = bench_world_checksum_moving(&scene->bench);
-    const quern_term term = quern_term_read(scene->bench.health);
-    quern_query *query = bench_world_query(&scene->bench, &term, 1);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
-        const Health *healths = quern_view_read(&it.view, 0);
-        const uint32_t count = it.view.count;
-        for (uint32_t i = 0; i < count; i++)
-            sum += hash_health(&healths[i]);
-    }
-    REQUIRE(it.result);
-    quern_query_destroy(query);
-    return sum;
-}
-
-static void close_quern(void *state)
-{
-    command_scene *scene = state;
-    quern_schedule_destroy(scene->schedule);
-    quern_jobs_destroy(scene->jobs);
-    bench_world_close(&scene->bench);
-    free(scene);
-}
+#include "bench/commands.h"
 
 /* ------------------------------------------------------------------------------ add_remove_deferred */
 
@@ -236,13 +43,10 @@ static void remove_health(quern_context *context, const quern_view *view)
 
 static void *open_add_remove(const bench_case *size)
 {
-    command_scene *scene = bench_allocate(1, sizeof *scene);
-    bench_world_open(&scene->bench);
-    open_world(scene, size);
-    open_schedule(scene);
-    quern_system_def def = system_def("add", add_health, quern_term_with(scene->bench.position), scene);
+    command_scene *scene = command_scene_open(size);
+    quern_system_def def = command_system("add", add_health, quern_term_with(scene->bench.position), scene);
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
-    def = system_def("remove", remove_health, quern_term_with(scene->bench.health), scene);
+    def = command_system("remove", remove_health, quern_term_with(scene->bench.health), scene);
     def.phase = 1;
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     return scene;
@@ -298,7 +102,7 @@ static void add_partials(quern_context *context)
 static void *open_react(const bench_case *size)
 {
     command_scene *scene = open_add_remove(size);
-    quern_system_def def = system_def("sum", sum_points, quern_term_read(scene->bench.health), scene);
+    quern_system_def def = command_system("sum", sum_points, quern_term_read(scene->bench.health), scene);
     def.reacts_to = QUERN_REACT_ADDED;
     def.partial_bytes = sizeof(uint64_t);
     def.end = add_partials;
@@ -311,7 +115,7 @@ static void run_react(void *state, uint32_t frame_count)
 {
     command_scene *scene = state;
     scene->sum = 0;
-    run_frames(state, frame_count);
+    command_scene_run(state, frame_count);
     check_sum(scene->sum, frame_count, scene->entity_count);
 }
 
@@ -370,9 +174,9 @@ static void *open_record(const bench_case *size)
     quern_world_def world_def = {
         .allocator = (quern_allocator){.allocate = allocate, .release = release, .user_data = scene}};
     bench_world_open_with(&scene->bench, &world_def);
-    open_world(scene, size);
-    open_schedule(scene);
-    quern_system_def def = system_def("add", add_health, quern_term_with(scene->bench.position), scene);
+    command_scene_fill(scene, size);
+    command_scene_open_schedule(scene);
+    quern_system_def def = command_system("add", add_health, quern_term_with(scene->bench.position), scene);
     def.end = refuse_memory;
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     return scene;
@@ -476,11 +280,9 @@ static void mix_second(quern_context *context, const quern_view *view)
 
 static void *open_mixed(const bench_case *size)
 {
-    command_scene *scene = bench_allocate(1, sizeof *scene);
-    bench_world_open(&scene->bench);
-    open_world(scene, size);
-    open_schedule(scene);
-    quern_system_def def = system_def("first", mix_first, quern_term_read(scene->bench.position), scene);
+    command_scene *scene = command_scene_open(size);
+    quern_system_def def =
+        command_system("first", mix_first, quern_term_read(scene->bench.position), scene);
     def.terms[1] = quern_term_read(scene->bench.velocity);
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     def.name = "second";
@@ -510,9 +312,10 @@ const bench_workload workload_add_remove_deferred = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_raw, NULL},
-            [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern,
-                             capture_frame},
+            [BENCH_RAW] = {raw_scene_open, NULL, run_add_remove_raw, NULL, raw_scene_checksum,
+                           raw_scene_close, NULL},
+            [BENCH_QUERN] = {open_add_remove, command_scene_enter, command_scene_run, NULL,
+                             command_scene_checksum, command_scene_close, command_scene_capture},
         },
 };
 
@@ -525,10 +328,12 @@ const bench_workload workload_react_add = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_react_raw, NULL, checksum_raw, close_raw, NULL},
-            [BENCH_QUERN] = {open_react, enter_quern, run_react, NULL, checksum_quern, close_quern,
-                             capture_frame},
-            {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern, capture_frame},
+            [BENCH_RAW] = {raw_scene_open, NULL, run_react_raw, NULL, raw_scene_checksum, raw_scene_close,
+                           NULL},
+            [BENCH_QUERN] = {open_react, command_scene_enter, run_react, NULL, command_scene_checksum,
+                             command_scene_close, command_scene_capture},
+            {open_add_remove, command_scene_enter, command_scene_run, NULL, command_scene_checksum,
+             command_scene_close, command_scene_capture},
         },
     .subject_names = {NULL, NULL, "alone"},
 };
@@ -542,8 +347,10 @@ const bench_workload workload_record_add = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_record_raw, NULL, checksum_raw, close_raw, NULL},
-            [BENCH_QUERN] = {open_record, enter_quern, run_record, NULL, checksum_quern, close_quern, NULL},
+            [BENCH_RAW] = {raw_scene_open, NULL, run_record_raw, NULL, raw_scene_checksum, raw_scene_close,
+                           NULL},
+            [BENCH_QUERN] = {open_record, command_scene_enter, run_record, NULL, command_scene_checksum,
+                             command_scene_close, NULL},
         },
 };
 
@@ -556,8 +363,9 @@ const bench_workload workload_playback_mixed = {
     .operation_count = two_operations,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_mixed_raw, NULL, checksum_raw, close_raw, NULL},
-            [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern,
-                             capture_frame},
+            [BENCH_RAW] = {raw_scene_open, NULL, run_mixed_raw, NULL, raw_scene_checksum, raw_scene_close,
+                           NULL},
+            [BENCH_QUERN] = {open_mixed, command_scene_enter, command_scene_run, NULL,
+                             command_scene_checksum, command_scene_close, command_scene_capture},
         },
 };

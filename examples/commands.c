@@ -64,15 +64,12 @@ static void scatter(quern_context *context, const quern_view *view)
     }
 }
 
-/* Removes the tag again. Runs after burn: entities that burn destroys at the same sync point no longer
- * exist when these commands are applied, so their commands are dropped. */
+/* Removes the tag again, from all entities of a view. Runs after burn: entities that burn destroys at the same
+ * sync point no longer exist when these commands are applied, so their commands are dropped. */
 static void extinguish(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    quern_commands *commands = quern_context_commands(context);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++)
-        check(quern_commands_remove(commands, view->entities[i], types->burning));
+    check(quern_commands_remove_view(quern_context_commands(context), view, NULL, types->burning));
 }
 
 static Types register_types(quern_world *world)

@@ -350,6 +350,38 @@ static void change_filters_are_options()
     EXPECT(chunks == 1);
 }
 
+static void commands_take_whole_views()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    world.component<Frozen>();
+    for (int i = 0; i < 4; i++)
+        world.create(Position{static_cast<float>(i), 0}, Velocity{1, 1});
+    EXPECT(schedule.add("freeze", [](const quern_view &view, const quern::column<const Velocity> &,
+                                     quern::commands commands) {
+        const uint64_t even = 0x5;
+        const uint32_t last[] = {3};
+        quern_view_rows rows{};
+        commands.add<Frozen>(view);
+        commands.remove<Velocity>(view);
+        commands.set(view, Score{9});
+        rows.mask = &even;
+        commands.set(view, Score{5}, &rows);
+        rows = {};
+        rows.list = last;
+        rows.list_count = 1;
+        commands.destroy(view, &rows);
+    }) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 0) == QUERN_OK);
+    int sum = 0, count = 0;
+    quern::query<Score>(world, quern::with<Frozen>{}, quern::without<Velocity>{})
+        .each([&](const Score &score) {
+            sum += score.points;
+            count++;
+        });
+    EXPECT(count == 3 && sum == 19);
+}
+
 static void reactions_and_order_are_options()
 {
     quern::world world;
@@ -474,6 +506,7 @@ int main()
     targets_and_ancestors_are_parameters();
     levels_run_from_parents_to_children();
     change_filters_are_options();
+    commands_take_whole_views();
     reactions_and_order_are_options();
     reactions_see_old_values();
     parallel_queries_pass_the_lambda();

@@ -5,6 +5,7 @@
 #include "core/calls/world_commands.h"
 #include "core/playback/accumulate.h"
 #include "core/record/item_space.h"
+#include "core/record/view_batch.h"
 
 /* A recorder with commands, as saved in the page. Its streams follow. */
 typedef struct saved_recorder {
@@ -23,10 +24,11 @@ typedef struct saved_stream {
     uint32_t batch_count, create_count;
 } saved_stream;
 
-/* The commands of one operation as saved in the page. Their items follow. */
+/* The commands of one operation as saved in the page. Their items follow, or a quern__view_batch. */
 typedef struct saved_batch {
     const quern__operation *operation;
-    uint64_t item_count;
+    uint32_t item_count;
+    uint32_t view_bytes; /* size of the quern__view_batch; 0: the batch has items */
 } saved_batch;
 
 /* A recorder, with the streams that a restore rebuilds for it. */
@@ -128,10 +130,11 @@ static quern_result check_batch(void *argument, quern__command_batch *batch)
 static quern_result write_batch(void *argument, quern__command_batch *batch)
 {
     quern__byte_writer *writer = argument;
-    const saved_batch saved = {batch->operation, batch->item_count};
+    const saved_batch saved = {batch->operation, batch->item_count,
+                               batch->is_view ? quern__view_of(batch)->bytes : 0};
     quern__write(writer, &saved, sizeof saved);
     quern__write(writer, quern__batch_items(batch),
-                 (size_t)batch->item_count * batch->operation->item_bytes);
+                 (size_t)(quern__batch_end(batch) - quern__batch_items(batch)));
     return QUERN_OK;
 }
 
@@ -243,14 +246,28 @@ static void fill_item(const quern__history *history, const quern__operation *ope
     }
 }
 
+static quern_result rebuild_view(commands_reader *reader, const saved_batch *saved,
+                                 quern_commands *commands)
+{
+    const uint32_t bytes = (uint32_t)sizeof(quern__command_batch) + saved->view_bytes;
+    const quern_result result =
+        quern__item_space_reserve_mixed(commands, bytes, bytes, "quern_history_restore");
+    if (result != QUERN_OK) return result;
+    quern__command_batch *batch =
+        quern__view_batch_append(commands, saved->operation, saved->item_count, saved->view_bytes);
+    quern__read(&reader->bytes, quern__view_of(batch), saved->view_bytes);
+    return QUERN_OK;
+}
+
 static quern_result rebuild_batch(commands_reader *reader, quern_commands *commands)
 {
     saved_batch saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
     assert(operation != NULL); /* cannot fail: only this library writes the page */
+    if (saved.view_bytes > 0) return rebuild_view(reader, &saved, commands);
     const quern_result result =
-        quern__item_space_reserve(commands, operation, (uint32_t)saved.item_count, "quern_history_restore");
+        quern__item_space_reserve(commands, operation, saved.item_count, "quern_history_restore");
     if (result != QUERN_OK) return result;
     for (uint32_t k = 0; k < saved.item_count; k++) {
         char *item = quern__item_space_find(commands, operation);

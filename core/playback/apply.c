@@ -17,6 +17,7 @@
 
 #include "core/playback/apply.h"
 
+#include "core/playback/view_edits.h"
 #include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 
@@ -157,8 +158,8 @@ static void remap_stream(const applying *all, uint32_t stream_index)
     for (uint32_t i = 0; i < stream->batch_count; i++) {
         if (i > 0) batch = quern__batch_next(batch);
         if (!batch->operation->has_entity_fields) continue;
-        for (uint32_t k = 0; k < batch->item_count; k++)
-            quern__item_remap(batch->operation, (char *)quern__batch_item(batch, k), created);
+        for (uint32_t k = 0; k < quern__batch_value_count(batch); k++)
+            quern__item_remap(batch->operation, quern__batch_value(batch, k), created);
     }
 }
 
@@ -252,12 +253,135 @@ static void move_rows(const applying *all, const quern__chunk_edits *edits, cons
     }
 }
 
+/* Writes the values of a view edit to consecutive rows that have moved or stay. index: of the first row among
+ * those of the edit. Values with hooks are constructed: commands for views give none. */
+static void fill_view(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                      const quern__view_edit *view, uint32_t index, uint32_t count)
+{
+    const bool is_tracked = quern__writes_are_tracked(sequence->target);
+    if (is_tracked && sequence->target->first_listener != NULL)
+        report_written(scratch, sequence, to, count, false);
+    quern__view_items items = view->items;
+    uint32_t hop = 0, earlier = view->earlier;
+    for (uint32_t i = 0; i < sequence->fill_count; i++) {
+        const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill + i];
+        for (; hop < fill->hop; hop++) {
+            items = scratch->earlier_views.items[earlier].items;
+            earlier = scratch->earlier_views.items[earlier].earlier;
+        }
+        char *target = quern__location_value(to, fill->target_offset_bytes, fill->size_bytes);
+        if (fill->is_plain && fill->value_offset_bytes != 0) {
+            quern__view_copy_values(target, items, index, count, fill->value_offset_bytes,
+                                    fill->size_bytes);
+            continue;
+        }
+        assert(fill->value_offset_bytes == 0);
+        if (!fill->is_plain && fill->replaces) quern__type_destroy(fill->type, target, count);
+        quern__type_construct(fill->type, target, count);
+    }
+    toggle_rows(scratch, sequence, to, count);
+    if (is_tracked) report_written(scratch, sequence, to, count, true);
+}
+
+/* Moves consecutive or listed rows of the chunk to consecutive rows. rows: NULL: consecutive, from first_row on. */
+static void move_rows_of_view(const applying *all, const quern__chunk_edits *edits,
+                              const quern__move_plan *plan, uintptr_t to, uint32_t first_row,
+                              const uint16_t *rows, uint32_t count)
+{
+    if (rows == NULL) {
+        quern__rows_move(all->storage, plan, to, quern__location_make(edits->chunk, first_row), count);
+        return;
+    }
+    if (plan->is_plain) {
+        quern__rows_move_picked(all->storage, plan, to, edits->chunk, rows, count);
+        return;
+    }
+    for (uint32_t i = 0, run; i < count; i += run) {
+        run = 1;
+        while (i + run < count && rows[i + run] == rows[i] + run)
+            run++;
+        quern__rows_move(all->storage, plan, to + i, quern__location_make(edits->chunk, rows[i]), run);
+    }
+}
+
+/* Moves all rows of a view edit to another archetype. rows: NULL: they are consecutive. */
+static void move_view(const applying *all, const quern__chunk_edits *edits, const quern__view_edit *view,
+                      const uint16_t *rows)
+{
+    quern__edit_group *groups = edits->scratch->groups.items;
+    quern__edit_group *leader = &groups[groups[view->group].leader];
+    const quern__sequence *sequence = &edits->scratch->sequences.list.items[view->sequence];
+    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
+    const uint32_t first_row = quern__view_first_row(view->batch);
+    for (uint32_t i = 0, end = view->batch->item_count, count; i < end; i += count) {
+        const uintptr_t to = next_arrival(leader, delta, end - i, &count);
+        move_rows_of_view(all, edits, sequence->plan, to, first_row + i, rows != NULL ? rows + i : NULL,
+                          count);
+        fill_view(edits->scratch, sequence, to, view, i, count);
+    }
+}
+
+static void write_view(const quern__chunk_edits *edits, const quern__view_edit *view)
+{
+    const quern__sequence *sequence = &edits->scratch->sequences.list.items[view->sequence];
+    quern__view_range range = {.index = 0};
+    while (quern__view_next_range(view->batch, &range))
+        fill_view(edits->scratch, sequence, quern__location_make(edits->chunk, range.rows.first), view,
+                  range.index, range.rows.count);
+}
+
+/* Destroys the entities of a view edit. Returns the rest of the list of destroyed slots. */
+static uint32_t *destroy_view(const quern__chunk_edits *edits, const quern__view_edit *view,
+                              uint32_t *destroyed)
+{
+    const quern_entity *handles = quern__archetype_entities(edits->archetype, edits->chunk);
+    quern__view_range range = {.index = 0};
+    assert(destroyed != NULL);
+    while (quern__view_next_range(view->batch, &range)) {
+        quern__rows_leave(edits->archetype, quern__location_make(edits->chunk, range.rows.first),
+                          range.rows.count);
+        for (uint32_t k = 0; k < range.rows.count; k++)
+            *destroyed++ = quern_entity_index(handles[range.rows.first + k]);
+    }
+    return destroyed;
+}
+
+/* Applies the view edits of a chunk. */
+static void apply_view_edits(const applying *all, const quern__chunk_edits *edits, uintptr_t *gap,
+                             uint32_t *destroyed)
+{
+    uint16_t list[QUERN__BIT_COLUMN_MAX_ROWS];
+    uint32_t index = edits->first_view;
+    for (uint32_t i = 0; i < edits->view_count; i++) {
+        const quern__view_edit *view = quern__view_edit_at(edits, index);
+        const quern__sequence *sequence = &edits->scratch->sequences.list.items[view->sequence];
+        const uint16_t *rows = quern__view_of(view->batch)->mask_word_count > 0 ? list : NULL;
+        const uint32_t first_row = quern__view_first_row(view->batch);
+        index = view->next;
+        if (!sequence->is_destroyed && sequence->target == edits->archetype) {
+            write_view(edits, view);
+            continue;
+        }
+        if (rows != NULL) quern__view_list_rows(view->batch, list);
+        if (sequence->is_destroyed)
+            destroyed = destroy_view(edits, view, destroyed);
+        else
+            move_view(all, edits, view, rows);
+        for (uint32_t k = 0; k < view->batch->item_count && gap != NULL; k++)
+            *gap++ = quern__location_make(edits->chunk, rows != NULL ? rows[k] : first_row + k);
+    }
+}
+
 static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
 {
     const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, edits->archetype);
     const bool lists_gaps = delta->leaving_count > 0 && !delta->is_emptied;
     uintptr_t *gap = lists_gaps ? all->resolved->gaps.items + delta->first_gap + edits->first_gap : NULL;
     uint32_t *destroyed = destroyed_of(all, edits);
+    if (QUERN__UNLIKELY(edits->view_count > 0)) {
+        apply_view_edits(all, edits, gap, destroyed);
+        return;
+    }
     quern__edit_group *groups = edits->scratch->groups.items;
     const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
     for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
@@ -272,9 +396,9 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
         if (sequence->is_destroyed) {
             quern__rows_leave(edits->archetype, location, range->count);
             assert(destroyed != NULL);
+            const quern_entity *handles = quern__archetype_entities(edits->archetype, edits->chunk);
             for (uint32_t i = 0; i < range->count; i++)
-                *destroyed++ =
-                    quern_entity_index(((const quern__item *)(const void *)rows[i].item)->entity);
+                *destroyed++ = quern_entity_index(handles[range->row + i]);
         } else {
             move_rows(all, edits, range, sequence, &groups[groups[range->group].leader]);
         }
@@ -384,16 +508,34 @@ static uint32_t list_tails(const quern__archetype *archetype, uint32_t end, cons
     return count;
 }
 
+/* Returns the number of pairs from the i-th on, before `end`, whose gaps and tails are consecutive. */
+static uint32_t count_consecutive(const closing *it, uint32_t i, uint32_t end)
+{
+    const uintptr_t *gaps = it->gaps + i, *tails = it->tails + i;
+    uint32_t count = 1;
+    while (i + count < end && gaps[count] == gaps[0] + count && tails[count] == tails[0] + count)
+        count++;
+    return count;
+}
+
+/* Rows with consecutive gaps and tails are moved together, others column by column, many at a time. */
 static void close_gaps(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
+    enum { CONSECUTIVE = 4, SCATTERED = 64 };
     (void)worker_index;
     const closing *it = argument;
     for (uint32_t i = begin, count; i < end; i += count) {
-        uintptr_t to = it->gaps[i], from = it->tails[i];
-        count = 1;
-        while (i + count < end && it->gaps[i + count] == to + count && it->tails[i + count] == from + count)
-            count++;
-        quern__rows_relocate(it->storage, it->archetype, to, from, count);
+        count = count_consecutive(it, i, end);
+        if (count >= CONSECUTIVE || !it->archetype->is_plain) {
+            quern__rows_relocate(it->storage, it->archetype, it->gaps[i], it->tails[i], count);
+            continue;
+        }
+        while (count < SCATTERED && i + count < end) {
+            const uint32_t more = count_consecutive(it, i + count, end);
+            if (more >= CONSECUTIVE) break;
+            count += more;
+        }
+        quern__rows_relocate_scattered(it->storage, it->archetype, it->gaps + i, it->tails + i, count);
     }
 }
 

@@ -84,8 +84,32 @@ static inline bool list_leaving(command_check *it, uintptr_t location, uint32_t 
     return true;
 }
 
+/* Lists the rows of a command for a view. They ascend, so only the first one is compared with the latest row. */
+static QUERN__SLOW_PATH void list_view(command_check *it, quern__command_batch *batch, bool is_located)
+{
+    it->is_applicable &= quern__view_is_located(batch, is_located);
+    const quern_entity *entities = quern__view_entities(batch);
+    const quern__view_batch *view = quern__view_of(batch);
+    if (!it->is_applicable || !list_leaving(it, view->location, quern_entity_index(entities[0]))) return;
+    const quern__chunk *chunk = quern__chunk_of(view->location);
+    uintptr_t *gaps = it->resolved->gaps.items + it->leaving_count;
+    uint32_t *destroyed = it->resolved->destroyed.items + it->leaving_count;
+    uint16_t rows[QUERN__BIT_COLUMN_MAX_ROWS];
+    if (view->mask_word_count > 0) quern__view_list_rows(batch, rows);
+    for (uint32_t i = 1; i < batch->item_count; i++) {
+        *gaps++ = view->mask_word_count > 0 ? quern__location_make(chunk, rows[i]) : view->location + i;
+        *destroyed++ = quern_entity_index(entities[i]);
+    }
+    it->leaving_count += batch->item_count - 1;
+    it->last = quern__location_make(chunk, view->last_row);
+}
+
 static inline void list_destroys(command_check *it, quern__command_batch *batch, bool is_located)
 {
+    if (QUERN__UNLIKELY(batch->is_view)) {
+        list_view(it, batch, is_located);
+        return;
+    }
     const quern__item *item = quern__batch_item(batch, 0);
     for (const quern__item *end = item + batch->item_count; item < end; item++) {
         uintptr_t location = item->location;

@@ -7,7 +7,7 @@
  * Later stages do not depend on which recorder a stream is from. */
 
 #include "core/base/sort.h"
-#include "core/record/record.h"
+#include "core/record/view_batch.h"
 
 typedef struct quern__gathered_stream {
     quern__stream *stream;
@@ -47,8 +47,10 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
     enum { STREAMS_AHEAD = 4 };
     if (i + STREAMS_AHEAD >= gathered->streams.count) return;
     const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
-    const quern__item *item = quern__batch_item(ahead->stream->first, 0);
-    if (item->location != 0 && ahead->is_located) QUERN__PREFETCH(quern__chunk_of(item->location));
+    quern__command_batch *batch = ahead->stream->first;
+    const uintptr_t location =
+        batch->is_view ? quern__view_of(batch)->location : quern__batch_item(batch, 0)->location;
+    if (location != 0 && ahead->is_located) QUERN__PREFETCH(quern__chunk_of(location));
 }
 
 #endif

@@ -51,6 +51,7 @@ static inline bool set_bit(const quern__archetype *archetype, const quern__item 
 QUERN__ALWAYS_INLINE bool walk_batch(const quern__storage *storage, quern__command_batch *batch,
                                      bool is_located, set_item *set, bool writes)
 {
+    assert(!batch->is_view);
     const quern__operation *operation = batch->operation;
     const quern__operand *operand = &operation->operands[0];
     quern__item *item = quern__batch_item(batch, 0);
@@ -66,9 +67,32 @@ QUERN__ALWAYS_INLINE bool walk_batch(const quern__storage *storage, quern__comma
     return true;
 }
 
+/* Sets the values of a command for a view, or only checks it. Returns false if the rows lack the component or are
+ * not located. */
+static QUERN__SLOW_PATH bool set_view(quern__command_batch *batch, bool is_located, bool writes)
+{
+    if (!quern__view_is_located(batch, is_located)) return false;
+    const quern__operand *operand = &batch->operation->operands[0];
+    const quern__chunk *chunk = quern__chunk_of(quern__view_of(batch)->location);
+    const quern__view_items items = quern__view_items_of(batch);
+    quern__view_range range = {.index = 0};
+    while (quern__view_next_range(batch, &range)) {
+        const uintptr_t first = quern__location_make(chunk, range.rows.first);
+        char *values = quern__storage_value(chunk->archetype, first, operand->component_index);
+        if (values == NULL) return false;
+        if (!writes) return true; /* all rows have the same components */
+        quern__rows_before_write(chunk->archetype, first, range.rows.count, operand->component_index);
+        quern__view_copy_values(values, items, range.index, range.rows.count, operand->offset_bytes,
+                                operand->size_bytes);
+        quern__rows_written(chunk->archetype, first, range.rows.count, operand->component_index);
+    }
+    return true;
+}
+
 bool quern__set_values(const quern__storage *storage, quern__command_batch *batch, bool is_located,
                        bool writes)
 {
+    if (QUERN__UNLIKELY(batch->is_view)) return set_view(batch, is_located, writes);
     return writes ? walk_batch(storage, batch, is_located, set_value, true)
                   : walk_batch(storage, batch, is_located, set_value, false);
 }

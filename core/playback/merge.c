@@ -8,11 +8,14 @@
  * On several threads, merging has two steps. First, threads share the streams: each stream is iterated, and
  * *command spans* record which commands touch which chunk. Then threads share the chunks: each chunk iterates
  * its spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of
- * creates are always made in the first step. */
+ * creates are always made in the first step.
+ *
+ * Commands for views become view edits (view_edits.h) as long as that is possible. */
 
 #include "core/playback/merge.h"
 
 #include "core/base/bitset.h"
+#include "core/playback/view_edits.h"
 #include "core/record/spawn.h"
 
 enum {
@@ -28,6 +31,8 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
         quern__scratch *scratch = merged->scratches.items[i];
         quern__sequences_release(&scratch->sequences);
         quern__array_release(allocator, &scratch->earlier_items);
+        quern__array_release(allocator, &scratch->view_edits);
+        quern__array_release(allocator, &scratch->earlier_views);
         quern__array_release(allocator, &scratch->groups);
         quern__array_release(allocator, &scratch->row_ranges);
         quern__array_release(allocator, &scratch->spans);
@@ -116,7 +121,7 @@ typedef struct walk {
     quern__command_batch *batch;
     uint64_t number;      /* number of the batch's first item in the stream */
     uint64_t span_number; /* number of the latest span's first item in the stream */
-    /* Of the chunk of the previous entity: */
+    /* Of the chunk of the previous entity, which has no view edits: */
     quern__chunk *chunk; /* NULL: no chunk yet */
     uint64_t *touched;
     quern__edit *rows;
@@ -146,22 +151,33 @@ void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, u
         scratch->is_out_of_memory = true;
 }
 
-/* Drops the i-th item of the batch. */
-static void drop_item(const walk *it, const quern__item *item, uint32_t i, quern_drop_reason reason)
+/* Drops `count` items of the batch, from the i-th on, which is on the entity. */
+static void drop_items(const walk *it, quern_entity entity, uint32_t i, uint32_t count,
+                       quern_drop_reason reason)
 {
-    quern__scratch_drop(it->scratch, it->gathered->stream, it->number + i, item->entity,
-                        it->batch->operation->command_count, reason);
+    quern__scratch_drop(it->scratch, it->gathered->stream, it->number + i, entity,
+                        (uint64_t)it->batch->operation->command_count * count, reason);
 }
 
-/* Makes the chunk of these edits the current one. edits may be NULL if out of memory. Returns false if out of
- * memory. */
-static bool enter_chunk(walk *it, quern__chunk_edits *edits)
+/* Returns the edits of a chunk with their scratch and root, or NULL if out of memory. */
+static inline quern__chunk_edits *begin_edits(const walk *it, quern__chunk_edits *edits)
 {
     if (edits != NULL && edits->scratch == NULL) {
         edits->scratch = it->scratch;
         edits->root = quern__sequences_root(&it->scratch->sequences, edits->archetype);
     }
-    if (edits == NULL || edits->root == QUERN__SEQUENCE_NONE) {
+    if (edits != NULL && edits->root != QUERN__SEQUENCE_NONE) return edits;
+    it->scratch->is_out_of_memory = true;
+    return NULL;
+}
+
+/* Makes the chunk of these edits the current one, for edits of single rows. edits may be NULL if out of memory.
+ * Returns false if out of memory. */
+static bool enter_chunk(walk *it, quern__chunk_edits *edits)
+{
+    edits = begin_edits(it, edits);
+    if (edits == NULL) return false;
+    if (QUERN__UNLIKELY(edits->view_count > 0) && !quern__view_edits_expand(edits)) {
         it->scratch->is_out_of_memory = true;
         return false;
     }
@@ -173,17 +189,18 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
     return true;
 }
 
-/* Adds the i-th item of the batch to an existing edit. */
-static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *item, uint32_t i)
+/* Adds the i-th item of the batch, which is on the entity, to an existing edit. */
+static inline void extend_edit(const walk *it, quern__edit *edit, quern_entity entity, char *item,
+                               uint32_t i)
 {
     if (it->scratch->sequences.list.items[edit->sequence].is_destroyed)
-        drop_item(it, item, i, QUERN_DROP_DESTROYED);
+        drop_items(it, entity, i, 1, QUERN_DROP_DESTROYED);
     else if (!quern__edit_extend(it->scratch, edit, it->batch->operation, item))
         it->scratch->is_out_of_memory = true;
 }
 
 /* Begins the edit of a row. Most rows of a chunk begin with the same operation, so its sequence is cached. */
-static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
+static inline void begin_edit(walk *it, uint32_t row, char *item)
 {
     if (it->batch->operation != it->first_operation) {
         it->first_sequence =
@@ -195,11 +212,12 @@ static inline void begin_edit(walk *it, uint32_t row, quern__item *item)
     if (*word == 0) it->touched[-1] |= 1ull << row / 64;
     *word |= 1ull << row % 64;
     it->rows[row] =
-        (quern__edit){.item = (char *)item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
+        (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
-/* Adds the i-th item of the batch to the latest span if that is of the same chunk, otherwise begins a span. */
-static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
+/* Adds `count` items of the batch, from the i-th on, to the latest span if that is of the same chunk, otherwise
+ * begins a span. */
+static void note_span(walk *it, quern__chunk *chunk, uint32_t i, uint32_t count)
 {
     quern__scratch *scratch = it->scratch;
     if (chunk != it->chunk) {
@@ -218,34 +236,101 @@ static void note_span(walk *it, quern__chunk *chunk, uint32_t i)
                                   .first_item_number = it->span_number};
     }
     scratch->spans.items[scratch->spans.count - 1].item_count =
-        (uint32_t)(it->number + i + 1 - it->span_number);
+        (uint32_t)(it->number + i + count - it->span_number);
+}
+
+/* Returns the edits of a chunk while commands are merged, or NULL if out of memory. In mode WALK_SPAN they
+ * exist. */
+static quern__chunk_edits *find_edits(const walk *it, quern__chunk *chunk, walk_mode mode)
+{
+    return mode == WALK_SPAN ? quern__merged_find(it->merged, chunk)
+                             : edits_of_chunk(it->merged, &it->storage->allocator, chunk);
+}
+
+/* Merges the i-th item of the batch, which is on the entity at the location. */
+static inline void merge_at(walk *it, uintptr_t location, quern_entity entity, char *item, uint32_t i,
+                            walk_mode mode)
+{
+    quern__chunk *chunk = quern__chunk_of(location);
+    if (mode == WALK_NOTE) {
+        note_span(it, chunk, i, 1);
+        return;
+    }
+    if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return;
+    const uint32_t row = quern__location_row(location);
+    assert(it->touched != NULL && it->rows != NULL);
+    if (quern__bitset_has(it->touched, row))
+        extend_edit(it, &it->rows[row], entity, item, i);
+    else
+        begin_edit(it, row, item);
+}
+
+/* Merges the i-th item of the batch after its entity may have moved. */
+static void merge_moved(walk *it, quern_entity entity, char *item, uint32_t i, walk_mode mode)
+{
+    const quern__record *record = quern__entities_find(&it->storage->entities, entity);
+    if (record != NULL)
+        merge_at(it, record->location, entity, item, i, mode);
+    else if (mode != WALK_SPAN)
+        drop_items(it, entity, i, 1, QUERN_DROP_DEAD);
 }
 
 /* Merges the i-th item of the batch. Its entity had a location when it was recorded. */
 static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode mode)
 {
-    uintptr_t location = item->location;
-    if (QUERN__UNLIKELY(!it->gathered->is_located)) {
-        const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
-        if (record == NULL && mode != WALK_SPAN) drop_item(it, item, i, QUERN_DROP_DEAD);
-        if (record == NULL) return;
-        location = record->location;
+    if (QUERN__LIKELY(it->gathered->is_located))
+        merge_at(it, item->location, item->entity, (char *)item, i, mode);
+    else
+        merge_moved(it, item->entity, (char *)item, i, mode);
+}
+
+/* Tries to make view edits of the batch. Returns false if it must be merged row by row. */
+static bool merge_view_whole(walk *it, quern__chunk_edits *edits)
+{
+    if (edits->touched[-1] != 0) return false; /* some rows have edits of their own */
+    it->chunk = NULL;
+    switch (quern__view_edits_add(edits, it->batch)) {
+    case QUERN__VIEW_MERGED:
+        return true;
+    case QUERN__VIEW_DROPPED:
+        drop_items(it, *quern__view_entities(it->batch), 0, it->batch->item_count, QUERN_DROP_DESTROYED);
+        return true;
+    case QUERN__VIEW_OUT_OF_MEMORY:
+        it->scratch->is_out_of_memory = true;
+        return true;
+    case QUERN__VIEW_REJECTED:
+        break;
     }
-    quern__chunk *chunk = quern__chunk_of(location);
-    if (mode == WALK_NOTE) {
-        note_span(it, chunk, i);
+    return false;
+}
+
+/* Merges the rows [begin, end) of a command for a view. Spans of a located one are never parts of it. */
+static void merge_view(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
+{
+    quern__command_batch *batch = it->batch;
+    const quern__view_items items = quern__view_items_of(batch);
+    const quern_entity *entities = quern__view_entities(batch);
+    if (!quern__view_is_located(batch, it->gathered->is_located)) {
+        for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++)
+            if (!quern_entity_is_null(entities[i])) /* a null entity: relate_stage.h has dropped the row */
+                merge_moved(it, entities[i], quern__view_item(items, i), i, mode);
         return;
     }
-    if (mode == WALK_MERGE && chunk != it->chunk) {
-        quern__chunk_edits *edits = edits_of_chunk(it->merged, &it->storage->allocator, chunk);
-        if (!enter_chunk(it, edits)) return;
+    assert(begin == 0 && end == batch->item_count);
+    quern__chunk *chunk = quern__chunk_of(quern__view_of(batch)->location);
+    if (mode == WALK_NOTE) {
+        note_span(it, chunk, 0, end);
+        return;
     }
-    const uint32_t row = quern__location_row(location);
-    assert(it->touched != NULL && it->rows != NULL);
-    if (quern__bitset_has(it->touched, row))
-        extend_edit(it, &it->rows[row], item, i);
-    else
-        begin_edit(it, row, item);
+    quern__chunk_edits *edits = begin_edits(it, find_edits(it, chunk, mode));
+    if (edits == NULL || merge_view_whole(it, edits)) return;
+    quern__view_range range = {.index = 0};
+    while (quern__view_next_range(batch, &range) && !it->scratch->is_out_of_memory)
+        for (uint32_t k = 0; k < range.rows.count; k++) {
+            const uint32_t i = range.index + k;
+            merge_at(it, quern__location_make(chunk, range.rows.first + k), entities[i],
+                     quern__view_item(items, i), i, mode);
+        }
 }
 
 /* Returns the edit of a new entity, which no command has written yet. */
@@ -292,6 +377,10 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
         if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_SPAWN) merge_spawns(it);
         return;
     }
+    if (QUERN__UNLIKELY(it->batch->is_view)) {
+        merge_view(it, begin, end, mode);
+        return;
+    }
     quern__item *item = quern__batch_item(it->batch, begin);
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
@@ -299,7 +388,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
             /* a null entity: relate_stage.h has dropped the item */
         } else if (mode != WALK_SPAN && item->entity.bits != 0) {
             assert(it->created != NULL);
-            extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);
+            extend_edit(it, &it->created[quern_entity_index(item->entity)], item->entity, (char *)item, i);
         }
         item = quern__item_next(item, operation);
     }
@@ -382,6 +471,19 @@ static void check_created(const quern__chunk_edits *edits)
         assert(edits->rows[i].item != NULL);
 }
 
+/* Lists the groups of view edits, in the order of their first rows. Returns false if out of memory. */
+static bool group_view_edits(const quern__chunk_edits *edits, uint64_t stamp)
+{
+    uint32_t index = edits->first_view;
+    for (uint32_t i = 0; i < edits->view_count; i++) {
+        quern__view_edit *view = quern__view_edit_at(edits, index);
+        if (!find_group(edits, stamp, view->sequence, &view->group)) return false;
+        edits->scratch->groups.items[view->group].count += view->batch->item_count;
+        index = view->next;
+    }
+    return true;
+}
+
 /* Lists ranges of consecutive rows with the same sequence, and groups in the order of their first rows. */
 static void group_edits(const quern__merged *merged, uint32_t index)
 {
@@ -391,6 +493,7 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     if (QUERN_CHECKS) check_created(edits);
     edits->first_group = scratch->groups.count;
     edits->first_range = scratch->row_ranges.count;
+    if (!group_view_edits(edits, stamp)) scratch->is_out_of_memory = true;
     for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
          row = find_touched(edits, end)) {
         const uint32_t sequence = edits->rows[row].sequence;
@@ -573,6 +676,8 @@ void quern__merged_clear_used(quern__merged *merged, const quern__storage *stora
         scratch->sequences.archetypes_version = storage->archetypes_version;
         if (QUERN__UNLIKELY(!holds_sequences)) quern__sequences_clear(&scratch->sequences);
         scratch->earlier_items.count = 0;
+        scratch->view_edits.count = 0;
+        scratch->earlier_views.count = 0;
         scratch->groups.count = 0;
         scratch->row_ranges.count = 0;
         scratch->spans.count = 0;

@@ -14,6 +14,7 @@
 #include "core/playback/drop.h"
 #include "core/playback/gather.h"
 #include "core/playback/sequence.h"
+#include "core/record/view_batch.h"
 
 /* The edit of one entity: all commands on it at this sync point. */
 typedef struct quern__edit {
@@ -30,6 +31,23 @@ typedef struct quern__earlier_item {
     char *item;
     uint32_t earlier;
 } quern__earlier_item;
+
+/* The edit of several rows of a chunk whose commands at this sync point are all commands for views, each for
+ * exactly these rows. */
+typedef struct quern__view_edit {
+    quern__command_batch *batch; /* first command; has the rows */
+    quern__view_items items;     /* of the last command */
+    uint32_t sequence;           /* index of the sequence of all operations */
+    uint32_t earlier; /* index of the previous command's items in earlier_views, or QUERN__EARLIER_NONE */
+    uint32_t next;    /* index of the next view edit of the chunk; unused in the last one */
+    uint32_t group;   /* set while edits are grouped */
+} quern__view_edit;
+
+/* The items of an earlier command of a view edit. */
+typedef struct quern__earlier_view {
+    quern__view_items items;
+    uint32_t earlier;
+} quern__earlier_view;
 
 /* An edit group: the rows of a chunk that have the same sequence. */
 typedef struct quern__edit_group {
@@ -66,6 +84,8 @@ typedef struct quern__command_span {
 typedef struct quern__scratch {
     quern__sequences sequences;
     QUERN__ARRAY(quern__earlier_item) earlier_items;
+    QUERN__ARRAY(quern__view_edit) view_edits;
+    QUERN__ARRAY(quern__earlier_view) earlier_views;
     QUERN__ARRAY(quern__edit_group) groups;
     QUERN__ARRAY(quern__row_range) row_ranges;
     QUERN__ARRAY(quern__command_span) spans;
@@ -73,7 +93,8 @@ typedef struct quern__scratch {
     bool is_out_of_memory;
 } quern__scratch;
 
-/* The edits of the rows of a chunk, or of the entities created by a stream. */
+/* The edits of the rows of a chunk, or of the entities created by a stream. The edits of a chunk are view edits
+ * (view_edits.h) as long as view_count is not 0, and edits of single rows otherwise. */
 typedef struct quern__chunk_edits {
     quern__chunk *chunk; /* NULL: edits of creates */
     quern__archetype *archetype;
@@ -86,6 +107,10 @@ typedef struct quern__chunk_edits {
     quern__scratch *scratch; /* owner of the sequences, earlier items, groups and row ranges */
     uint32_t first_group, group_count;
     uint32_t first_range, range_count;
+    /* View edits, in the order of rows; no two of them overlap. */
+    uint32_t view_count;
+    uint32_t first_view, last_view;
+    uint32_t current_view;                       /* the one that the latest command concerned */
     quern__command_span *first_span, *last_span; /* only if several threads merge */
     /* Set by resolving: */
     /* first indices in the lists of quern__resolved */
@@ -155,12 +180,12 @@ void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, u
  * Equal operations of different recorders count as the same operation. Otherwise sequences, and with them the
  * order of hooks, would depend on which recorder a command is from. */
 static inline bool quern__edit_extend(quern__scratch *scratch, quern__edit *edit,
-                                      const quern__operation *operation, quern__item *item)
+                                      const quern__operation *operation, char *item)
 {
     const quern__operation *last = scratch->sequences.list.items[edit->sequence].operation;
     if (quern__operation_replaces_itself(operation) &&
         (last == operation || (last->key == operation->key && quern__operation_equal(last, operation)))) {
-        edit->item = (char *)item;
+        edit->item = item;
         return true;
     }
     const uint32_t to = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
@@ -170,7 +195,7 @@ static inline bool quern__edit_extend(quern__scratch *scratch, quern__edit *edit
         return false;
     scratch->earlier_items.items[scratch->earlier_items.count++] =
         (quern__earlier_item){.item = edit->item, .earlier = edit->earlier};
-    *edit = (quern__edit){.item = (char *)item, .sequence = to, .earlier = count};
+    *edit = (quern__edit){.item = item, .sequence = to, .earlier = count};
     return true;
 }
 

@@ -15,7 +15,7 @@ enum { MOST_ITEMS = 16 };
 static bool are_on_one_entity(const quern__gathered *gathered)
 {
     quern__command_batch *first = gathered->streams.items[0].stream->first;
-    if (quern__command_kinds[first->operation->kind].merge_kind != QUERN__MERGE_ROW ||
+    if (quern__command_kinds[first->operation->kind].merge_kind != QUERN__MERGE_ROW || first->is_view ||
         gathered->item_count > MOST_ITEMS)
         return false;
     if (gathered->item_count == 1) return true;
@@ -25,7 +25,9 @@ static bool are_on_one_entity(const quern__gathered *gathered)
         quern__command_batch *batch = stream->first;
         for (uint32_t k = 0; k < stream->batch_count; k++) {
             if (k > 0) batch = quern__batch_next(batch);
-            if (quern__command_kinds[batch->operation->kind].merge_kind != QUERN__MERGE_ROW) return false;
+            if (quern__command_kinds[batch->operation->kind].merge_kind != QUERN__MERGE_ROW ||
+                batch->is_view)
+                return false;
             const quern__item *item = quern__batch_item(batch, 0);
             for (uint32_t n = 0; n < batch->item_count;
                  n++, item = quern__item_next(item, batch->operation))
@@ -47,7 +49,7 @@ static bool merge_batch(quern__scratch *scratch, quern__command_batch *batch, qu
             edit->sequence = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
             if (edit->sequence == QUERN__SEQUENCE_NONE) return false;
         } else if (scratch->sequences.list.items[edit->sequence].is_destroyed ||
-                   !quern__edit_extend(scratch, edit, operation, item)) {
+                   !quern__edit_extend(scratch, edit, operation, (char *)item)) {
             return false;
         }
     }

@@ -22,9 +22,23 @@ void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, 
 {
     quern__play_drop(walk, item, i, reason, walk->batch->operation->command_count);
     if (!quern__relating_reserve_one(walk->relating, &walk->relating->dropped)) return;
-    walk->relating->dropped.items[walk->relating->dropped.count++] =
-        (quern__dropped_item){.item = item, .head = *item};
+    quern__dropped_item *dropped = &walk->relating->dropped.items[walk->relating->dropped.count++];
+    *dropped = (quern__dropped_item){.item = item, .head = *item};
     *item = (quern__item){.entity = quern_entity_null()};
+    if (QUERN__LIKELY(!walk->batch->is_view)) return;
+    dropped->is_of_view = true;
+    dropped->handle = &quern__view_entities(walk->batch)[i];
+    *dropped->handle = quern_entity_null();
+    quern__view_of(walk->batch)->has_skipped = true;
+}
+
+void quern__play_view(const quern__play_walk *walk, quern__play_item_function *play_item)
+{
+    const quern_entity *entities = quern__view_entities(walk->batch);
+    for (uint32_t i = 0; i < walk->batch->item_count && !walk->relating->is_out_of_memory; i++) {
+        quern__item item = {.entity = entities[i]};
+        play_item(walk, &item, i);
+    }
 }
 
 uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity)

@@ -25,11 +25,18 @@ typedef void quern__play_function(const quern__play_walk *walk);
 quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
     quern__play_names;
 
+typedef void quern__play_item_function(const quern__play_walk *walk, quern__item *item, uint32_t i);
+
+/* Calls play_item for each row of a command for a view, with an item that lasts for the call. */
+void quern__play_view(const quern__play_walk *walk, quern__play_item_function *play_item);
+
 /* Calls play_item for each item of the batch; stops if out of memory. */
-static inline void quern__play_each(const quern__play_walk *walk,
-                                    void (*play_item)(const quern__play_walk *walk, quern__item *item,
-                                                      uint32_t i))
+static inline void quern__play_each(const quern__play_walk *walk, quern__play_item_function *play_item)
 {
+    if (QUERN__UNLIKELY(walk->batch->is_view)) {
+        quern__play_view(walk, play_item);
+        return;
+    }
     quern__item *item = quern__batch_item(walk->batch, 0);
     for (uint32_t i = 0; i < walk->batch->item_count && !walk->relating->is_out_of_memory; i++) {
         play_item(walk, item, i);

@@ -4,23 +4,18 @@
  * and slots for created entities; then everything is reverted. */
 #include "core/playback/kind_calls.h"
 #include "core/playback/relating.h"
+#include "core/playback/view_edits.h"
 
 #include <quern/world.h>
 
 /* ------------------------------------------------------------------------------------------- walking */
 
-/* Drops the commands of the batch on refused entities. */
-static void refuse_items(const quern__play_walk *it)
+/* Drops the i-th command of the batch if its entity is refused. */
+static void refuse_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    quern__item *item = quern__batch_item(it->batch, 0);
-    for (uint32_t i = 0; i < it->batch->item_count; i++) {
-        const uint32_t slot = quern__play_find_slot(it, item->entity);
-        const quern__note *entity =
-            slot != QUERN__NOTE_NONE ? quern__relating_find(it->relating, slot) : NULL;
-        if (entity != NULL && entity->is_refused)
-            quern__play_drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
-        item = quern__item_next(item, it->batch->operation);
-    }
+    const uint32_t slot = quern__play_find_slot(it, item->entity);
+    const quern__note *entity = slot != QUERN__NOTE_NONE ? quern__relating_find(it->relating, slot) : NULL;
+    if (entity != NULL && entity->is_refused) quern__play_drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
 }
 
 static void walk_batch(const quern__play_walk *it)
@@ -28,7 +23,7 @@ static void walk_batch(const quern__play_walk *it)
     const quern__operation_kind kind = it->batch->operation->kind;
     quern__play_function *play = quern__kind_calls_of[kind].play;
     const bool is_row = quern__command_kinds[kind].merge_kind == QUERN__MERGE_ROW;
-    if (is_row && it->relating->refused.count > 0) refuse_items(it);
+    if (is_row && it->relating->refused.count > 0) quern__play_each(it, refuse_item);
     if (play != NULL) play(it);
 }
 
@@ -147,7 +142,10 @@ void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
     quern__link_log_revert(relating->storage);
     while (relating->dropped.count > 0) {
         const quern__dropped_item *dropped = &relating->dropped.items[--relating->dropped.count];
-        *dropped->item = dropped->head;
+        if (dropped->is_of_view)
+            *dropped->handle = dropped->head.entity;
+        else
+            *dropped->item = dropped->head;
     }
     quern__follow_ups_remove(&relating->follow_ups, gathered);
     quern__entities_trim(&relating->storage->entities, &relating->storage->allocator);
@@ -190,19 +188,38 @@ static quern_result refuse_slot(quern__relating *relating, uint32_t slot, quern_
     return QUERN_OK;
 }
 
+/* Lists the refused entities of view edits. */
+static quern_result refuse_views(quern__relating *relating, const quern__chunk_edits *edits,
+                                 quern_result why)
+{
+    quern_result result = QUERN_OK;
+    uint32_t index = edits->first_view;
+    for (uint32_t i = 0; i < edits->view_count; i++) {
+        const quern__view_edit *view = quern__view_edit_at(edits, index);
+        const quern_entity *entities = quern__view_entities(view->batch);
+        index = view->next;
+        if (!edits->scratch->sequences.list.items[view->sequence].is_refused) continue;
+        for (uint32_t k = 0; k < view->batch->item_count && result == QUERN_OK; k++)
+            if (quern__relating_find(relating, quern_entity_index(entities[k])) != NULL)
+                result = refuse_slot(relating, quern_entity_index(entities[k]), why);
+    }
+    return result;
+}
+
 /* Lists the refused entities of these edits. created: handles of the created entities for edits of creates,
  * otherwise NULL. */
 static quern_result refuse_rows(quern__relating *relating, const quern__chunk_edits *edits,
                                 const quern_entity *created, quern_result why)
 {
     const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
-    quern_result result = QUERN_OK;
+    quern_result result = refuse_views(relating, edits, why);
+    const quern_entity *handles = created;
+    if (handles == NULL) handles = quern__archetype_entities(edits->archetype, edits->chunk);
     for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
         const quern__edit_group *group = &edits->scratch->groups.items[range->group];
         if (!edits->scratch->sequences.list.items[group->sequence].is_refused) continue;
         for (uint32_t row = range->row; row < range->row + range->count && result == QUERN_OK; row++) {
-            const quern__item *item = (const quern__item *)(const void *)edits->rows[row].item;
-            const uint32_t slot = quern_entity_index(created != NULL ? created[row] : item->entity);
+            const uint32_t slot = quern_entity_index(handles[row]);
             if (created != NULL || quern__relating_find(relating, slot) != NULL)
                 result = refuse_slot(relating, slot, why);
         }

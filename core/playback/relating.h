@@ -39,10 +39,14 @@ typedef struct quern__difference {
     uint32_t next; /* next difference of the same entity */
 } quern__difference;
 
-/* An item that merging skips, and its original head. */
+/* An item that merging skips, and its original head; or the handle of a row of a command for a view. */
 typedef struct quern__dropped_item {
-    quern__item *item;
+    union {
+        quern__item *item;
+        quern_entity *handle;
+    };
     quern__item head;
+    bool is_of_view;
 } quern__dropped_item;
 
 /* State of the stage for one gathered stream. */

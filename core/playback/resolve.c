@@ -8,6 +8,7 @@
 #include "core/playback/resolve.h"
 
 #include "core/playback/effect.h"
+#include "core/playback/view_edits.h"
 #include "core/storage/change.h"
 
 #include <quern/world.h>
@@ -322,7 +323,9 @@ static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_i
         edits = quern__merged_find(it->merged, quern__chunk_of(record->location));
         row = quern__location_row(record->location);
     }
-    return &edits->scratch->sequences.list.items[edits->rows[row].sequence];
+    const uint32_t index =
+        edits->view_count > 0 ? quern__view_edits_sequence(edits, row) : edits->rows[row].sequence;
+    return &edits->scratch->sequences.list.items[index];
 }
 
 /* Drops the commands of a batch on refused entities. Refusals are rare, so all commands are searched again.
@@ -338,7 +341,8 @@ static bool drop_refused_of_batch(const resolving *it, uint32_t stream_index, qu
     /* the commands of other kinds were dropped by relate_stage.h or spawned.h */
     if (!creates && merge_kind != QUERN__MERGE_ROW) return true;
     for (uint32_t i = 0; i < batch->item_count; i++) {
-        quern_entity entity = quern__batch_item(batch, i)->entity;
+        quern_entity entity =
+            batch->is_view ? quern__view_entities(batch)[i] : quern__batch_item(batch, i)->entity;
         const quern__sequence *sequence = sequence_of(it, stream_index, entity);
         if (sequence != NULL && sequence->is_refused && operation->command_count > creates)
             quern__scratch_drop(scratch, stream, number + i, entity, operation->command_count - creates,

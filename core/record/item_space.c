@@ -2,7 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/record/item_space.h"
 
+#include "core/record/view_batch.h"
+
 enum { COMMAND_BLOCK_BYTES = 64 * 1024, COMMAND_BLOCK_ALIGNMENT_BYTES = 64 };
+
+_Static_assert(QUERN__VIEW_BATCH_MAX_BYTES + 2 * sizeof(quern__command_batch) < COMMAND_BLOCK_BYTES,
+               "a block has room for a command for a view");
 
 _Static_assert(sizeof(quern__command_batch) == 16, "a run's head is 16 bytes");
 
@@ -148,10 +153,16 @@ static void begin_stream(quern_commands *commands, quern__command_batch *first)
                                       .structure_version = commands->storage->structure_version};
 }
 
-char *quern__item_space_open(quern_commands *commands, const quern__operation *operation)
+char *quern__item_space_open_bytes(quern_commands *commands, uint32_t bytes)
 {
     quern__batch_close(commands);
-    if (quern__block_left_bytes(commands) < quern__batch_max_bytes(operation)) next_block(commands);
+    if (quern__block_left_bytes(commands) < bytes) next_block(commands);
     if (commands->open == NULL) begin_stream(commands, (quern__command_batch *)(void *)commands->next);
+    return commands->next;
+}
+
+char *quern__item_space_open(quern_commands *commands, const quern__operation *operation)
+{
+    quern__item_space_open_bytes(commands, quern__batch_max_bytes(operation));
     return quern__item_space_find(commands, operation);
 }

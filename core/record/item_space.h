@@ -56,7 +56,8 @@ static inline void quern__batch_begin(quern_commands *commands, const quern__ope
     quern__command_batch *batch = (quern__command_batch *)(void *)commands->next;
     batch->operation = operation;
     batch->item_count = 0;
-    batch->first_item_bytes = (uint32_t)(first_item - commands->next);
+    batch->first_item_bytes = (uint16_t)(first_item - commands->next);
+    batch->is_view = false;
     commands->open->batch_count++;
     commands->open->traits &= operation->traits;
     commands->batch = batch;
@@ -86,6 +87,10 @@ quern_result quern__item_space_reserve_mixed(quern_commands *commands, uint64_t 
 /* Returns space in reserved memory after quern__item_space_find returned NULL: continues in the next block, or
  * begins the stream of the callback. */
 char *quern__item_space_open(quern_commands *commands, const quern__operation *operation);
+
+/* Closes the open batch and returns space for a batch of this size in reserved memory, as
+ * quern__item_space_open does for an item. bytes: a multiple of 8. */
+char *quern__item_space_open_bytes(quern_commands *commands, uint32_t bytes);
 
 /* Returns space for one more item, and reserves it first if necessary. Errors: like quern__item_space_reserve. */
 static inline quern_result quern__item_space_get(quern_commands *commands,

@@ -12,7 +12,9 @@
  *
  *   | batch header, 16 bytes | item | item | ... | batch header | item | ... | jump to the next block |
  *
- * All items of a batch have the same size, so a loop over a batch is a loop over an array. */
+ * All items of a batch have the same size, so a loop over a batch is a loop over an array. A command for the
+ * rows of a view is a batch of its own, without items (view_batch.h); the number of its rows counts as the
+ * number of items. */
 
 #include "core/record/operation.h"
 #include "core/storage/storage.h"
@@ -29,7 +31,8 @@ typedef struct quern__command_batch {
         struct quern__command_batch *next; /* jump: where the stream continues, in another block */
         struct {
             uint32_t item_count;
-            uint32_t first_item_bytes; /* offset of the first item from the header */
+            uint16_t first_item_bytes; /* offset of the first item from the header */
+            bool is_view;              /* one command for many rows instead of items: view_batch.h */
         };
     };
 } quern__command_batch;
@@ -158,13 +161,33 @@ static inline char *quern__batch_items(quern__command_batch *batch)
     return (char *)batch + batch->first_item_bytes;
 }
 
+/* A command for rows of one chunk, stored at the position of the first item. view_batch.h has the functions. */
+typedef struct quern__view_batch {
+    uintptr_t location;       /* location of the first row when the command was recorded */
+    uint32_t last_row;        /* index of the last row in the chunk */
+    uint32_t bytes;           /* size of this struct and of the three lists that follow it */
+    uint32_t mask_word_count; /* 0: the rows are consecutive */
+    uint32_t value_bytes;     /* distance between the values of two rows; 0: one value, or none, for all */
+    bool has_skipped;         /* some handles are null: the relate stage has dropped these rows */
+    _Alignas(8) char entities[]; /* a handle per row; then the mask; then the values */
+} quern__view_batch;
+
+/* Returns the address after the batch. */
+static inline char *quern__batch_end(quern__command_batch *batch)
+{
+    char *items = quern__batch_items(batch);
+    if (QUERN__UNLIKELY(batch->is_view))
+        return items + ((const quern__view_batch *)(const void *)items)->bytes;
+    return items + (size_t)batch->operation->item_bytes * batch->item_count;
+}
+
 /* Returns the next batch. The batch must not be the last of its stream. */
 static inline quern__command_batch *quern__batch_next(quern__command_batch *batch)
 {
-    size_t bytes = (size_t)batch->operation->item_bytes * batch->item_count;
-    return quern__batch_skip_jumps((quern__command_batch *)(void *)(quern__batch_items(batch) + bytes));
+    return quern__batch_skip_jumps((quern__command_batch *)(void *)quern__batch_end(batch));
 }
 
+/* Returns the i-th item. Precondition: the batch is no command for a view. */
 static inline quern__item *quern__batch_item(quern__command_batch *batch, uint32_t i)
 {
     return (quern__item *)(void *)(quern__batch_items(batch) + (size_t)i * batch->operation->item_bytes);

@@ -269,6 +269,68 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
     place_entities(storage, plan->target, to, handles_at(plan->source, from), count);
 }
 
+/* Copies the values of listed rows of one column to adjacent memory. size_bytes is a constant in most inlined
+ * copies. */
+static inline void pick_values(char *to, const char *column, const uint16_t *rows, uint32_t count,
+                               size_t size_bytes)
+{
+    for (uint32_t i = 0; i < count; i++, to += size_bytes)
+        memcpy(to, column + rows[i] * size_bytes, size_bytes);
+}
+
+static void pick_column(char *to, const char *column, const uint16_t *rows, uint32_t count,
+                        uint32_t size_bytes)
+{
+    switch (size_bytes) {
+    case 4:
+        pick_values(to, column, rows, count, 4);
+        break;
+    case 8:
+        pick_values(to, column, rows, count, 8);
+        break;
+    case 12:
+        pick_values(to, column, rows, count, 12);
+        break;
+    case 16:
+        pick_values(to, column, rows, count, 16);
+        break;
+    default:
+        for (uint32_t i = 0; i < count; i++, to += size_bytes)
+            quern__copy_value(to, column + (size_t)rows[i] * size_bytes, size_bytes);
+        break;
+    }
+}
+
+/* Performs quern__on_move for each sequence of consecutive rows in the list. */
+static QUERN__SLOW_PATH void note_picked(const quern__move_plan *plan, uintptr_t to,
+                                         const quern__chunk *chunk, const uint16_t *rows, uint32_t count)
+{
+    for (uint32_t i = 0, run; i < count; i += run) {
+        run = 1;
+        while (i + run < count && rows[i + run] == rows[i] + run)
+            run++;
+        quern__on_move(plan->target, to + i, plan->source, quern__location_make(chunk, rows[i]), run);
+    }
+}
+
+void quern__rows_move_picked(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                             quern__chunk *chunk, const uint16_t *rows, uint32_t count)
+{
+    assert(plan->is_plain);
+    if (plan->source->tracks_changes || plan->target->tracks_changes)
+        note_picked(plan, to, chunk, rows, count);
+    const quern__move_step *step = plan->steps;
+    for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
+        pick_column(quern__location_value(to, step->target_offset_bytes, step->size_bytes),
+                    (const char *)chunk + step->source_offset_bytes, rows, count, step->size_bytes);
+    const quern_entity *handles = quern__archetype_entities(plan->source, chunk);
+    quern_entity *target = handles_at(plan->target, to);
+    for (uint32_t i = 0; i < count; i++) {
+        target[i] = handles[rows[i]];
+        point_record(storage, target[i], plan->target, to + i);
+    }
+}
+
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                         uint32_t bit_column, bool enabled)
 {
@@ -291,17 +353,62 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
     place_entities(storage, archetype, to, handles_at(archetype, from), count);
 }
 
+/* Copies values of one column between listed rows. size_bytes is a constant in most inlined copies. */
+static inline void relocate_values(const uintptr_t *to, const uintptr_t *from, uint32_t count,
+                                   uint32_t offset_bytes, uint32_t size_bytes)
+{
+    for (uint32_t i = 0; i < count; i++)
+        quern__copy_value(quern__location_value(to[i], offset_bytes, size_bytes),
+                          quern__location_value(from[i], offset_bytes, size_bytes), size_bytes);
+}
+
+static void relocate_column(const quern__column *column, const uintptr_t *to, const uintptr_t *from,
+                            uint32_t count)
+{
+    switch (column->size_bytes) {
+    case 4:
+        relocate_values(to, from, count, column->offset_bytes, 4);
+        break;
+    case 8:
+        relocate_values(to, from, count, column->offset_bytes, 8);
+        break;
+    case 12:
+        relocate_values(to, from, count, column->offset_bytes, 12);
+        break;
+    case 16:
+        relocate_values(to, from, count, column->offset_bytes, 16);
+        break;
+    default:
+        relocate_values(to, from, count, column->offset_bytes, column->size_bytes);
+        break;
+    }
+}
+
+void quern__rows_relocate_scattered(const quern__storage *storage, const quern__archetype *archetype,
+                                    const uintptr_t *to, const uintptr_t *from, uint32_t count)
+{
+    assert(archetype->is_plain);
+    for (uint32_t i = 0; i < count && QUERN__UNLIKELY(archetype->tracks_changes); i++)
+        quern__note_relocation(archetype, to[i], from[i], 1);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        relocate_column(&archetype->columns[i], to, from, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity moved = *handles_at(archetype, from[i]);
+        *handles_at(archetype, to[i]) = moved;
+        quern__entities_record(&storage->entities, quern_entity_index(moved))->location = to[i];
+    }
+}
+
 /* ------------------------------------------------------------------------------- whole archetypes */
 
 /* Turns raw memory into `count` copies of one value. */
 static void fill_with_one(const quern__type *type, char *targets, const void *value, uint32_t count)
 {
     const size_t size_bytes = type->size_bytes;
-    const bool is_plain = type->hooks.copy == NULL;
-    for (uint32_t i = 0; i < count; i++, targets += size_bytes)
-        if (is_plain)
-            quern__copy_value(targets, value, size_bytes);
-        else
+    if (type->hooks.copy == NULL)
+        quern__copy_to_many(targets, value, size_bytes, count);
+    else
+        for (uint32_t i = 0; i < count; i++, targets += size_bytes)
             quern__type_copy(type, targets, value, 1);
 }
 

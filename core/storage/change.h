@@ -317,6 +317,12 @@ static inline void quern__rows_before_write(const quern__archetype *archetype, u
     quern__on_before_write(archetype, archetype, first, count, component_index);
 }
 
+/* Performs quern__rows_move for rows of one chunk that need not be consecutive: the listed rows, ascending, move to
+ * consecutive raw rows. Listeners are notified once for each sequence of consecutive rows in the list. Precondition:
+ * the plan is plain. */
+void quern__rows_move_picked(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                             quern__chunk *chunk, const uint16_t *rows, uint32_t count);
+
 /* Reports that the component's values in these rows were written. */
 static inline void quern__rows_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                                        uint32_t component_index)
@@ -406,6 +412,11 @@ void quern__rows_append_many(quern__storage *storage, quern__archetype *archetyp
 /* Moves rows to raw rows of the same archetype. */
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
+
+/* Performs quern__rows_relocate for single rows: the i-th row moves from from[i] to to[i], one column after the other.
+ * Precondition: the archetype is plain. */
+void quern__rows_relocate_scattered(const quern__storage *storage, const quern__archetype *archetype,
+                                    const uintptr_t *to, const uintptr_t *from, uint32_t count);
 
 /* Fills rows with entities that a history restores. The rows are raw or belonged to entities that no longer exist.
  * The slots of the handles are alive, and the locations in their records are meaningless. Invalidates refs into the

@@ -117,3 +117,14 @@ void quern__copy_release(const quern_allocator *allocator, quern__copy_word *pla
     }
     quern__release(allocator, plan, word_count * sizeof *plan, COPY_PLAN_ALIGNMENT_BYTES);
 }
+
+/* Each copy repeats all values written so far, which is faster than one copy per value. */
+void quern__copy_to_many(char *targets, const char *value, size_t size_bytes, uint32_t count)
+{
+    const size_t bytes = size_bytes * count;
+    memcpy(targets, value, size_bytes);
+    for (size_t written = size_bytes, more; written < bytes; written += more) {
+        more = written < bytes - written ? written : bytes - written;
+        memcpy(targets + written, targets, more);
+    }
+}

@@ -118,6 +118,9 @@ static inline void quern__copy_new_value(char *target, const char *source, size_
         quern__copy_few_words(target, source, size_bytes);
 }
 
+/* Copies one value to `count` adjacent ones, at least one. */
+void quern__copy_to_many(char *targets, const char *value, size_t size_bytes, uint32_t count);
+
 /* Executes the steps of one group. `to` and `from`: addresses that the rows would have in a column at offset 0.
  * `step_bytes` must be a compile-time constant. */
 static inline void quern__copy_steps(const quern__copy_word *word, const quern__copy_word *end, char *to,

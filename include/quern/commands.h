@@ -61,6 +61,7 @@
 #include <quern/base.h>
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/query.h>
 #include <quern/relation.h>
 
 #ifdef __cplusplus
@@ -160,6 +161,54 @@ QUERN_API quern_result quern_commands_unrelate(quern_commands *commands, quern_e
  * Further errors: INVALID_ARGUMENT (too long, not UTF-8, or contains '/'). */
 QUERN_API quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity,
                                                const char *name);
+
+/* ---------------------------------------------------------------------------------------- whole views */
+
+/** The rows of a view that a command concerns. Zeroed, or NULL in its place: all rows; in a view that has all
+ * rows of its chunk (QUERN_SYSTEM_WHOLE_CHUNKS), those that quern_view_next_range returns. Set at most one of
+ * mask and list. They may also name rows that terms leave out. */
+typedef struct quern_view_rows {
+    /** One bit per row of the view, view.count in all: bit i % 64 of word i / 64 is set if row i is chosen. */
+    const uint64_t *mask QUERN__ZERO;
+    const uint32_t *list QUERN__ZERO; /**< Indices of rows below view.count, each once, ascending. */
+    uint32_t list_count QUERN__ZERO;  /**< Number of elements of the list. */
+} quern_view_rows;
+
+/** Adds a component to all entities of a view, or to the chosen rows. Like every command on views, the call has
+ * the effect of quern_commands_add (or of the function with the corresponding name) for the entity of each row,
+ * in the order of rows and of all commands, and counts as that many commands. It records no command per row,
+ * and a sync point applies it to many rows at once (docs/commands.md lists costs and exceptions).
+ *
+ * The view must be one of the running callback, or of an iteration since the last structural change. The
+ * entities are those that it has now: if rows move before the sync point, the command follows the entities.
+ * value is copied now, once for all rows; with NULL, the component is constructed. Further errors of all
+ * commands on views: INVALID_ARGUMENT (the view has no rows of this world, because it is empty, too old, or has
+ * copies of removed rows; a list of rows is not ascending or has an index out of range; both a mask and a list
+ * are set). */
+QUERN_API quern_result quern_commands_add_view(quern_commands *commands, const quern_view *view,
+                                               const quern_view_rows *rows, quern_component component,
+                                               const void *value);
+
+/** Sets a component of all entities of a view, or of the chosen rows, to one value, like quern_commands_set.
+ * value is copied now, and must not be NULL unless the component is a tag. */
+QUERN_API quern_result quern_commands_set_view(quern_commands *commands, const quern_view *view,
+                                               const quern_view_rows *rows, quern_component component,
+                                               const void *value);
+
+/** Sets a component of all entities of a view, or of the chosen rows, each to its own value, like
+ * quern_commands_set. values: an array with the value of each row of the view, view.count in all; those of rows
+ * that are not chosen are not read. Copied now. */
+QUERN_API quern_result quern_commands_set_view_values(quern_commands *commands, const quern_view *view,
+                                                      const quern_view_rows *rows,
+                                                      quern_component component, const void *values);
+
+/** Removes a component from all entities of a view, or from the chosen rows, like quern_commands_remove. */
+QUERN_API quern_result quern_commands_remove_view(quern_commands *commands, const quern_view *view,
+                                                  const quern_view_rows *rows, quern_component component);
+
+/** Destroys all entities of a view, or those in the chosen rows, like quern_commands_destroy. */
+QUERN_API quern_result quern_commands_destroy_view(quern_commands *commands, const quern_view *view,
+                                                   const quern_view_rows *rows);
 
 /* -------------------------------------------------------------------------------------- accumulating */
 

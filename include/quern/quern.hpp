@@ -337,6 +337,30 @@ class commands {
     /** Records that an entity is destroyed; see quern_commands_destroy. */
     quern_result destroy(quern_entity entity) { return check(quern_commands_destroy(recorder_, entity)); }
 
+    /** Records that all entities of a view, or those in the chosen rows, get a value; see
+     * quern_commands_set_view. */
+    template <typename T>
+    quern_result set(const quern_view &view, const T &value, const quern_view_rows *rows = nullptr)
+    {
+        const quern_value typed = detail::value_of(value);
+        return check(quern__commands_set_view_typed(recorder_, &view, rows, &typed));
+    }
+    /** Records that a component is added to a view; see quern_commands_add_view. */
+    template <typename T> quern_result add(const quern_view &view, const quern_view_rows *rows = nullptr)
+    {
+        return check(quern__commands_add_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
+    }
+    /** Records that a component is removed from a view; see quern_commands_remove_view. */
+    template <typename T> quern_result remove(const quern_view &view, const quern_view_rows *rows = nullptr)
+    {
+        return check(quern__commands_remove_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
+    }
+    /** Records that the entities of a view are destroyed; see quern_commands_destroy_view. */
+    quern_result destroy(const quern_view &view, const quern_view_rows *rows = nullptr)
+    {
+        return check(quern_commands_destroy_view(recorder_, &view, rows));
+    }
+
   private:
     quern_commands *recorder_;
 };

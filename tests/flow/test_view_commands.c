@@ -61,6 +61,15 @@ static void note_seen(quern_context *context, const quern_view *view)
                     quern_entity_index(view->entities[i]));
 }
 
+/* Also notes the values from before the rows were set. */
+static void note_old(quern_context *context, const quern_view *view)
+{
+    _Atomic uint64_t *sum = quern_context_resource_write(context, seen);
+    const uint64_t *numbers = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        *sum += mix(numbers[i] ^ (uint64_t)quern_entity_index(view->entities[i]) << 32);
+}
+
 static void add_system(const char *name, quern_view_callback *run, quern_term term, uint32_t phase,
                        uint32_t flags, uint32_t reacts_to)
 {
@@ -71,7 +80,8 @@ static void add_system(const char *name, quern_view_callback *run, quern_term te
     def.reacts_to = reacts_to;
     def.user_data = (void *)(uintptr_t)(1 + quern_schedule_system_count(schedule));
     if (run == act) def.end = act_at_end;
-    if (run == note_seen) def.resources[0] = (quern_resource_access){seen, QUERN_ACCESS_WRITE_CONCURRENT};
+    if (run == note_seen || run == note_old)
+        def.resources[0] = (quern_resource_access){seen, QUERN_ACCESS_WRITE_CONCURRENT};
     setup_system(schedule, &def);
 }
 
@@ -85,6 +95,8 @@ static void add_systems(bool watches)
     if (!watches) return;
     add_system("reaction", note_seen, quern_term_read(components[NUMBER]), 1, QUERN_SYSTEM_DEFAULT,
                QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED);
+    add_system("old", note_old, quern_term_old(components[NUMBER]), 1, QUERN_SYSTEM_DEFAULT,
+               QUERN_REACT_SET);
     add_system("filter", note_seen, quern_term_changed(quern_term_read(components[PLACE])), 1,
                QUERN_SYSTEM_DEFAULT, 0);
 }

@@ -355,9 +355,10 @@ static void commands_take_whole_views()
     quern::world world;
     quern::schedule schedule(world);
     world.component<Frozen>();
+    world.component<Score>();
     for (int i = 0; i < 4; i++)
         world.create(Position{static_cast<float>(i), 0}, Velocity{1, 1});
-    EXPECT(schedule.add("freeze", [](const quern_view &view, const quern::column<const Velocity> &,
+    EXPECT(schedule.add("freeze", [](const quern_view &view, quern::column<const Velocity>,
                                      quern::commands commands) {
         const uint64_t even = 0x5;
         const uint32_t last[] = {3};

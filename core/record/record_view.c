@@ -65,9 +65,11 @@ static void measure(selection *rows)
     for (uint32_t i = 0; i < QUERN__COUNT_OF(rows->words); i++) {
         const uint64_t word = rows->words[i];
         if (word == 0) continue;
-        if (rows->count == 0) rows->first = i * 64 + (uint32_t)__builtin_ctzll(word);
-        rows->last = i * 64 + 63 - (uint32_t)__builtin_clzll(word);
-        rows->count += (uint32_t)__builtin_popcountll(word);
+        const uint32_t high = (uint32_t)(word >> 32);
+        if (rows->count == 0) rows->first = i * 64 + quern__lowest_bit_64(word);
+        rows->last =
+            i * 64 + (high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)word));
+        rows->count += quern__count_bits_64(word);
     }
 }
 

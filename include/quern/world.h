@@ -70,6 +70,22 @@ QUERN_API void quern_world_destroy(quern_world *world);
  * Threads: main, between frames and in exclusive systems. */
 QUERN_API uint64_t quern_world_hash(const quern_world *world);
 
+/** Returns a 64-bit hash of the entities with the component `id`, by the values of that component. Use it to compare
+ * worlds whose entities have different handles, such as those of two machines. Give each entity that both have the
+ * same id: `id` is a component of 8 bytes without an entity field, and all bytes count.
+ *
+ * The hash does not depend on handles, free slots, the order of rows and archetypes, the order in which types were
+ * registered, or the number of threads. It comprises components by name with their values, disabled components,
+ * targets of relations, names of entities, and resources with described fields. Handles in described fields,
+ * and targets, are hashed as the ids of their entities. Left out are entities without `id`; a handle of such an
+ * entity counts as null, and a source with such a target as one without target. Left out are also the order of
+ * siblings, and values of types with hooks and without described fields.
+ *
+ * Ids should be unique: entities with one id are told apart by their other components only. Returns 0, with a
+ * message, if world is NULL or locked, or id is no such component of it. Costs a pass over the entities with `id`.
+ * Threads: main, between frames and in exclusive systems. */
+QUERN_API uint64_t quern_world_hash_by(const quern_world *world, quern_component id);
+
 /** Checks every invariant of the storage; the message names the first broken one. For tests, and to find
  * stray writes. Costs a pass over the whole world. Errors: CORRUPT, NULL_ARGUMENT, WORLD_LOCKED. Threads:
  * main, between frames and in exclusive systems. */

@@ -69,18 +69,10 @@ static bool decompress_block(char *sections, uint32_t bytes, const char *stored,
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-static void write_head(quern__archive_writer *writer)
+quern_result quern__archive_writer_init(quern__archive_writer *writer, const quern_allocator *allocator,
+                                        bool compresses)
 {
-    quern__archive_head head = {.version = QUERN__ARCHIVE_VERSION};
-    memcpy(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic);
-    head.checksum = quern__checksum(0, &head, offsetof(quern__archive_head, checksum));
-    quern__sink_write(&writer->sink, &head, sizeof head);
-}
-
-quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sink sink,
-                                        const quern_allocator *allocator, bool compresses)
-{
-    *writer = (quern__archive_writer){.sink = {.sink = sink}, .allocator = *allocator};
+    *writer = (quern__archive_writer){.allocator = *allocator};
     if (!QUERN__ARCHIVE_IS_NATIVE)
         return quern__fail(
             QUERN_ERROR_UNAVAILABLE,
@@ -93,13 +85,32 @@ quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sin
     if (compresses)
         writer->compressed =
             quern__allocate(allocator, QUERN__ARCHIVE_BLOCK_BYTES, ARCHIVE_ALIGNMENT_BYTES);
-    if (writer->block.bytes == NULL || (compresses && writer->compressed == NULL)) {
-        quern__archive_writer_abort(writer);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "out of memory for the block buffer of an archive; nothing was written");
-    }
-    write_head(writer);
-    return QUERN_OK;
+    if (writer->block.bytes != NULL && (!compresses || writer->compressed != NULL)) return QUERN_OK;
+    quern__archive_writer_release(writer);
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "out of memory for the block buffer of an archive; nothing was written");
+}
+
+void quern__archive_writer_release(quern__archive_writer *writer)
+{
+    quern__release(&writer->allocator, writer->block.bytes, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES);
+    quern__release(&writer->allocator, writer->compressed, QUERN__ARCHIVE_BLOCK_BYTES,
+                   ARCHIVE_ALIGNMENT_BYTES);
+    writer->block.bytes = writer->compressed = NULL;
+}
+
+void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink, bool is_message,
+                                 uint32_t known_type_count)
+{
+    quern__archive_head *head = &writer->head;
+    *head = (quern__archive_head){
+        .version = QUERN__ARCHIVE_VERSION, .is_message = is_message, .known_type_count = known_type_count};
+    memcpy(head->magic, QUERN__ARCHIVE_MAGIC, sizeof head->magic);
+    head->checksum = quern__checksum(0, head, offsetof(quern__archive_head, checksum));
+    writer->sink = (quern__sink_writer){.sink = sink};
+    writer->has_head = false;
+    writer->number = 0;
+    writer->block.count = HEAD_BYTES;
 }
 
 static void flush(quern__archive_writer *writer, bool is_last)
@@ -122,6 +133,8 @@ static void flush(quern__archive_writer *writer, bool is_last)
     head.checksum = quern__checksum(0, &head, offsetof(quern__archive_block_head, checksum));
     head.checksum = quern__checksum(head.checksum, sections, head.stored_bytes);
     quern__write_back(block, 0, &head, sizeof head);
+    if (!writer->has_head) quern__sink_write(&writer->sink, &writer->head, sizeof writer->head);
+    writer->has_head = true;
     quern__sink_write(&writer->sink, block->bytes, compressed_bytes > 0 ? HEAD_BYTES : block->count);
     if (compressed_bytes > 0) quern__sink_write(&writer->sink, sections, compressed_bytes);
     block->count = HEAD_BYTES;
@@ -158,19 +171,10 @@ void quern__section_cancel(quern__archive_writer *writer)
     writer->block.count = writer->section_at;
 }
 
-void quern__archive_writer_abort(quern__archive_writer *writer)
-{
-    quern__release(&writer->allocator, writer->block.bytes, BLOCK_MEMORY_BYTES, ARCHIVE_ALIGNMENT_BYTES);
-    quern__release(&writer->allocator, writer->compressed, QUERN__ARCHIVE_BLOCK_BYTES,
-                   ARCHIVE_ALIGNMENT_BYTES);
-    writer->block.bytes = writer->compressed = NULL;
-}
-
-quern_result quern__archive_writer_close(quern__archive_writer *writer)
+quern_result quern__archive_writer_finish(quern__archive_writer *writer)
 {
     flush(writer, true);
     quern__sink_write(&writer->sink, "", 0);
-    quern__archive_writer_abort(writer);
     return quern__sink_check(&writer->sink, "the archive");
 }
 
@@ -194,7 +198,7 @@ static quern_result fail_short(const quern__source_reader *reader, const char *w
         reader->error != 0 ? strerror(reader->error) : "the source has no more bytes");
 }
 
-static quern_result read_archive_head(quern__source_reader *reader)
+static quern_result read_archive_head(quern__source_reader *reader, quern__archive_head *out_head)
 {
     quern__archive_head head;
     if (!QUERN__ARCHIVE_IS_NATIVE)
@@ -217,6 +221,7 @@ static quern_result read_archive_head(quern__source_reader *reader)
             "the archive has version %u, but this library reads version %d only: load it with a library "
             "that reads its version, and save it with a library that writes version %d",
             head.version, QUERN__ARCHIVE_VERSION, QUERN__ARCHIVE_VERSION);
+    *out_head = head;
     return QUERN_OK;
 }
 
@@ -331,7 +336,7 @@ quern_result quern__archive_blocks_read(quern__archive_blocks *blocks, quern_sou
     quern__source_reader reader;
     quern__source_reader_open(&reader, source);
     *blocks = (quern__archive_blocks){0};
-    quern_result result = read_archive_head(&reader);
+    quern_result result = read_archive_head(&reader, &blocks->head);
     for (bool is_last = false; result == QUERN_OK && !is_last;)
         result = read_block(blocks, &reader, allocator, &is_last);
     if (result != QUERN_OK) quern__archive_blocks_release(blocks, allocator);

@@ -23,15 +23,23 @@ typedef struct quern__archive_writer {
     size_t section_at;        /* offset of the open section in the block */
     char *compressed;         /* memory for compressed blocks; NULL: blocks are not compressed */
     uint32_t number;
+    bool has_head; /* whether the head of the archive has reached the sink */
+    quern__archive_head head;
 } quern__archive_writer;
 
 /* Whether the library was built with zstd, so that it can write and read compressed blocks. */
 bool quern__archive_can_compress(void);
 
-/* Opens a writer and writes the head of the archive. Errors: OUT_OF_MEMORY; UNAVAILABLE (compression
- * without zstd, or a big-endian machine). */
-quern_result quern__archive_writer_open(quern__archive_writer *writer, quern_sink sink,
-                                        const quern_allocator *allocator, bool compresses);
+/* Allocates the memory of a writer. Errors: OUT_OF_MEMORY; UNAVAILABLE (compression without zstd, or a big-endian
+ * machine). */
+quern_result quern__archive_writer_init(quern__archive_writer *writer, const quern_allocator *allocator,
+                                        bool compresses);
+void quern__archive_writer_release(quern__archive_writer *writer);
+
+/* Starts an archive. Nothing reaches the sink before a block is full, or the archive is finished. A writer can write
+ * several archives, one after another; an unfinished one is abandoned. is_message, known_type_count: as in the head. */
+void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink, bool is_message,
+                                 uint32_t known_type_count);
 
 /* Begins a section with a payload of at most max_bytes bytes (at most QUERN__SECTION_BYTES). Returns the
  * writer for the payload, valid until the section is ended or cancelled. */
@@ -49,11 +57,8 @@ static inline size_t quern__section_bytes(const quern__archive_writer *writer)
     return writer->block.count - writer->section_at - sizeof(quern__section_head);
 }
 
-/* Writes the last block and releases all memory. Errors: IO (the sink failed). */
-quern_result quern__archive_writer_close(quern__archive_writer *writer);
-
-/* Releases all memory without completing the archive. Call it instead of closing. */
-void quern__archive_writer_abort(quern__archive_writer *writer);
+/* Writes the last block. Errors: IO (the sink failed). */
+quern_result quern__archive_writer_finish(quern__archive_writer *writer);
 
 /* ----------------------------------------------------------------------------------------- reading */
 
@@ -64,6 +69,7 @@ typedef struct quern__archive_block {
 } quern__archive_block;
 
 typedef struct quern__archive_blocks {
+    quern__archive_head head;
     QUERN__ARRAY(quern__archive_block) list;
 } quern__archive_blocks;
 

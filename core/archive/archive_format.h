@@ -22,6 +22,7 @@
  *   RETIRED    n     slots that are never reused
  *   NAMES      n     slots with their names
  *   RUN        n     consecutive bytes of the state of schedules (run_restorer.h)
+ *   OUTSIDE    n     ids that the program gave to entities outside of a list
  *   END        1
  *
  * An archive describes a complete world. Each slot below the slot count is in exactly one row, or free,
@@ -31,7 +32,14 @@
  * written without conversion. The WORLD section contains the first generation and the world tag, which a
  * reader needs to interpret the handles.
  *
- * Links precede rows, because a reader compares the targets in rows with the links. */
+ * Links precede rows, because a reader compares the targets in rows with the links.
+ *
+ * A *message* of a session is the archive of a list without the types that earlier messages of the session had. Types are
+ * numbered through all messages; the head says how many of them the reader must know already.
+ *
+ * A handle of an entity outside of the list refers to its id: the handle has the use count
+ * QUERN__OUTSIDE_USE_COUNT, which no entity of a list has, and its index is the position of the id in the OUTSIDE
+ * sections. Without a callback for ids, such handles are null. */
 
 #include "core/bytes/schema.h"
 
@@ -49,7 +57,9 @@ enum {
 typedef struct quern__archive_head {
     char magic[8];
     uint32_t version;
-    uint32_t zero[3];
+    uint32_t is_message;       /* 1 for a message of a session, otherwise 0 */
+    uint32_t known_type_count; /* of a message: number of types in earlier messages */
+    uint32_t zero;
     uint64_t checksum; /* of the preceding bytes of the head */
 } quern__archive_head;
 
@@ -80,6 +90,7 @@ typedef enum quern__section_kind {
     QUERN__SECTION_RETIRED,
     QUERN__SECTION_NAMES,
     QUERN__SECTION_RUN,
+    QUERN__SECTION_OUTSIDE,
     QUERN__SECTION_END
 } quern__section_kind;
 
@@ -101,8 +112,8 @@ typedef struct quern__world_section {
 /* How the world uses a component. */
 typedef enum quern__archived_role {
     QUERN__ROLE_VALUE,              /* plain component */
-    QUERN__ROLE_RELATION,           /* relation; the types of its levels, if any, follow immediately */
-    QUERN__ROLE_LEVEL,              /* tag of a level of the preceding relation */
+    QUERN__ROLE_RELATION,           /* relation; the types of its levels, if any, follow later */
+    QUERN__ROLE_LEVEL,              /* tag of a level of a relation with a smaller number */
     QUERN__ROLE_DISABLED,           /* built-in tag of disabled entities */
     QUERN__ROLE_DISABLED_BY_PARENT, /* hidden tag of entities disabled through their parent */
     QUERN__ROLE_COUNT
@@ -162,6 +173,8 @@ typedef struct quern__free_section {
     uint32_t slot;
     uint32_t use_count; /* use count of the next entity in the slot: 1 for the first entity */
 } quern__free_section;
+
+enum { QUERN__LIST_USE_COUNT = 1, QUERN__OUTSIDE_USE_COUNT = 2 }; /* in handles of the archive of a list */
 
 /* The payload of a NAMES section repeats up to its end: slot (32 bits), then name with a length of one
  * byte. */

@@ -165,6 +165,19 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
     }
 }
 
+static quern_result parse_outside(quern__image *image, quern__byte_reader *payload)
+{
+    const size_t count = quern__bytes_left(payload) / sizeof(uint64_t);
+    if (image->def->outside_entity == NULL) return QUERN_OK;
+    if (!quern__array_reserve(&image->allocator, &image->outside_ids,
+                              image->outside_ids.count + (uint32_t)count))
+        return quern__image_fail_memory();
+    quern__read(payload, image->outside_ids.items + image->outside_ids.count, count * sizeof(uint64_t));
+    image->outside_ids.count += (uint32_t)count;
+    return quern__is_fully_read(payload) ? QUERN_OK
+                                         : quern__image_fail("an OUTSIDE section has an incomplete id");
+}
+
 /* Collects the bytes, which the caller of quern__world_load checks. */
 static quern_result parse_run(quern__image *image, const quern__byte_reader *payload)
 {
@@ -202,6 +215,8 @@ static quern_result parse_section(quern__image *image, quern__archive_section *s
         return quern__image_parse_names(image, &section->payload);
     case QUERN__SECTION_RUN:
         return parse_run(image, &section->payload);
+    case QUERN__SECTION_OUTSIDE:
+        return parse_outside(image, &section->payload);
     case QUERN__SECTION_END:
         image->has_end_section = quern__is_fully_read(&section->payload);
         break;
@@ -223,15 +238,17 @@ static quern_result check_missing(const quern__image *image)
 }
 
 /* Omits the tag of entities disabled through their parent, if the archive or the world has no built-in
- * hierarchy. */
-static void leave_out_disabled_by_parent(const quern__image *image)
+ * hierarchy. In a session, the hierarchy may appear in a later message than the tag. */
+static void choose_disabled_by_parent(const quern__image *image)
 {
-    const quern__relation *parent = image->world->storage.relations->parent;
-    for (uint32_t i = 0; i < image->types.count && parent != NULL; i++)
-        if (image->types.items[i]->relation == parent) return;
+    const quern__storage *storage = &image->world->storage;
+    bool has_parent = false;
+    for (uint32_t i = 0; i < image->types.count && storage->relations->parent != NULL; i++)
+        has_parent |= image->types.items[i]->relation == storage->relations->parent;
     for (uint32_t i = 0; i < image->types.count; i++)
         if (image->types.items[i]->role == QUERN__ROLE_DISABLED_BY_PARENT)
-            image->types.items[i]->component_index = QUERN__NO_COMPONENT;
+            image->types.items[i]->component_index =
+                has_parent ? storage->disabled_index + 1 : QUERN__NO_COMPONENT;
 }
 
 static quern_result parse_sections(quern__image *image)
@@ -242,7 +259,7 @@ static quern_result parse_sections(quern__image *image)
     while (result == QUERN_OK && quern__section_next(&iterator, &section)) {
         if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS) {
             /* all types and resources are parsed */
-            leave_out_disabled_by_parent(image);
+            choose_disabled_by_parent(image);
             result = check_missing(image);
         }
         if (result == QUERN_OK) result = parse_section(image, &section);
@@ -250,11 +267,30 @@ static quern_result parse_sections(quern__image *image)
     return result;
 }
 
+/* Checks that the head is that of a message if the call reads a session, and then, that no message is missing. */
+static quern_result check_session(const quern__image *image)
+{
+    const quern__archive_head *head = &image->blocks.head;
+    if ((head->is_message != 0) != image->is_message)
+        return quern__fail(
+            QUERN_ERROR_BAD_ARCHIVE, "%s",
+            image->is_message
+                ? "the archive is not a message of a session: load it by quern_world_load"
+                : "the archive is a message of a session: read it by quern_load_session_read");
+    if (!image->is_message || head->known_type_count == image->types.count) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_BAD_ARCHIVE,
+        "the message follows others with %u types, but this session has read %u types: read all "
+        "messages of a session, each once, in the order in which they were written",
+        head->known_type_count, image->types.count);
+}
+
 quern_result quern__image_read(quern__image *image, quern_source source)
 {
     quern__world_set_locked(image->world, true); /* the source may call a function of the program */
     quern_result result = quern__archive_blocks_read(&image->blocks, source, &image->allocator);
     quern__world_set_locked(image->world, false);
+    if (result == QUERN_OK) result = check_session(image);
     if (result == QUERN_OK) result = parse_sections(image);
     return result == QUERN_OK ? quern__image_check_consistency(image) : result;
 }
@@ -286,6 +322,11 @@ quern_result quern__image_check_exact(const quern__image *image)
             QUERN_ERROR_INVALID_ARGUMENT,
             "the state of schedules can be loaded only into a world that never had an entity: "
             "create a new world, or load without schedules");
+    if (image->extra_count > 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "extra and schedules are both set, but with another set of components frames would not be "
+            "the same: set only one of them");
     uint32_t least_index = 0;
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
@@ -304,18 +345,25 @@ quern_result quern__image_check_exact(const quern__image *image)
     return result;
 }
 
-static void type_release(quern__image *image, quern__archived_type *type)
+static void links_release(const quern__image *image, quern__archived_type *type)
 {
-    if (type->links != NULL) {
-        const size_t count = image->head.slot_count;
-        quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
-                       QUERN__ARRAY_ALIGNMENT_BYTES);
-        quern__release(&image->allocator, type->links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);
-        quern__release(&image->allocator, type->links, sizeof *type->links,
-                       _Alignof(quern__archived_links));
+    if (type->links == NULL) return;
+    const size_t count = image->head.slot_count;
+    quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    quern__release(&image->allocator, type->links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);
+    quern__release(&image->allocator, type->links, sizeof *type->links, _Alignof(quern__archived_links));
+    type->links = NULL;
+}
+
+void quern__archived_types_release(quern__archived_types *types, uint32_t kept_count,
+                                   const quern_allocator *allocator)
+{
+    while (types->count > kept_count) {
+        quern__archived_type *type = types->items[--types->count];
+        quern__type_release(&type->type, allocator);
+        quern__release(allocator, type, sizeof *type, _Alignof(quern__archived_type));
     }
-    quern__type_release(&type->type, &image->allocator);
-    quern__release(&image->allocator, type, sizeof *type, _Alignof(quern__archived_type));
 }
 
 static void resource_release(quern__archived_resource *resource, const quern_allocator *allocator)
@@ -329,10 +377,9 @@ void quern__image_release(quern__image *image)
 {
     const quern_allocator *allocator = &image->allocator;
     for (uint32_t i = 0; i < image->types.count; i++)
-        type_release(image, image->types.items[i]);
+        links_release(image, image->types.items[i]);
     for (uint32_t i = 0; i < image->resources.count; i++)
         resource_release(image->resources.items[i], allocator);
-    quern__array_release(allocator, &image->types);
     quern__array_release(allocator, &image->resources);
     quern__array_release(allocator, &image->archetypes);
     quern__array_release(allocator, &image->type_numbers);
@@ -340,6 +387,7 @@ void quern__image_release(quern__image *image)
     quern__array_release(allocator, &image->use_counts);
     quern__array_release(allocator, &image->states);
     quern__names_release(&image->names, allocator);
+    quern__array_release(allocator, &image->outside_ids);
     quern__byte_writer_release(&image->run);
     quern__archive_blocks_release(&image->blocks, allocator);
 }

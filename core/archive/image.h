@@ -50,7 +50,8 @@ typedef struct quern__archived_archetype {
     uint32_t layout_index;
     uint32_t values_bytes;     /* bytes of one row: handle and values */
     uint32_t bit_column_count; /* number of bit columns in its ROWS sections */
-    uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */
+    /* In the world, ascending; including extra components of the load. */
+    uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + QUERN_MAX_EXTRA_COMPONENTS + 1];
     uint32_t component_count;
     quern__archetype *archetype; /* archetype of the world, set when rows are reserved */
 } quern__archived_archetype;
@@ -64,6 +65,8 @@ typedef struct quern__archived_resource {
     uint32_t value_bytes; /* bytes of the VALUE sections parsed so far */
 } quern__archived_resource;
 
+typedef QUERN__ARRAY(quern__archived_type *) quern__archived_types;
+
 typedef struct quern__image {
     const quern_load_def *def;
     quern_load_report *report;
@@ -73,8 +76,10 @@ typedef struct quern__image {
     quern__world_section head;
     bool has_end_section; /* whether the END section was parsed */
     bool keeps_handles;
+    bool is_message; /* a message of a session is read; `types` has those of earlier messages at first */
+    uint32_t extra_count; /* number of extra components in the definition */
     quern__section_kind last_kind;
-    QUERN__ARRAY(quern__archived_type *) types;
+    quern__archived_types types;
     QUERN__ARRAY(quern__archived_resource *) resources;
     QUERN__ARRAY(quern__archived_archetype) archetypes;
     uint32_t archetype_count_with_types; /* number of archetypes parsed so far that have types */
@@ -84,8 +89,9 @@ typedef struct quern__image {
     QUERN__ARRAY(uint32_t) use_counts;
     QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_slot_state */
     uint32_t retired_count;
-    quern__names names; /* by slot of the archive */
-    bool reads_run;     /* whether the bytes of RUN sections are collected in `run` */
+    quern__names names;                 /* by slot of the archive */
+    QUERN__ARRAY(uint64_t) outside_ids; /* empty if the definition has no callback for them */
+    bool reads_run;                     /* whether the bytes of RUN sections are collected in `run` */
     quern__byte_writer run;
 } quern__image;
 
@@ -97,9 +103,22 @@ typedef enum quern__archived_slot_state {
 } quern__archived_slot_state;
 
 /* Reads and checks an archive. The world does not change, except that built-in components may be
- * registered. Errors: as quern_world_load. quern__image_release must be called in any case. */
+ * registered. Errors: as quern_world_load. quern__image_release must be called in any case; it releases everything
+ * except the types. */
 quern_result quern__image_read(quern__image *image, quern_source source);
 void quern__image_release(quern__image *image);
+
+/* Releases the types except the first kept_count. */
+void quern__archived_types_release(quern__archived_types *types, uint32_t kept_count,
+                                   const quern_allocator *allocator);
+
+/* Returns whether the definition gives the component to every loaded entity. Its archived values are not loaded. */
+bool quern__image_is_extra(const quern__image *image, uint32_t component_index);
+
+/* Checks migrations and extra components, and counts the latter. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY. */
+quern_result quern__load_check_def(const quern_world *world, const quern_load_def *def,
+                                   uint32_t *out_extra_count);
 
 /* quern__image_parse_* parses and checks one section. quern__image_check_consistency compares all
  * sections with each other. */

@@ -162,6 +162,8 @@ quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reade
                                             .empty_since = section.empty_since,
                                             .layout_index = section.layout_index,
                                             .values_bytes = sizeof(quern_entity)};
+    for (uint32_t i = 0; i < image->extra_count; i++)
+        insert_component(archived, quern__component_index(image->def->extra[i]));
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
         result = add_type(image, archived, quern__read_u32(payload));

@@ -34,6 +34,13 @@ static void report_missing(const quern__image *image, const char *name)
 
 /* ----------------------------------------------------------------------------------------- values */
 
+bool quern__image_is_extra(const quern__image *image, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < image->extra_count; i++)
+        if (quern__component_index(image->def->extra[i]) == component_index) return true;
+    return false;
+}
+
 static const quern_migration *find_migration(const quern_load_def *def, const char *name)
 {
     for (uint32_t i = 0; i < QUERN_MAX_MIGRATIONS && def->migrations[i].name != NULL; i++)
@@ -125,6 +132,7 @@ static quern_result map_value(const quern__image *image, quern__archived_type *t
         return QUERN_OK;
     }
     const quern_component found = find_component(image, type);
+    if (found.bits != 0 && quern__image_is_extra(image, quern__component_index(found))) return QUERN_OK;
     return found.bits != 0 ? map_component(image, type, found) : QUERN_OK;
 }
 

@@ -11,8 +11,9 @@
 typedef struct loading {
     quern__image *image;
     quern__storage *storage;
-    quern_entity *handles;               /* by slot of the archive: handle in the world; null: not alive */
-    char *sources;                       /* aligned copy of a column; NULL: no migration has a function */
+    quern_entity *handles; /* by slot of the archive: handle in the world; null: not alive */
+    char *sources;         /* aligned copy of a column; NULL: no migration has a function */
+    quern_entity *outside; /* by position in image->outside_ids: entity of the world, or null */
     const quern__run_restorer *restorer; /* NULL: the state of schedules is not loaded */
 } loading;
 
@@ -35,6 +36,8 @@ static quern_entity map_handle(void *argument, quern_entity entity)
     const quern__image *image = load->image;
     const uint32_t use_count = quern__image_use_count(image, entity), slot = quern_entity_index(entity);
     if (use_count == 0) return (quern_entity){0};
+    if (load->outside != NULL && use_count == QUERN__OUTSIDE_USE_COUNT)
+        return slot < image->outside_ids.count ? load->outside[slot] : (quern_entity){0};
     if (image->keeps_handles) return handle_of_use(load, slot, use_count);
     return quern__image_is_alive(image, slot) && image->use_counts.items[slot] == use_count
                ? load->handles[slot]
@@ -64,6 +67,26 @@ static quern_result choose_handles(loading *load)
                                           : load->handles[--next];
         load->handles[slot] = handle;
     }
+    return QUERN_OK;
+}
+
+/* Asks the program for the entities with the ids of the archive. Those that are not alive count as null. */
+static quern_result find_outside(loading *load)
+{
+    const quern__image *image = load->image;
+    const uint32_t count = image->outside_ids.count;
+    if (count == 0) return QUERN_OK;
+    load->outside =
+        quern__allocate(&image->allocator, count * sizeof *load->outside, QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (load->outside == NULL) return quern__image_fail_memory();
+    quern__world_set_locked(image->world, true);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity entity =
+            image->def->outside_entity(image->def->user_data, image->outside_ids.items[i]);
+        const bool is_alive = quern__entities_find(&load->storage->entities, entity) != NULL;
+        load->outside[i] = is_alive ? entity : (quern_entity){0};
+    }
+    quern__world_set_locked(image->world, false);
     return QUERN_OK;
 }
 
@@ -158,6 +181,7 @@ static quern_result reserve(loading *load)
 {
     const quern__image *image = load->image;
     quern_result result = choose_handles(load);
+    if (result == QUERN_OK) result = find_outside(load);
     if (result == QUERN_OK) result = reserve_sources(load);
     if (result == QUERN_OK) result = reserve_rows(load);
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
@@ -284,6 +308,21 @@ static void load_row_bits(const loading *load, const row_batch *batch, quern__by
         }
 }
 
+/* Writes the values of the extra components. A component without a value is constructed, or zero. */
+static void load_extra(const loading *load, const row_batch *batch)
+{
+    const quern_load_def *def = load->image->def;
+    for (uint32_t i = 0; i < load->image->extra_count; i++) {
+        const uint32_t index = quern__component_index(def->extra[i]);
+        const quern__type *type = quern__components_type(&load->storage->components, index);
+        char *targets = quern__storage_value(batch->archived->archetype, batch->first_location, index);
+        if (targets == NULL) continue;
+        if (def->extra_values[i] == NULL) quern__type_construct(type, targets, batch->count);
+        for (uint32_t k = 0; k < batch->count && def->extra_values[i] != NULL; k++)
+            quern__type_copy(type, targets + (size_t)k * type->size_bytes, def->extra_values[i], 1);
+    }
+}
+
 static void load_handles(const loading *load, const row_batch *batch)
 {
     quern_entity handles[QUERN__BIT_COLUMN_MAX_ROWS];
@@ -309,6 +348,7 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
         construct_required(&batch);
+        load_extra(load, &batch);
         load_handles(load, &batch);
         if (archived->bit_column_count > 0) load_row_bits(load, &batch, &rest);
     }
@@ -452,9 +492,50 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
                                 "two migrations have the name '%s': remove one of them", migration->name);
         if (result != QUERN_OK) quern__message_add_element(result, "migration", i);
     }
-    if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)
-        return quern__fail_null("quern_world_load", "def->entities");
     return result;
+}
+
+static bool is_component_end(const void *list, uint32_t i)
+{
+    return ((const quern_component *)list)[i].bits == 0;
+}
+
+static quern_result check_extra_component(const quern__storage *storage, quern_component component,
+                                          const void *value)
+{
+    const quern_result result = quern__components_check(&storage->components, component);
+    if (result != QUERN_OK) return result;
+    const uint32_t index = quern__component_index(component);
+    const quern__type *type = quern__components_type(&storage->components, index);
+    if (quern__components_is_managed(&storage->components, index) || index == storage->disabled_index)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' is managed by the world itself (for a relation, for example), so loaded entities "
+            "cannot get it: remove it from the extra components",
+            type->name);
+    return value != NULL ? quern__type_check_provisional(type, value, 1, "quern_commands_add") : QUERN_OK;
+}
+
+static quern_result check_extra(const quern_world *world, const quern_load_def *def, uint32_t *out_count)
+{
+    quern_result result = quern__list_count(def->extra, QUERN_MAX_EXTRA_COMPONENTS, is_component_end,
+                                            "extra component", NULL, out_count);
+    for (uint32_t i = 0; i < *out_count && result == QUERN_OK; i++) {
+        result = check_extra_component(&world->storage, def->extra[i], def->extra_values[i]);
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (def->extra[k].bits == def->extra[i].bits)
+                result = quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                                     "extra components %u and %u are the same: remove one of them", k, i);
+        if (result != QUERN_OK) quern__message_add_element(result, "extra component", i);
+    }
+    return result;
+}
+
+quern_result quern__load_check_def(const quern_world *world, const quern_load_def *def,
+                                   uint32_t *out_extra_count)
+{
+    const quern_result result = check_migrations(world, def);
+    return result == QUERN_OK ? check_extra(world, def, out_extra_count) : result;
 }
 
 static quern_result load_image(quern__image *image, const quern__run_restorer *restorer)
@@ -472,6 +553,8 @@ static quern_result load_image(quern__image *image, const quern__run_restorer *r
     quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     quern__release(&image->allocator, load.sources, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
+    quern__release(&image->allocator, load.outside, image->outside_ids.count * sizeof *load.outside,
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
     return result;
 }
 
@@ -485,26 +568,37 @@ static quern_result check_run(const quern__image *image)
     return quern__image_check_exact(image);
 }
 
+quern_result quern__image_load(quern__image *image, quern_source source,
+                               const quern__run_restorer *restorer)
+{
+    quern_result result = quern__image_read(image, source);
+    if (result == QUERN_OK && restorer != NULL) result = check_run(image);
+    if (result == QUERN_OK) result = load_image(image, restorer);
+    if (result == QUERN_OK) {
+        image->report->entity_count = image->head.row_count;
+        image->report->keeps_handles = image->keeps_handles;
+    }
+    quern__image_release(image);
+    return result;
+}
+
 quern_result quern__world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                const quern__run_restorer *restorer, quern_load_report *report)
 {
     static const quern_load_def zero;
     if (def == NULL) def = &zero;
-    quern_result result = check_migrations(world, def);
-    if (result != QUERN_OK) return result;
     quern__image image = {.def = def,
                           .report = report,
                           .world = world,
                           .allocator = world->storage.allocator,
                           .keeps_handles = world->storage.entities.slot_count == 0,
                           .reads_run = restorer != NULL};
-    result = quern__image_read(&image, source);
-    if (result == QUERN_OK && restorer != NULL) result = check_run(&image);
-    if (result == QUERN_OK) result = load_image(&image, restorer);
-    if (result == QUERN_OK) {
-        report->entity_count = image.head.row_count;
-        report->keeps_handles = image.keeps_handles;
-    }
-    quern__image_release(&image);
+    quern_result result = quern__load_check_def(world, def, &image.extra_count);
+    if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)
+        return quern__fail_null("quern_world_load", "def->entities");
+    if (result != QUERN_OK) return result;
+    result = quern__image_load(&image, source, restorer);
+    quern__archived_types_release(&image.types, 0, &image.allocator);
+    quern__array_release(&image.allocator, &image.types);
     return result;
 }

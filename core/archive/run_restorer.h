@@ -31,4 +31,9 @@ typedef struct quern__run_restorer {
 quern_result quern__world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                const quern__run_restorer *restorer, quern_load_report *report);
 
+/* Reads an archive into an image and loads it. The caller has set the definition, report, world, allocator and flags of
+ * the image, and owns its types, also afterwards; all other members are released. Errors: as quern__world_load. */
+quern_result quern__image_load(quern__image *image, quern_source source,
+                               const quern__run_restorer *restorer);
+
 #endif

@@ -33,44 +33,70 @@ static quern_result check_leave_out(const quern_world *world, const quern_save_d
     return result;
 }
 
-static size_t numbers_bytes(const quern__saving *saving)
+/* Reserves numbers for all components of the world. */
+static quern_result reserve_numbers(quern__saving *saving)
 {
-    return (saving->world->storage.components.list.count + 1) * sizeof *saving->numbers;
+    const uint32_t wanted = saving->world->storage.components.list.count;
+    if (saving->numbers != NULL && wanted <= saving->number_count) return QUERN_OK;
+    const quern_allocator *allocator = &saving->world->storage.allocator;
+    uint32_t *numbers =
+        quern__allocate(allocator, (wanted + 1) * sizeof *numbers, QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (numbers == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory for the list of components; nothing was written");
+    memset(numbers, 0xFF, (wanted + 1) * sizeof *numbers); /* every number is QUERN__NO_TYPE */
+    if (saving->numbers != NULL) memcpy(numbers, saving->numbers, saving->number_count * sizeof *numbers);
+    quern__release(allocator, saving->numbers, (saving->number_count + 1) * sizeof *numbers,
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    saving->numbers = numbers;
+    saving->number_count = wanted;
+    return QUERN_OK;
 }
 
-quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern_sink sink,
-                                const quern_save_def *def)
+quern_result quern__saving_init(quern__saving *saving, quern_world *world, const quern_save_def *def)
 {
     static const quern_save_def zero;
     *saving = (quern__saving){.world = world, .def = def != NULL ? def : &zero};
-    quern_result result = check_leave_out(world, saving->def);
-    if (result != QUERN_OK) return result;
-    if (quern__world_has_commands(world))
+    const quern_result result = check_leave_out(world, saving->def);
+    return result == QUERN_OK ? quern__archive_writer_init(&saving->writer, &world->storage.allocator,
+                                                           saving->def->compress)
+                              : result;
+}
+
+void quern__saving_release(quern__saving *saving)
+{
+    const quern_allocator *allocator = &saving->world->storage.allocator;
+    quern__release(allocator, saving->numbers, (saving->number_count + 1) * sizeof *saving->numbers,
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    quern__archive_writer_release(&saving->writer);
+}
+
+quern_result quern__saving_start(quern__saving *saving, quern_sink sink)
+{
+    if (quern__world_has_commands(saving->world))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "commands are waiting to be applied, and an archive cannot contain them: call "
                            "quern_world_flush first");
-    const quern_allocator *allocator = &world->storage.allocator;
-    saving->numbers = quern__allocate(allocator, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
-    if (saving->numbers == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "out of memory for the list of components; nothing was written");
-    memset(saving->numbers, 0xFF, numbers_bytes(saving)); /* every number is QUERN__NO_TYPE */
-    result = quern__archive_writer_open(&saving->writer, sink, allocator, saving->def->compress);
-    if (result != QUERN_OK)
-        quern__release(allocator, saving->numbers, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
+    const quern_result result = reserve_numbers(saving);
+    if (result == QUERN_OK)
+        quern__archive_writer_start(&saving->writer, sink, saving->is_session, saving->known_type_count);
     return result;
 }
 
-quern_result quern__saving_close(quern__saving *saving, quern_result result)
+quern_result quern__saving_finish(quern__saving *saving, quern_result result)
 {
-    quern__release(&saving->world->storage.allocator, saving->numbers, numbers_bytes(saving),
-                   QUERN__ARRAY_ALIGNMENT_BYTES);
     if (result == QUERN_OK) {
         quern__section_begin(&saving->writer, QUERN__SECTION_END, 0);
         quern__section_end(&saving->writer);
-        return quern__archive_writer_close(&saving->writer);
+        result = quern__archive_writer_finish(&saving->writer);
     }
-    quern__archive_writer_abort(&saving->writer);
+    if (result == QUERN_OK) {
+        saving->known_type_count = saving->type_count;
+        return QUERN_OK;
+    }
+    for (uint32_t i = 0; i < saving->number_count; i++)
+        if (saving->numbers[i] >= saving->known_type_count) saving->numbers[i] = QUERN__NO_TYPE;
+    saving->type_count = saving->known_type_count;
     return result;
 }
 
@@ -93,8 +119,9 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
                            "component '%s' has hooks, so an archive cannot save what its values own: add "
                            "it to leave_out of quern_save_def",
                            component->type.name);
-    /* marks the type as used; quern__saving_write_types assigns the number */
-    if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
+    /* quern__saving_write_types assigns the number */
+    if (saving->numbers[component_index] == QUERN__NO_TYPE)
+        saving->numbers[component_index] = QUERN__NEW_TYPE;
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
     set->bit_column_count += quern__column_flags_bit_column_count(component->type.flags);
@@ -143,10 +170,9 @@ void quern__saving_write_types(quern__saving *saving, const quern__world_section
     quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_WORLD, sizeof *section), section,
                  sizeof *section);
     quern__section_end(&saving->writer);
-    uint32_t count = 0;
     for (uint32_t i = 0; i < components->list.count; i++) {
-        if (saving->numbers[i] == QUERN__NO_TYPE) continue;
-        saving->numbers[i] = count++;
+        if (saving->numbers[i] != QUERN__NEW_TYPE) continue;
+        saving->numbers[i] = saving->type_count++;
         save_type(saving, QUERN__SECTION_TYPE, describe_component(saving, i),
                   quern__components_type(components, i));
     }
@@ -197,8 +223,9 @@ static quern_result save_resources(quern__saving *saving)
 void quern__saving_write_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
 {
     enum { HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), MOST = 2048 };
-    const uint32_t to = quern__saving_find_slot(saving, target);
     uint32_t child = quern__links_first(&relation->links, target);
+    if (child == QUERN__SLOT_NONE) return;
+    const uint32_t to = quern__saving_find_slot(saving, target);
     while (child != QUERN__SLOT_NONE && to != QUERN__SLOT_NONE) {
         const size_t most_bytes = HEAD + MOST * sizeof child;
         quern__byte_writer *writer =
@@ -513,8 +540,12 @@ quern_result quern__world_save(quern_world *world, quern_sink sink, const quern_
 {
     quern__saving saving;
     quern__world_set_locked(world, true); /* the sink may call a function of the program */
-    quern_result result = quern__saving_open(&saving, world, sink, def);
-    if (result == QUERN_OK) result = quern__saving_close(&saving, save_world(&saving, run));
+    quern_result result = quern__saving_init(&saving, world, def);
+    if (result == QUERN_OK) {
+        result = quern__saving_start(&saving, sink);
+        if (result == QUERN_OK) result = quern__saving_finish(&saving, save_world(&saving, run));
+        quern__saving_release(&saving);
+    }
     quern__world_set_locked(world, false);
     return result;
 }

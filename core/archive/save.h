@@ -11,13 +11,19 @@
 
 #include <quern/archive.h>
 
-#define QUERN__NO_TYPE UINT32_MAX
+#define QUERN__NO_TYPE UINT32_MAX /* no archive of the session has used the component */
+#define QUERN__NEW_TYPE \
+    (UINT32_MAX - 1) /* the present archive is the first that uses it; it has no number yet */
 
 typedef struct quern__saving {
     quern_world *world;
     const quern_save_def *def;
     quern__archive_writer writer;
-    uint32_t *numbers; /* type number in the archive, by component index; QUERN__NO_TYPE: not used so far */
+    uint32_t *numbers; /* type number, by component index; or one of the values above */
+    uint32_t number_count;
+    bool is_session;            /* several archives are written as messages, which number types together */
+    uint32_t type_count;        /* types with a number */
+    uint32_t known_type_count;  /* those of finished archives */
     const quern__map *selected; /* slot + 1 -> slot in the archive; NULL: all slots are saved unchanged */
 } quern__saving;
 
@@ -29,14 +35,17 @@ typedef struct quern__saved_components {
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS];
 } quern__saved_components;
 
-/* Starts saving. Checks the definition and that no commands are waiting, then opens the writer. Errors:
- * INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY, UNAVAILABLE; then nothing is open. */
-quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern_sink sink,
-                                const quern_save_def *def);
+/* Checks the definition and allocates memory. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY, UNAVAILABLE;
+ * then nothing is allocated. */
+quern_result quern__saving_init(quern__saving *saving, quern_world *world, const quern_save_def *def);
+void quern__saving_release(quern__saving *saving);
 
-/* Ends saving: completes the archive if `result` is OK, otherwise abandons it. Returns `result` or the
- * error of the sink (IO). */
-quern_result quern__saving_close(quern__saving *saving, quern_result result);
+/* Starts an archive. Errors: INVALID_ARGUMENT (commands are waiting), OUT_OF_MEMORY. */
+quern_result quern__saving_start(quern__saving *saving, quern_sink sink);
+
+/* Completes the archive if `result` is OK, otherwise abandons it. Then its types are new to the next archive, too.
+ * Returns `result` or the error of the sink (IO). */
+quern_result quern__saving_finish(quern__saving *saving, quern_result result);
 
 /* Whether the definition excludes the component from the archive. */
 bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_index);
@@ -46,7 +55,7 @@ bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_in
 quern_result quern__saving_add_component(quern__saving *saving, quern__saved_components *set,
                                          uint32_t component_index, bool has_rows);
 
-/* Writes the WORLD section, then a TYPE section for each used component. */
+/* Writes the WORLD section, then a TYPE section for each component that is new. */
 void quern__saving_write_types(quern__saving *saving, const quern__world_section *section);
 
 /* Writes the sources of a target in LINKS sections, in order, without those that are not saved. Does

@@ -5,15 +5,9 @@
  * are removed while saving, so loading needs no special case. Entities that have the same components in
  * the archive are saved together. */
 
-#include "core/archive/save.h"
+#include "core/archive/select.h"
 #include "core/base/printer.h"
 #include "core/query/query_internal.h"
-
-struct quern_archive {
-    quern_world *world;
-    QUERN__ARRAY(quern_entity) entities;
-    quern__map slots; /* slot + 1 -> index in `entities` */
-};
 
 /* Entities of the list that have the same components in the archive, by their indices in the list. */
 typedef struct entity_group {
@@ -24,9 +18,15 @@ typedef struct entity_group {
 
 typedef struct selecting {
     const quern_archive *archive;
-    quern__saving saving;
+    quern__saving *saving;
     QUERN__ARRAY(entity_group) groups;
     quern__map group_of_hash; /* hash of the components -> 1 + index of the first group */
+    /* By index of the archetype: 1 + index of the group of all its entities; 0: none so far, or its entities may
+     * have different components in the archive. */
+    QUERN__ARRAY(uint32_t) group_of_archetype;
+    QUERN__ARRAY(uint64_t) outside_ids;
+    quern__map outside_numbers; /* handle of an entity outside of the list -> index in outside_ids */
+    bool lacks_memory;          /* whether an id could not be added to outside_ids */
 } selecting;
 
 /* ---------------------------------------------------------------------------------- list of entities */
@@ -54,6 +54,17 @@ void quern_archive_destroy(quern_archive *archive)
     quern__array_release(allocator, &archive->entities);
     quern__map_release(&archive->slots, allocator);
     quern__release(allocator, archive, sizeof *archive, _Alignof(quern_archive));
+}
+
+void quern_archive_clear(quern_archive *archive)
+{
+    if (archive == NULL) {
+        quern__fail_null("quern_archive_clear", "archive");
+        return;
+    }
+    for (uint32_t i = 0; i < archive->entities.count; i++)
+        quern__map_clear_key(&archive->slots, (uint64_t)quern_entity_index(archive->entities.items[i]) + 1);
+    archive->entities.count = 0;
 }
 
 uint32_t quern_archive_count(const quern_archive *archive)
@@ -180,7 +191,7 @@ static uint32_t level_in_list(const selecting *it, const quern__relation *relati
     uint32_t level = 0;
     while (level < QUERN_MAX_RELATION_LEVEL) {
         slot = quern__links_target(&relation->links, slot);
-        if (slot == QUERN__SLOT_NONE || quern__saving_find_slot(&it->saving, slot) == QUERN__SLOT_NONE)
+        if (slot == QUERN__SLOT_NONE || quern__saving_find_slot(it->saving, slot) == QUERN__SLOT_NONE)
             break;
         level++;
     }
@@ -191,7 +202,7 @@ static uint32_t level_in_list(const selecting *it, const quern__relation *relati
  * its parent. */
 static bool has_parent_in_list(const selecting *it, uint32_t slot)
 {
-    const quern__relation *parent = it->saving.world->storage.relations->parent;
+    const quern__relation *parent = it->saving->world->storage.relations->parent;
     return parent != NULL && level_in_list(it, parent, slot) > 0;
 }
 
@@ -199,25 +210,23 @@ static bool has_parent_in_list(const selecting *it, uint32_t slot)
 static quern_result add_component(selecting *it, quern__saved_components *set, uint32_t index,
                                   uint32_t slot)
 {
-    const quern__storage *storage = &it->saving.world->storage;
+    const quern__storage *storage = &it->saving->world->storage;
     const quern__managed *managed = &storage->components.list.items[index]->managed;
     if (managed->relation != NULL) {
         const uint32_t level = level_in_list(it, managed->relation, slot);
         if (level == 0) return QUERN_OK;
         if (managed->level > 0) index = quern__relation_tag(managed->relation, level);
-    } else if (quern__saving_leaves_out(&it->saving, index) ||
+    } else if (quern__saving_leaves_out(it->saving, index) ||
                (storage->disabled_index != QUERN__NO_COMPONENT && index == storage->disabled_index + 1 &&
                 !has_parent_in_list(it, slot))) {
         return QUERN_OK;
     }
-    return quern__saving_add_component(&it->saving, set, index, true);
+    return quern__saving_add_component(it->saving, set, index, true);
 }
 
-static quern_result list_components(selecting *it, uint32_t slot, quern__saved_components *out_set)
+static quern_result list_components(selecting *it, const quern__archetype *archetype, uint32_t slot,
+                                    quern__saved_components *out_set)
 {
-    const quern__storage *storage = &it->saving.world->storage;
-    const quern__archetype *archetype =
-        quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
     *out_set = (quern__saved_components){.values_bytes = sizeof(quern_entity)};
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++)
@@ -228,6 +237,12 @@ static quern_result list_components(selecting *it, uint32_t slot, quern__saved_c
 static size_t indices_bytes(const quern__saved_components *set)
 {
     return set->component_count * sizeof set->component_indices[0];
+}
+
+static quern_result fail_group_memory(const selecting *it)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory to group %u entities; nothing was written",
+                       it->archive->entities.count);
 }
 
 static entity_group *find_group(const selecting *it, const quern__saved_components *set, uint64_t hash)
@@ -245,7 +260,7 @@ static entity_group *find_group(const selecting *it, const quern__saved_componen
 
 static entity_group *add_group(selecting *it, const quern__saved_components *set, uint64_t hash)
 {
-    const quern_allocator *allocator = &it->saving.world->storage.allocator;
+    const quern_allocator *allocator = &it->saving->world->storage.allocator;
     if (!quern__array_reserve(allocator, &it->groups, it->groups.count + 1) ||
         !quern__map_reserve(&it->group_of_hash, allocator, it->group_of_hash.count + 1))
         return NULL;
@@ -261,103 +276,214 @@ static entity_group *add_group(selecting *it, const quern__saved_components *set
     return group;
 }
 
-static quern_result group_one(selecting *it, uint32_t list_index)
+/* Whether all entities of the archetype have the same components in the archive: no component depends on the list. */
+static bool has_fixed_components(const selecting *it, const quern__archetype *archetype)
 {
-    const quern_allocator *allocator = &it->saving.world->storage.allocator;
+    const quern__storage *storage = &it->saving->world->storage;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        const uint32_t index = archetype->component_indices[i];
+        if (storage->components.list.items[index]->managed.relation != NULL ||
+            (storage->disabled_index != QUERN__NO_COMPONENT && index == storage->disabled_index + 1))
+            return false;
+    }
+    return true;
+}
+
+/* Finds or adds the group of an entity that is the first of its archetype, or whose components depend on the list. Stores
+ * its index. */
+static quern_result find_or_add_group(selecting *it, const quern__archetype *archetype, uint32_t slot,
+                                      uint32_t *out_index)
+{
     quern__saved_components set;
-    quern_result result =
-        list_components(it, quern_entity_index(it->archive->entities.items[list_index]), &set);
+    const quern_result result = list_components(it, archetype, slot, &set);
     if (result != QUERN_OK) return result;
     const uint64_t hash =
         quern__hash_bytes(set.component_count, set.component_indices, indices_bytes(&set)) | 1;
-    entity_group *group = find_group(it, &set, hash);
+    const entity_group *group = find_group(it, &set, hash);
     if (group == NULL) group = add_group(it, &set, hash);
-    if (group == NULL ||
-        !quern__array_reserve(allocator, &group->list_indices, group->list_indices.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "out of memory to group %u entities; the archive is incomplete",
-                           it->archive->entities.count);
+    if (group == NULL) return fail_group_memory(it);
+    *out_index = (uint32_t)(group - it->groups.items);
+    if (has_fixed_components(it, archetype))
+        it->group_of_archetype.items[archetype->index] = *out_index + 1;
+    return QUERN_OK;
+}
+
+static quern_result group_one(selecting *it, uint32_t list_index)
+{
+    const quern__storage *storage = &it->saving->world->storage;
+    const quern_entity entity = it->archive->entities.items[list_index];
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (record == NULL)
+        return quern__message_add_element(quern__entities_check(&storage->entities, entity), "entity",
+                                          list_index);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    uint32_t index = it->group_of_archetype.items[archetype->index];
+    if (index == 0) {
+        const quern_result result = find_or_add_group(it, archetype, quern_entity_index(entity), &index);
+        if (result != QUERN_OK) return result;
+    } else {
+        index--;
+    }
+    entity_group *group = &it->groups.items[index];
+    if (!quern__array_reserve(&storage->allocator, &group->list_indices, group->list_indices.count + 1))
+        return fail_group_memory(it);
     group->list_indices.items[group->list_indices.count++] = list_index;
     return QUERN_OK;
+}
+
+static quern_result group_all(selecting *it)
+{
+    const quern__storage *storage = &it->saving->world->storage;
+    const uint32_t archetype_count = storage->archetypes.count;
+    if (!quern__array_reserve(&storage->allocator, &it->group_of_archetype, archetype_count))
+        return fail_group_memory(it);
+    memset(it->group_of_archetype.items, 0, archetype_count * sizeof(uint32_t));
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < it->archive->entities.count && result == QUERN_OK; i++)
+        result = group_one(it, i);
+    return result;
 }
 
 /* --------------------------------------------------------------------------------------------- rows */
 
 static quern_entity handle_in_list(uint32_t list_index)
 {
-    return quern__entity_make(1, 1, list_index);
+    return quern__entity_make(1, QUERN__LIST_USE_COUNT, list_index);
+}
+
+/* Returns the handle that refers to the id of an entity outside of the list, or null if the program gives it none. */
+static quern_entity handle_outside(selecting *it, quern_entity entity)
+{
+    const quern_allocator *allocator = &it->saving->world->storage.allocator;
+    const quern_save_def *def = it->saving->def;
+    const uint64_t *known = quern__map_find(&it->outside_numbers, entity.bits);
+    if (known != NULL) return quern__entity_make(1, QUERN__OUTSIDE_USE_COUNT, (uint32_t)*known);
+    const uint64_t id = def->outside_id(def->user_data, entity);
+    if (id == 0) return (quern_entity){0};
+    const uint32_t number = it->outside_ids.count;
+    if (!quern__array_reserve(allocator, &it->outside_ids, number + 1) ||
+        !quern__map_reserve(&it->outside_numbers, allocator, number + 1)) {
+        it->lacks_memory = true;
+        return (quern_entity){0};
+    }
+    it->outside_ids.items[it->outside_ids.count++] = id;
+    quern__map_put(&it->outside_numbers, entity.bits, number);
+    return quern__entity_make(1, QUERN__OUTSIDE_USE_COUNT, number);
 }
 
 static quern_entity map_handle(void *argument, quern_entity entity)
 {
-    const selecting *it = argument;
-    if (quern__entities_find(&it->saving.world->storage.entities, entity) == NULL) return (quern_entity){0};
-    const uint32_t list_index = quern__saving_find_slot(&it->saving, quern_entity_index(entity));
-    return list_index != QUERN__SLOT_NONE ? handle_in_list(list_index) : (quern_entity){0};
+    selecting *it = argument;
+    if (quern__entities_find(&it->saving->world->storage.entities, entity) == NULL)
+        return (quern_entity){0};
+    const uint32_t list_index = quern__saving_find_slot(it->saving, quern_entity_index(entity));
+    if (list_index != QUERN__SLOT_NONE) return handle_in_list(list_index);
+    return it->saving->def->outside_id != NULL ? handle_outside(it, entity) : (quern_entity){0};
 }
 
-static const quern__record *record_of(const selecting *it, uint32_t list_index)
+/* Where an entity is. */
+typedef struct row_source {
+    const quern__archetype *archetype;
+    uintptr_t location;
+} row_source;
+
+/* Entities of one group whose rows are saved in one section. */
+typedef struct row_sources {
+    const uint32_t *list_indices;
+    uint32_t count;
+    row_source rows[QUERN__BIT_COLUMN_MAX_ROWS];
+} row_sources;
+
+static void find_rows(const selecting *it, row_sources *sources)
 {
-    return quern__entities_record(&it->saving.world->storage.entities,
-                                  quern_entity_index(it->archive->entities.items[list_index]));
+    const quern__storage *storage = &it->saving->world->storage;
+    for (uint32_t i = 0; i < sources->count; i++) {
+        const quern_entity entity = it->archive->entities.items[sources->list_indices[i]];
+        const quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(entity));
+        sources->rows[i] = (row_source){quern__storage_archetype_of(storage, record), record->location};
+    }
+}
+
+/* Returns how many rows from row i on are consecutive in one chunk. */
+static uint32_t count_consecutive(const row_sources *sources, uint32_t i)
+{
+    const row_source *first = &sources->rows[i];
+    uint32_t count = 1;
+    while (i + count < sources->count && sources->rows[i + count].location == first->location + count)
+        count++;
+    return count;
 }
 
 static void save_column(selecting *it, quern__byte_writer *writer, uint32_t index,
-                        const uint32_t *list_indices, uint32_t count)
+                        const row_sources *sources)
 {
-    const quern__storage *storage = &it->saving.world->storage;
-    const quern__type *type = quern__components_type(&storage->components, index);
+    enum { PREFETCHED_ROWS = 8 };
+    const quern__type *type = quern__components_type(&it->saving->world->storage.components, index);
     const size_t size_bytes = type->size_bytes;
-    char *values = quern__write_room(writer, count * size_bytes);
-    for (uint32_t i = 0; i < count && size_bytes > 0; i++, values += size_bytes) {
-        const quern__record *record = record_of(it, list_indices[i]);
-        const void *value =
-            quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
-        memcpy(values, value, size_bytes);
-        quern__type_remap(type, values, map_handle, it);
+    if (size_bytes == 0) return;
+    char *const values = quern__write_room(writer, sources->count * size_bytes);
+    const quern__archetype *archetype = NULL;
+    quern__column_position position = {0};
+    for (uint32_t i = 0, count; i < sources->count; i += count) {
+        const row_source *row = &sources->rows[i];
+        if (row->archetype != archetype)
+            position = quern__archetype_column_position(archetype = row->archetype, index);
+        if (i + PREFETCHED_ROWS < sources->count)
+            __builtin_prefetch(quern__position_value(position, row[PREFETCHED_ROWS].location));
+        count = count_consecutive(sources, i);
+        if (count == 1)
+            quern__copy_value(values + i * size_bytes, quern__position_value(position, row->location),
+                              size_bytes);
+        else
+            memcpy(values + i * size_bytes, quern__position_value(position, row->location),
+                   count * size_bytes);
     }
+    for (uint32_t i = 0; i < sources->count && type->has_entity_fields; i++)
+        quern__type_remap(type, values + i * size_bytes, map_handle, it);
 }
 
-static void save_bit_column(const selecting *it, quern__byte_writer *writer, quern__bit_column which,
-                            const uint32_t *list_indices, uint32_t count)
+static void save_bit_column(quern__byte_writer *writer, quern__bit_column which, const row_sources *sources)
 {
-    const quern__storage *storage = &it->saving.world->storage;
     uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS] = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__record *record = record_of(it, list_indices[i]);
-        const quern__row_bits *row_bits = quern__storage_archetype_of(storage, record)->row_bits;
+    for (uint32_t i = 0; i < sources->count; i++) {
+        const row_source *row = &sources->rows[i];
+        const quern__row_bits *row_bits = row->archetype->row_bits;
         const uint32_t bit_column = quern__row_bits_find_column(row_bits, which.kind, which.id);
-        if (quern__bit_column_test(row_bits, bit_column, record->location))
+        if (quern__bit_column_test(row_bits, bit_column, row->location))
             words[i / 64] |= UINT64_C(1) << i % 64;
     }
-    quern__saving_write_row_bits(writer, words, count);
+    quern__saving_write_row_bits(writer, words, sources->count);
 }
 
 static void save_rows(selecting *it, const quern__saved_components *set, const uint32_t *list_indices,
                       uint32_t count)
 {
-    const quern__components *components = &it->saving.world->storage.components;
-    quern__byte_writer *writer = quern__saving_begin_rows(&it->saving, set, count);
+    const quern__components *components = &it->saving->world->storage.components;
+    row_sources sources;
+    sources.list_indices = list_indices;
+    sources.count = count;
+    find_rows(it, &sources);
+    quern__byte_writer *writer = quern__saving_begin_rows(it->saving, set, count);
     char *handles = quern__write_room(writer, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < count; i++) {
         const quern_entity handle = handle_in_list(list_indices[i]);
         memcpy(handles + i * sizeof handle, &handle, sizeof handle);
     }
     for (uint32_t i = 0; i < set->component_count; i++)
-        save_column(it, writer, set->component_indices[i], list_indices, count);
-    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
+        save_column(it, writer, set->component_indices[i], &sources);
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT && set->bit_column_count > 0; flag++)
         for (uint32_t i = 0; i < set->component_count; i++)
             if (quern__components_has_flag(components, set->component_indices[i], 1u << flag))
-                save_bit_column(it, writer, (quern__bit_column){flag, set->component_indices[i]},
-                                list_indices, count);
-    quern__section_end(&it->saving.writer);
+                save_bit_column(writer, (quern__bit_column){flag, set->component_indices[i]}, &sources);
+    quern__section_end(&it->saving->writer);
 }
 
 static void save_group(selecting *it, const entity_group *group, uint32_t layout_index)
 {
     const uint32_t most = quern__saving_max_rows(&group->set);
     quern__saving_write_archetype(
-        &it->saving, &group->set,
+        it->saving, &group->set,
         (quern__archetype_section){.layout_index = layout_index, .row_count = group->list_indices.count});
     for (uint32_t first = 0, count; first < group->list_indices.count; first += count) {
         const uint32_t left = group->list_indices.count - first;
@@ -379,51 +505,93 @@ static void save_groups(selecting *it)
 
 /* -------------------------------------------------------------------------------------------- saving */
 
-static quern_result check_alive(const quern_archive *archive)
+static void save_links(const selecting *it)
 {
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < archive->entities.count && result == QUERN_OK; i++) {
-        result = quern__entities_check(&archive->world->storage.entities, archive->entities.items[i]);
-        if (result != QUERN_OK) quern__message_add_element(result, "entity", i);
+    const quern__relations *relations = it->saving->world->storage.relations;
+    for (uint32_t r = 0; r < relations->list.count; r++)
+        for (uint32_t i = 0;
+             i < it->archive->entities.count && relations->list.items[r]->links.pages.count > 0; i++)
+            quern__saving_write_children(it->saving, relations->list.items[r],
+                                         quern_entity_index(it->archive->entities.items[i]));
+}
+
+static void save_names(const selecting *it)
+{
+    const quern__names *names = it->saving->world->storage.names;
+    for (uint32_t i = 0; i < it->archive->entities.count && names->count > 0; i++)
+        quern__saving_write_name(it->saving, quern_entity_index(it->archive->entities.items[i]));
+}
+
+static void save_outside_ids(const selecting *it)
+{
+    enum { MOST_IDS = QUERN__SECTION_BYTES / 2 / sizeof(uint64_t) };
+    for (uint32_t done = 0, count; done < it->outside_ids.count; done += count) {
+        const uint32_t left = it->outside_ids.count - done;
+        count = left < MOST_IDS ? left : MOST_IDS;
+        quern__write(
+            quern__section_begin(&it->saving->writer, QUERN__SECTION_OUTSIDE, count * sizeof(uint64_t)),
+            it->outside_ids.items + done, count * sizeof(uint64_t));
+        quern__section_end(&it->saving->writer);
     }
-    return result;
 }
 
 static quern_result save_selected(selecting *it)
 {
-    const quern_archive *archive = it->archive;
-    const quern__relations *relations = archive->world->storage.relations;
-    quern_result result = check_alive(archive);
-    for (uint32_t i = 0; i < archive->entities.count && result == QUERN_OK; i++)
-        result = group_one(it, i);
+    const quern_result result = group_all(it);
     if (result != QUERN_OK) return result;
-    const uint32_t count = archive->entities.count;
+    const uint32_t count = it->archive->entities.count;
     const quern__world_section head = {.first_handle_high = (uint32_t)(handle_in_list(0).bits >> 32),
                                        .slot_count = count,
                                        .row_count = count};
-    quern__saving_write_types(&it->saving, &head);
-    for (uint32_t r = 0; r < relations->list.count; r++)
-        for (uint32_t i = 0; i < count; i++)
-            quern__saving_write_children(&it->saving, relations->list.items[r],
-                                         quern_entity_index(archive->entities.items[i]));
+    quern__saving_write_types(it->saving, &head);
+    save_links(it);
     save_groups(it);
-    for (uint32_t i = 0; i < count; i++)
-        quern__saving_write_name(&it->saving, quern_entity_index(archive->entities.items[i]));
+    save_names(it);
+    save_outside_ids(it);
+    if (it->lacks_memory)
+        return quern__fail(
+            QUERN_ERROR_OUT_OF_MEMORY,
+            "out of memory for the ids of entities outside of the list; the archive is incomplete");
     return QUERN_OK;
 }
 
-static quern_result open_and_save(const quern_archive *archive, quern_sink sink, const quern_save_def *def)
+quern_result quern__archive_write(const quern_archive *archive, quern__saving *saving, quern_sink sink)
 {
     const quern_allocator *allocator = &archive->world->storage.allocator;
-    selecting it = {.archive = archive};
-    quern_result result = quern__saving_open(&it.saving, archive->world, sink, def);
+    selecting it = {.archive = archive, .saving = saving};
+    quern_result result = quern__saving_start(saving, sink);
     if (result != QUERN_OK) return result;
-    it.saving.selected = &archive->slots;
-    result = quern__saving_close(&it.saving, save_selected(&it));
+    saving->selected = &archive->slots;
+    result = quern__saving_finish(saving, save_selected(&it));
     for (uint32_t i = 0; i < it.groups.count; i++)
         quern__array_release(allocator, &it.groups.items[i].list_indices);
     quern__array_release(allocator, &it.groups);
+    quern__array_release(allocator, &it.group_of_archetype);
+    quern__array_release(allocator, &it.outside_ids);
     quern__map_release(&it.group_of_hash, allocator);
+    quern__map_release(&it.outside_numbers, allocator);
+    return result;
+}
+
+quern_result quern__archive_check_def(const quern_save_def *def)
+{
+    if (def == NULL || def->schedules[0] == NULL) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "schedules is set, but a list of entities has no state of schedules: save the whole world "
+        "(quern_world_save)");
+}
+
+static quern_result save(const quern_archive *archive, quern_sink sink, const quern_save_def *def)
+{
+    quern__saving saving;
+    quern_result result = quern__archive_check_def(def);
+    if (result == QUERN_OK) result = quern__saving_init(&saving, archive->world, def);
+    if (result != QUERN_OK) return result;
+    quern__world_set_locked(archive->world, true); /* the sink may call a function of the program */
+    result = quern__archive_write(archive, &saving, sink);
+    quern__world_set_locked(archive->world, false);
+    quern__saving_release(&saving);
     return result;
 }
 
@@ -432,15 +600,6 @@ quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, c
     static const char function[] = "quern_archive_save";
     quern_result result = check_call(archive, "", "", function);
     if (result == QUERN_OK) result = quern__check_sink(sink, function);
-    if (result == QUERN_OK && def != NULL && def->schedules[0] != NULL)
-        result =
-            quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                        "%s: schedules is set, but a list of entities has no state of schedules: save the "
-                        "whole world (quern_world_save)",
-                        function);
     if (result != QUERN_OK) return result;
-    quern__world_set_locked(archive->world, true); /* the sink may call a function of the program */
-    result = open_and_save(archive, sink, def);
-    quern__world_set_locked(archive->world, false);
-    return quern__in_call(result, function);
+    return quern__in_call(save(archive, sink, def), function);
 }

@@ -51,6 +51,7 @@ extern "C" {
 #define QUERN_MAX_LEFT_OUT          32 /**< Maximum number of components that one save leaves out. */
 #define QUERN_MAX_ARCHIVE_SCHEDULES 8 /**< Maximum number of schedules that one archive has the state of. */
 #define QUERN_MAX_MIGRATIONS        32 /**< Maximum number of migrations of one load. */
+#define QUERN_MAX_EXTRA_COMPONENTS  8  /**< Maximum number of extra components of one load. */
 #define QUERN_MAX_MISSING           32 /**< Maximum number of names in a report; further ones are only counted. */
 
 typedef struct quern_schedule quern_schedule;
@@ -67,6 +68,11 @@ typedef struct quern_save_def {
      * frames, times, what change filters and reactions have seen, and waiting events. The list ends at its first
      * NULL. leave_out must be empty. Only for quern_world_save. */
     quern_schedule *schedules[QUERN_MAX_ARCHIVE_SCHEDULES] QUERN__ZERO;
+    /** Returns the id of an entity outside of the list that a described field of a listed entity refers to, or 0 if it
+     * has none: then the handle becomes null. Called at least once for each such entity, which is alive, with
+     * user_data. The world is locked. NULL: all such handles become null. Only for lists of entities. */
+    uint64_t (*outside_id)(void *user_data, quern_entity entity) QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to outside_id. */
 } quern_save_def;
 
 /** Saves a world. def may be NULL for the defaults.
@@ -107,6 +113,10 @@ QUERN_API quern_result quern_archive_append_query(quern_archive *archive, quern_
  * children. Errors and threads: as quern_archive_append. */
 QUERN_API quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root);
 
+/** Removes all entities from a list and keeps its memory, so that the list can be filled again. Rejects NULL with a
+ * message. Threads: main, between frames. */
+QUERN_API void quern_archive_clear(quern_archive *archive);
+
 /** Returns the number of entities in the list; 0 for NULL. Threads: main, between frames. */
 QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
 
@@ -118,10 +128,32 @@ QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
  * level that resulted from it, and such a handle becomes null. An entity with a parent outside of the list
  * becomes a root. If two roots then have the same name, loading needs drop_taken_names.
  *
+ * With outside_id of the definition, handles of other entities are saved as ids of yours, and outside_entity of
+ * quern_load_def finds their entities in the loading world. Targets outside of the list are removed in any case.
+ *
  * Errors: as quern_world_save, and STALE_ENTITY (an entity of the list has been destroyed). Threads: main,
  * between frames. */
 QUERN_API quern_result quern_archive_save(const quern_archive *archive, quern_sink sink,
                                           const quern_save_def *def);
+
+/** Writes many lists of entities, one after another, for one reader. Only the first message with a component describes
+ * it; so small lists stay small. See quern_load_session for the other side. */
+typedef struct quern_save_session quern_save_session;
+
+/** Creates a session. def applies to all messages and may be NULL; it is copied, without what it points to. Destroy the
+ * session before its world. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (schedules; a component that cannot
+ * be left out), UNKNOWN_COMPONENT, UNAVAILABLE, OUT_OF_MEMORY. Threads: main, between frames. */
+QUERN_API quern_result quern_save_session_create(quern_world *world, const quern_save_def *def,
+                                                 quern_save_session **out_session);
+
+/** Destroys a session. NULL is allowed. Threads: main, between frames. */
+QUERN_API void quern_save_session_destroy(quern_save_session *session);
+
+/** Saves the entities of a list as the next message, like quern_archive_save. The reader must read all messages, each
+ * once, in this order; a message of which writing has failed does not count, and its bytes must not reach the reader.
+ * Errors: as quern_archive_save. Threads: main, between frames. */
+QUERN_API quern_result quern_save_session_write(quern_save_session *session, const quern_archive *archive,
+                                                quern_sink sink);
 
 /* ----------------------------------------------------------------------------------------- loading */
 
@@ -169,6 +201,16 @@ typedef struct quern_load_def {
      * archive in the same order, and migrations must be empty. Waiting events of the world are dropped. The list
      * ends at its first NULL; if it is empty, the state in an archive is ignored. */
     quern_schedule *schedules[QUERN_MAX_ARCHIVE_SCHEDULES] QUERN__ZERO;
+    /** Components that each loaded entity also gets, such as a tag "ghost". Values of them in the archive are not
+     * loaded. The list ends at its first null. Relations and the tag of disabled entities are not allowed. */
+    quern_component extra[QUERN_MAX_EXTRA_COMPONENTS] QUERN__ZERO;
+    /** Values of the extra components, copied for each entity; NULL: constructed, or zero. */
+    const void *extra_values[QUERN_MAX_EXTRA_COMPONENTS] QUERN__ZERO;
+    /** Returns the entity of the world with an id that outside_id of quern_save_def has returned. Handles then refer
+     * to it; they become null if it is null or not alive. Called once for each such entity, before anything is
+     * changed, with user_data. The world is locked. NULL: all such handles become null. */
+    quern_entity (*outside_entity)(void *user_data, uint64_t id) QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to outside_entity. */
 } quern_load_def;
 
 /** Result of loading. If loading fails, it contains what was found up to that point. */
@@ -214,6 +256,28 @@ typedef struct quern_load_report {
  * (compressed, without zstd), OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);
+
+/** Reads the messages of one quern_save_session into a world. */
+typedef struct quern_load_session quern_load_session;
+
+/** Creates a session. def applies to all messages and may be NULL; it is copied, without what it points to, such as
+ * names of migrations. Its members schedules, entities and entity_capacity must be zero. Destroy the session before its
+ * world. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
+ * PROVISIONAL_ENTITY, OUT_OF_MEMORY. Threads: main, between frames. */
+QUERN_API quern_result quern_load_session_create(quern_world *world, const quern_load_def *def,
+                                                 quern_load_session **out_session);
+
+/** Destroys a session. NULL is allowed. Threads: main, between frames. */
+QUERN_API void quern_load_session_destroy(quern_load_session *session);
+
+/** Loads the next message, like quern_world_load. entities receives the loaded entities, up to capacity, in the order
+ * of the list; it may be NULL if capacity is 0. Types that a message has for the first time are matched and reported
+ * as those of an archive. If the call fails, neither the world nor the session has changed. out_report may be NULL.
+ * Errors: as quern_world_load; BAD_ARCHIVE also if a message is missing, or was read before. Threads: main, between
+ * frames. */
+QUERN_API quern_result quern_load_session_read(quern_load_session *session, quern_source source,
+                                               quern_entity *entities, uint32_t capacity,
+                                               quern_load_report *out_report);
 
 #ifdef __cplusplus
 }

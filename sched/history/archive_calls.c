@@ -56,6 +56,11 @@ static quern_result save(quern_world *world, quern_sink sink, const quern_save_d
     quern__archived_run run;
     if (def == NULL) def = &zero;
     quern_result result = quern__world_check_unlocked(world, "quern_world_save");
+    if (result == QUERN_OK && def->outside_id != NULL)
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "outside_id is set, but no entity is outside of a whole world: set it to NULL, or save "
+            "a list of entities");
     if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
     if (result != QUERN_OK) return result;
     return run.schedule_count > 0 ? save_with_schedules(&run, sink, def)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Two worlds share a town: guards that walk into the other half move to the other world, as messages of a session.
- * Here both worlds are in one program; on two machines, the bytes would go over a network. docs/archives.md explains it. */
+ * Here both worlds are in one program; on two machines, the bytes would go over a network. docs/archives.md
+ * explains it. */
 #include <quern/quern.h>
 
 #include <stdio.h>

@@ -34,8 +34,8 @@
  *
  * Links precede rows, because a reader compares the targets in rows with the links.
  *
- * A *message* of a session is the archive of a list without the types that earlier messages of the session had. Types are
- * numbered through all messages; the head says how many of them the reader must know already.
+ * A *message* of a session is the archive of a list without the types that earlier messages of the session had.
+ * Types are numbered through all messages; the head says how many of them the reader must know already.
  *
  * A handle of an entity outside of the list refers to its id: the handle has the use count
  * QUERN__OUTSIDE_USE_COUNT, which no entity of a list has, and its index is the position of the id in the OUTSIDE

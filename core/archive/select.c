@@ -289,8 +289,8 @@ static bool has_fixed_components(const selecting *it, const quern__archetype *ar
     return true;
 }
 
-/* Finds or adds the group of an entity that is the first of its archetype, or whose components depend on the list. Stores
- * its index. */
+/* Finds or adds the group of an entity that is the first of its archetype, or whose components depend on the
+ * list. Stores its index. */
 static quern_result find_or_add_group(selecting *it, const quern__archetype *archetype, uint32_t slot,
                                       uint32_t *out_index)
 {

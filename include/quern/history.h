@@ -57,6 +57,8 @@
 #include <quern/base.h>
 #include <quern/jobs.h>
 #include <quern/schedule.h>
+#include <quern/sink.h>
+#include <quern/source.h>
 #include <quern/world.h>
 
 #ifdef __cplusplus
@@ -255,6 +257,71 @@ QUERN_API const quern_delta_batch *quern_delta_batches(const quern_delta *delta,
 
 /** Returns the cost of a delta. Errors: NULL_ARGUMENT. Threads: as quern_delta_batches. */
 QUERN_API quern_result quern_delta_get_stats(const quern_delta *delta, quern_delta_stats *out_stats);
+
+/* ------------------------------------------------------------------------------- deltas as bytes */
+
+#define QUERN_MAX_DELTA_COMPONENTS \
+    64 /**< Maximum number of components to which the bytes of a delta are limited. */
+
+/** What quern_delta_write writes of a delta. */
+typedef struct quern_delta_write_def {
+    /** Components whose changes are written. The list ends at its first null; if it is empty, all are written. Created
+     * and destroyed entities are written in any case. A relation is listed by quern_relation_component. */
+    quern_component components[QUERN_MAX_DELTA_COMPONENTS] QUERN__ZERO;
+    bool skip_names QUERN__ZERO;     /**< Whether changes of names are left out. */
+    bool skip_resources QUERN__ZERO; /**< Whether changes of resources are left out. */
+    /** Number of the first batch to write, and how many to write at most; 0 means all. So a large delta can be divided:
+     * its parts are applied one after another, in order. */
+    uint32_t first_batch QUERN__ZERO;
+    uint32_t batch_count QUERN__ZERO; /**< See first_batch. */
+} quern_delta_write_def;
+
+/** Writes a delta as bytes that quern_delta_apply applies to another world. def may be NULL. Entities are
+ * written as their keys (quern_entity_key), also in described fields. Only new values are written, so the
+ * bytes lead from `from` to `to` and not back. Types are written as names and hashes of their layouts: both
+ * worlds must have the same types, in any order. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (a
+ * value with hooks changes), UNKNOWN_COMPONENT, UNAVAILABLE (a big-endian machine), OUT_OF_MEMORY, IO.
+ * Threads: main, between frames. */
+QUERN_API quern_result quern_delta_write(const quern_delta *delta, const quern_delta_write_def *def,
+                                         quern_sink sink);
+
+/** Applies the deltas of another world to a world, and knows which of its entities is which. */
+typedef struct quern_delta_applier quern_delta_applier;
+
+/** Creates an applier. To begin with, each key stands for the entity with the same slot and use count: that
+ * is right for a world into which an archive of the other world was loaded as its first entities, and that
+ * both have not changed since. For all other entities, call quern_delta_applier_map. Entities that deltas
+ * create are entered by themselves. Destroy the applier before its world. Errors: NULL_ARGUMENT,
+ * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+QUERN_API quern_result quern_delta_applier_create(quern_world *world, quern_delta_applier **out_applier);
+
+/** Destroys an applier. NULL is allowed. Threads: main, between frames. */
+QUERN_API void quern_delta_applier_destroy(quern_delta_applier *applier);
+
+/** Enters which entity stands for a key of the other world. Use it with ids that both programs have. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (key 0), WORLD_LOCKED, STALE_ENTITY and the other errors of an invalid
+ * handle, OUT_OF_MEMORY. Threads: main, between frames. */
+QUERN_API quern_result quern_delta_applier_map(quern_delta_applier *applier, uint64_t key,
+                                               quern_entity entity);
+
+/** Returns the entity that stands for a key of the other world, or null. Threads: main, between frames. */
+QUERN_API quern_entity quern_delta_applier_find(const quern_delta_applier *applier, uint64_t key);
+
+/** Returns the key by which deltas refer to an entity of the world, alive or not: its use count in the upper
+ * half, its slot in the lower one. It is the same in all processes. 0 for null, provisional and foreign
+ * handles. Threads: any. */
+QUERN_API uint64_t quern_entity_key(const quern_world *world, quern_entity entity);
+
+/** Applies the bytes of a delta to a world that is in the older state, which then is in the newer state: by
+ * one sync point, at which reactions see the changes like any others. The order of rows, slots and siblings
+ * may differ from the other world. Keys in values that stand for no entity become null.
+ *
+ * Errors, with nothing changed: NULL_ARGUMENT, WORLD_LOCKED, BAD_ARCHIVE (truncated, damaged or forged
+ * bytes; an entity does not exist, or exists already), UNKNOWN_COMPONENT (a missing component or resource),
+ * LAYOUT_MISMATCH, UNAVAILABLE, OUT_OF_MEMORY, LIMIT. INVALID_ARGUMENT means that the world was not in the
+ * older state: changes that were impossible were left out, and the others applied. Threads: main, between
+ * frames. */
+QUERN_API quern_result quern_delta_apply(quern_delta_applier *applier, quern_source source);
 
 /** Returns a number that changes with each restore of the world. A cache outside of the world that is
  * updated from frame to frame must be rebuilt if the number has changed, because every value may differ. 0

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Applies the bytes of a delta to a world. The bytes are first turned into commands, completely: if they are damaged or
+ * memory is exhausted, the commands are discarded, and nothing has changed. Applying the commands is one sync point,
+ * which succeeds or fails as a whole. The last steps, the map of keys and the resources, cannot fail. */
+
+#include "core/history/delta_bytes.h"
+#include "core/playback/playback.h"
+#include "core/world/world_internal.h"
+
+#include <quern/commands.h>
+
+enum { APPLIER_ALIGNMENT_BYTES = 128 };
+
+struct quern_delta_applier {
+    quern_world *world;
+    /* The entities that the program or a delta has entered. All others have the handle that follows from their key. */
+    quern__map entities; /* key -> handle in the world */
+    quern__map keys;     /* the inverse */
+    quern_commands recorder;
+    quern__playback playback;
+};
+
+/* A type of the message and its counterpart in the world. */
+typedef struct delta_type {
+    const quern__type *type;
+    uint32_t index;
+} delta_type;
+
+typedef QUERN__ARRAY(delta_type) delta_types;
+typedef QUERN__ARRAY(uint64_t) delta_keys;
+
+typedef struct delta_applying {
+    quern_delta_applier *applier;
+    quern__storage *storage;
+    quern__byte_writer copy; /* the message, if the source is not in memory */
+    quern__byte_reader bytes;
+    quern__delta_head head;
+    delta_types components, resources;
+    quern__byte_reader resource_batches; /* from the first RESOURCE batch on; these batches are the last */
+    uint32_t resource_batch_count;
+    quern__map made;         /* key -> provisional handle of a created entity */
+    delta_keys created_keys; /* in the order of creation */
+    delta_keys destroyed_keys;
+    char *value; /* memory of QUERN_MAX_COMPONENT_BYTES for an aligned value */
+} delta_applying;
+
+/* ----------------------------------------------------------------------------------------- failures */
+
+static quern_result fail_bytes(const char *what)
+{
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                       "the bytes are no delta, or are damaged: %s; use an intact copy", what);
+}
+
+static quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory to apply a delta; the world is unchanged");
+}
+
+/* ----------------------------------------------------------------------------------------- handles */
+
+/* Returns the entity of the world with the key before the message is applied, or null. */
+static quern_entity find_entity(const quern_delta_applier *applier, uint64_t key)
+{
+    const quern__entities *entities = &applier->world->storage.entities;
+    const uint64_t *mapped = key != 0 ? quern__map_find(&applier->entities, key) : NULL;
+    const quern_entity entity = mapped != NULL
+                                    ? (quern_entity){*mapped}
+                                    : quern__entity_from_relative(key, entities->first_handle_high);
+    if (quern__entities_find(entities, entity) == NULL) return (quern_entity){0};
+    return mapped != NULL || quern__map_find(&applier->keys, entity.bits) == NULL ? entity
+                                                                                  : (quern_entity){0};
+}
+
+static void forget_entity(quern_delta_applier *applier, uint64_t key)
+{
+    const uint64_t *known = quern__map_find(&applier->entities, key);
+    if (known == NULL) return;
+    quern__map_remove(&applier->keys, *known);
+    quern__map_remove(&applier->entities, key);
+}
+
+/* Precondition: both maps have room for one more. */
+static void enter_entity(quern_delta_applier *applier, uint64_t key, quern_entity entity)
+{
+    const uint64_t *known_key = quern__map_find(&applier->keys, entity.bits);
+    if (known_key != NULL) forget_entity(applier, *known_key);
+    forget_entity(applier, key);
+    quern__map_put(&applier->entities, key, entity.bits);
+    quern__map_put(&applier->keys, entity.bits, key);
+}
+
+static bool reserve_entities(quern_delta_applier *applier, uint32_t more)
+{
+    const quern_allocator *allocator = &applier->world->storage.allocator;
+    return quern__map_reserve(&applier->entities, allocator, applier->entities.count + more) &&
+           quern__map_reserve(&applier->keys, allocator, applier->keys.count + more);
+}
+
+/* Maps a key in a value or in front of it: created entities have provisional handles until the commands are applied. */
+static quern_entity map_key(void *argument, quern_entity key)
+{
+    const delta_applying *it = argument;
+    const uint64_t *made = key.bits != 0 ? quern__map_find(&it->made, key.bits) : NULL;
+    return made != NULL ? (quern_entity){*made} : find_entity(it->applier, key.bits);
+}
+
+static quern_entity map_final_key(void *argument, quern_entity key)
+{
+    return find_entity(argument, key.bits);
+}
+
+/* --------------------------------------------------------------------------------------------- types */
+
+static quern_result check_type(const quern__type *type, uint32_t size_bytes, uint64_t layout,
+                               const char *name)
+{
+    if (type->size_bytes == size_bytes && quern__delta_layout_hash(type) == layout) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "'%s' has other fields or another size in this world than in the one of the delta: register "
+        "the same type, or send an archive, which converts values",
+        name);
+}
+
+static const quern__type *find_component(const delta_applying *it, const char *name, uint32_t *out_index)
+{
+    const quern_component found = quern__components_find(&it->storage->components, name);
+    if (found.bits == 0) return NULL;
+    *out_index = quern__component_index(found);
+    return quern__components_type(&it->storage->components, *out_index);
+}
+
+static const quern__type *find_resource(const delta_applying *it, const char *name, uint32_t *out_index)
+{
+    const quern__resources *resources = &it->applier->world->resources;
+    const quern_resource found = quern__resources_find(resources, name);
+    if (found.bits == 0) return NULL;
+    *out_index = quern__resource_index(found);
+    return &resources->list.items[*out_index].type;
+}
+
+typedef const quern__type *find_function(const delta_applying *it, const char *name, uint32_t *out_index);
+
+static quern_result read_types(delta_applying *it, uint32_t count, find_function *find, delta_types *types)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        quern__read_text(&it->bytes, QUERN__DELTA_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
+        const uint32_t size_bytes = quern__read_u32(&it->bytes);
+        const uint64_t layout = quern__read_u64(&it->bytes);
+        if (it->bytes.has_failed) return fail_bytes("a type is incomplete");
+        delta_type found;
+        found.type = find(it, name, &found.index);
+        if (found.type == NULL)
+            return quern__fail(
+                QUERN_ERROR_UNKNOWN_COMPONENT,
+                "the world lacks '%s', which the delta has changes of: register it, or write the delta "
+                "without it",
+                name);
+        result = check_type(found.type, size_bytes, layout, name);
+        if (result != QUERN_OK) return result;
+        if (!quern__array_reserve(&it->storage->allocator, types, types->count + 1)) return fail_memory();
+        types->items[types->count++] = found;
+    }
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------- commands */
+
+static bool remember(const delta_applying *it, delta_keys *list, uint64_t key)
+{
+    if (!quern__array_reserve(&it->storage->allocator, list, list->count + 1)) return false;
+    list->items[list->count++] = key;
+    return true;
+}
+
+static quern_result record_created(delta_applying *it, uint64_t key)
+{
+    if (key == 0 || map_key(it, (quern_entity){key}).bits != 0)
+        return fail_bytes(
+            "an entity is created that exists already, so the world is not in the older state");
+    const quern_entity made = quern_commands_create(&it->applier->recorder);
+    if (made.bits == 0) return QUERN_ERROR_OUT_OF_MEMORY; /* that call has set the message */
+    if (!quern__map_reserve(&it->made, &it->storage->allocator, it->made.count + 1) ||
+        !remember(it, &it->created_keys, key))
+        return fail_memory();
+    quern__map_put(&it->made, key, made.bits);
+    return QUERN_OK;
+}
+
+static quern_result record_name(delta_applying *it, quern_entity entity)
+{
+    char name[QUERN_MAX_ENTITY_NAME_BYTES + 1] = "";
+    uint8_t length = 0;
+    quern__read(&it->bytes, &length, sizeof length);
+    const char *text = quern__read_in_place(&it->bytes, length);
+    if (text == NULL || length > QUERN_MAX_ENTITY_NAME_BYTES || memchr(text, '\0', length) != NULL)
+        return fail_bytes("a name is invalid");
+    memcpy(name, text, length);
+    return quern_commands_set_name(&it->applier->recorder, entity, length > 0 ? name : NULL);
+}
+
+static quern_component component_of(const delta_applying *it, const delta_type *of)
+{
+    return quern__component_handle(&it->storage->components, of->index);
+}
+
+/* Records that the entity gets the component with the value at `value`, whose handles are keys. */
+static quern_result record_value(delta_applying *it, quern_entity entity, const delta_type *of,
+                                 const char *value)
+{
+    quern_commands *commands = &it->applier->recorder;
+    if (of->type->size_bytes == 0) return quern_commands_add(commands, entity, component_of(it, of), NULL);
+    memcpy(it->value, value, of->type->size_bytes);
+    quern__type_remap(of->type, it->value, map_key, it);
+    if (quern__components_is_managed(&it->storage->components, of->index)) {
+        quern_entity target;
+        memcpy(&target, it->value, sizeof target);
+        if (target.bits == 0) return fail_bytes("the target of an entity does not exist");
+    }
+    return quern_commands_set(commands, entity, component_of(it, of), it->value);
+}
+
+static quern_result record_on_entity(delta_applying *it, const quern__delta_batch_head *batch, uint64_t key,
+                                     const char *value)
+{
+    quern_commands *commands = &it->applier->recorder;
+    const delta_type *of = &it->components.items[batch->number];
+    const quern_entity entity = map_key(it, (quern_entity){key});
+    if (entity.bits == 0)
+        return fail_bytes("an entity changes that does not exist, so the world is not in the older state");
+    switch ((quern_delta_kind)batch->kind) {
+    case QUERN_DELTA_ADDED:
+    case QUERN_DELTA_CHANGED:
+        return record_value(it, entity, of, value);
+    case QUERN_DELTA_REMOVED:
+        return quern_commands_remove(commands, entity, component_of(it, of));
+    case QUERN_DELTA_ENABLED:
+    case QUERN_DELTA_DISABLED:
+        return quern_commands_set_component_enabled(commands, entity, component_of(it, of),
+                                                    batch->kind == QUERN_DELTA_ENABLED);
+    case QUERN_DELTA_NAMED:
+        return record_name(it, entity);
+    default:
+        break;
+    }
+    if (!remember(it, &it->destroyed_keys, key)) return fail_memory();
+    return quern_commands_destroy(commands, entity);
+}
+
+/* ----------------------------------------------------------------------------------------- batches */
+
+static bool is_valid_batch(const delta_applying *it, const quern__delta_batch_head *batch)
+{
+    if (it->bytes.has_failed || batch->kind < QUERN_DELTA_CREATED || batch->kind > QUERN_DELTA_RESOURCE)
+        return false;
+    if (batch->kind == QUERN_DELTA_RESOURCE)
+        return batch->count == 0 && batch->number < it->resources.count;
+    if (it->resource_batch_count > 0 || batch->count == 0) return false;
+    if (batch->kind == QUERN_DELTA_NAMED && batch->count != 1) return false;
+    return quern__delta_has_component(batch->kind) ? batch->number < it->components.count
+                                                   : batch->number == 0;
+}
+
+/* Skips the value of a resource, which is read after the commands were applied. */
+static quern_result skip_resource(delta_applying *it, const quern__byte_reader *batch_begin,
+                                  uint32_t number)
+{
+    const quern__type *type = it->resources.items[number].type;
+    if (quern__read_in_place(&it->bytes, type->size_bytes) == NULL)
+        return fail_bytes("a resource is incomplete");
+    if (quern__hooks_own_resources(&type->hooks) && type->field_count == 0)
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "resource '%s' has hooks but no described fields in this world, so bytes cannot be its "
+            "value: describe its fields, or write the delta without resources",
+            type->name);
+    if (it->resource_batch_count++ == 0) it->resource_batches = *batch_begin;
+    return QUERN_OK;
+}
+
+static quern_result record_batch(delta_applying *it)
+{
+    const quern__byte_reader begin = it->bytes;
+    quern__delta_batch_head batch;
+    quern__read(&it->bytes, &batch, sizeof batch);
+    if (!is_valid_batch(it, &batch)) return fail_bytes("a batch is invalid");
+    if (batch.kind == QUERN_DELTA_RESOURCE) return skip_resource(it, &begin, batch.number);
+    const char *keys = quern__read_items(&it->bytes, batch.count, sizeof(uint64_t));
+    const bool has_values = quern__delta_has_values(batch.kind);
+    const uint32_t size_bytes = has_values ? it->components.items[batch.number].type->size_bytes : 0;
+    const char *values = quern__read_items(&it->bytes, batch.count, size_bytes);
+    if (keys == NULL || values == NULL) return fail_bytes("a batch is incomplete");
+    if (has_values && quern__hooks_own_resources(&it->components.items[batch.number].type->hooks))
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "component '%s' has hooks in this world, so bytes cannot be its value: write the delta "
+            "without it",
+            it->components.items[batch.number].type->name);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < batch.count && result == QUERN_OK; i++) {
+        const uint64_t key = quern__load_u64(keys, i);
+        result = batch.kind == QUERN_DELTA_CREATED
+                     ? record_created(it, key)
+                     : record_on_entity(it, &batch, key, values + (size_t)i * size_bytes);
+    }
+    return result;
+}
+
+static quern_result record_all(delta_applying *it)
+{
+    quern_result result = read_types(it, it->head.component_count, find_component, &it->components);
+    if (result == QUERN_OK) result = read_types(it, it->head.resource_count, find_resource, &it->resources);
+    for (uint32_t i = 0; i < it->head.batch_count && result == QUERN_OK; i++)
+        result = record_batch(it);
+    if (result == QUERN_OK && !quern__is_fully_read(&it->bytes))
+        result = fail_bytes("bytes follow the last batch");
+    if (result != QUERN_OK) return result;
+    if (it->applier->recorder.failed != QUERN_OK) return fail_memory();
+    return reserve_entities(it->applier, it->created_keys.count) ? QUERN_OK : fail_memory();
+}
+
+/* ------------------------------------------------------------------------------------------ reading */
+
+static quern_result check_head(const quern__delta_head *head)
+{
+    if (!QUERN__DELTA_IS_NATIVE)
+        return quern__fail(
+            QUERN_ERROR_UNAVAILABLE,
+            "deltas are little-endian, but this machine is big-endian: apply them on a little-endian "
+            "machine");
+    if (memcmp(head->magic, QUERN__DELTA_MAGIC, sizeof head->magic) != 0)
+        return fail_bytes("they do not begin with '" QUERN__DELTA_MAGIC "'");
+    if (head->version == QUERN__DELTA_VERSION) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_BAD_ARCHIVE,
+        "the delta has version %u, but this library reads version %d only: use one version on both "
+        "sides",
+        head->version, QUERN__DELTA_VERSION);
+}
+
+/* Reads the bytes after the head, without a copy if they are in memory. Memory is allocated as bytes arrive. */
+static quern_result read_bytes(delta_applying *it, quern__source_reader *source)
+{
+    enum { PIECE = 64 * 1024 };
+    const char *bytes = NULL;
+    if (source->source.memory != NULL) {
+        bytes = it->head.bytes <= SIZE_MAX ? quern__source_borrow(source, (size_t)it->head.bytes) : NULL;
+        if (bytes == NULL) return fail_bytes("they are truncated");
+    }
+    it->copy.allocator = &it->storage->allocator;
+    for (uint64_t done = 0, piece; bytes == NULL && done < it->head.bytes; done += piece) {
+        piece = it->head.bytes - done < PIECE ? it->head.bytes - done : PIECE;
+        char *room = quern__write_room(&it->copy, (size_t)piece);
+        if (room == NULL) return fail_memory();
+        if (!quern__source_read(source, room, (size_t)piece)) return fail_bytes("they are truncated");
+    }
+    it->bytes = quern__byte_reader_open(bytes != NULL ? bytes : it->copy.bytes, (size_t)it->head.bytes);
+    return quern__delta_checksum(&it->head, it->bytes.at) == it->head.checksum
+               ? QUERN_OK
+               : fail_bytes("they do not match their checksum");
+}
+
+static quern_result read_message(delta_applying *it, quern_source source)
+{
+    quern__source_reader reader;
+    quern__source_reader_open(&reader, source);
+    quern__world_set_locked(it->applier->world, true); /* the source may call a function of the program */
+    quern_result result = quern__source_read(&reader, &it->head, sizeof it->head)
+                              ? check_head(&it->head)
+                              : fail_bytes("they are truncated");
+    if (result == QUERN_OK) result = read_bytes(it, &reader);
+    quern__world_set_locked(it->applier->world, false);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------- applying */
+
+/* Called at the end of the sync point: enters the handles of created entities into the map. */
+static void note_created(void *argument, const quern__gathered *gathered, const quern_entity *created)
+{
+    const delta_applying *it = argument;
+    (void)gathered;
+    for (uint32_t i = 0; i < it->created_keys.count; i++)
+        enter_entity(it->applier, it->created_keys.items[i], created[i]);
+}
+
+static void copy_resource(const delta_applying *it, const delta_type *of, const char *value)
+{
+    const quern__type *type = of->type;
+    char *target = it->applier->world->resources.list.items[of->index].value;
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern_field *field = &type->fields[i];
+        memcpy(target + field->offset_bytes, value + field->offset_bytes,
+               (size_t)quern__field_bytes(field->type) * field->count);
+    }
+    if (type->field_count == 0) memcpy(target, value, type->size_bytes);
+    quern__type_remap(type, target, map_final_key, it->applier);
+}
+
+static void copy_resources(delta_applying *it)
+{
+    for (uint32_t i = 0; i < it->resource_batch_count; i++) {
+        quern__delta_batch_head batch;
+        quern__read(&it->resource_batches, &batch, sizeof batch);
+        const delta_type *of = &it->resources.items[batch.number];
+        copy_resource(it, of, quern__read_in_place(&it->resource_batches, of->type->size_bytes));
+    }
+}
+
+static quern_result run_playback(delta_applying *it, quern__playback_stats *stats)
+{
+    quern_delta_applier *applier = it->applier;
+    quern_commands *recorders[] = {&applier->recorder};
+    applier->playback.on_created = note_created;
+    applier->playback.on_created_argument = it;
+    quern__playback_start_frame(&applier->playback);
+    quern__world_set_locked(applier->world, true); /* as at sync points of frames */
+    const quern_result result =
+        quern__playback_run(&applier->playback, (quern__recorders){recorders, 1}, NULL, stats);
+    quern__world_set_locked(applier->world, false);
+    for (uint32_t i = 0; QUERN_CHECKS && i < it->storage->components.list.count; i++)
+        quern__storage_note_written(it->storage, i);
+    return result;
+}
+
+static quern_result apply(delta_applying *it)
+{
+    quern__playback_stats stats = {0};
+    quern__commands_end(&it->applier->recorder);
+    quern_result result = QUERN_OK;
+    if (it->applier->recorder.streams.count > 0) result = run_playback(it, &stats);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < it->destroyed_keys.count; i++)
+        forget_entity(it->applier, it->destroyed_keys.items[i]);
+    copy_resources(it);
+    if (stats.dropped_count + stats.refused_count == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%llu changes of the delta had no effect, because the world was not in the older state; the "
+        "others were applied: load an archive of the newer state",
+        (unsigned long long)(stats.dropped_count + stats.refused_count));
+}
+
+static void release(delta_applying *it)
+{
+    const quern_allocator *allocator = &it->storage->allocator;
+    quern__array_release(allocator, &it->components);
+    quern__array_release(allocator, &it->resources);
+    quern__array_release(allocator, &it->created_keys);
+    quern__array_release(allocator, &it->destroyed_keys);
+    quern__map_release(&it->made, allocator);
+    if (it->copy.allocator != NULL) quern__byte_writer_release(&it->copy);
+    quern__release(allocator, it->value, QUERN_MAX_COMPONENT_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
+}
+
+static quern_result read_and_apply(quern_delta_applier *applier, quern_source source)
+{
+    quern_world *world = applier->world;
+    delta_applying it = {.applier = applier, .storage = &world->storage};
+    quern_result result = quern__world_check_unlocked(world, "quern_delta_apply");
+    if (result == QUERN_OK) result = read_message(&it, source);
+    if (result == QUERN_OK) {
+        const quern__origin origin = {.serial = quern__serial_of(world->next_serial++)};
+        it.value =
+            quern__allocate(&it.storage->allocator, QUERN_MAX_COMPONENT_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
+        quern__commands_begin(&applier->recorder, &origin);
+        applier->recorder.callback_thread = quern__this_thread();
+        result = it.value != NULL ? record_all(&it) : fail_memory();
+        if (result == QUERN_OK) result = apply(&it);
+        quern__commands_end(&applier->recorder);
+        quern__commands_reset(&applier->recorder);
+        applier->recorder.failed = QUERN_OK;
+    }
+    release(&it);
+    return result;
+}
+
+quern_result quern_delta_apply(quern_delta_applier *applier, quern_source source)
+{
+    static const char function[] = "quern_delta_apply";
+    if (applier == NULL) return quern__fail_null(function, "applier");
+    const quern_result result = quern__check_source(source, function);
+    if (result != QUERN_OK) return result;
+    if (!quern__world_enter(applier->world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(applier->world, quern__in_call(read_and_apply(applier, source), function));
+}
+
+/* ----------------------------------------------------------------------------------------- appliers */
+
+quern_result quern_delta_applier_create(quern_world *world, quern_delta_applier **out_applier)
+{
+    static const char function[] = "quern_delta_applier_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_applier == NULL) return quern__fail_null(function, "out_applier");
+    const quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    quern_delta_applier *applier =
+        quern__allocate(&world->storage.allocator, sizeof *applier, APPLIER_ALIGNMENT_BYTES);
+    if (applier == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for an applier of deltas",
+                           function);
+    *applier = (quern_delta_applier){.world = world};
+    quern__commands_init(&applier->recorder, &world->storage);
+    quern__playback_init(&applier->playback, &world->storage);
+    *out_applier = applier;
+    return QUERN_OK;
+}
+
+void quern_delta_applier_destroy(quern_delta_applier *applier)
+{
+    if (applier == NULL) return;
+    const quern_allocator *allocator = &applier->world->storage.allocator;
+    quern__commands_release(&applier->recorder);
+    quern__playback_release(&applier->playback);
+    quern__map_release(&applier->entities, allocator);
+    quern__map_release(&applier->keys, allocator);
+    quern__release(allocator, applier, sizeof *applier, APPLIER_ALIGNMENT_BYTES);
+}
+
+quern_result quern_delta_applier_map(quern_delta_applier *applier, uint64_t key, quern_entity entity)
+{
+    static const char function[] = "quern_delta_applier_map";
+    if (applier == NULL) return quern__fail_null(function, "applier");
+    quern_result result = quern__world_check_unlocked(applier->world, function);
+    if (result == QUERN_OK)
+        result = quern__in_call(quern__entities_check(&applier->world->storage.entities, entity), function);
+    if (result != QUERN_OK) return result;
+    if (key == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the key is 0, which is the null handle: pass a result of quern_entity_key",
+                           function);
+    if (!reserve_entities(applier, 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "%s: out of memory for %u entities; nothing has changed", function,
+                           applier->entities.count + 1);
+    enter_entity(applier, key, entity);
+    return QUERN_OK;
+}
+
+quern_entity quern_delta_applier_find(const quern_delta_applier *applier, uint64_t key)
+{
+    if (applier == NULL) {
+        quern__fail_null("quern_delta_applier_find", "applier");
+        return (quern_entity){0};
+    }
+    return find_entity(applier, key);
+}
+
+uint64_t quern_entity_key(const quern_world *world, quern_entity entity)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_entity_key", "world");
+        return 0;
+    }
+    return quern__entity_to_relative(entity, world->storage.entities.first_handle_high);
+}

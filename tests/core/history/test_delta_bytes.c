@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/history/delta_bytes.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <quern/archive.h>
+#include <quern/enabled.h>
+#include <quern/history.h>
+#include <quern/name.h>
+#include <quern/relation.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Deltas as bytes: a world changes at random, and another one follows it. quern_world_hash_by says whether both are
+ * equal, apart from slots and rows. */
+
+enum { FIRST = 40, STEPS = 60, MOST = 400 };
+
+typedef struct aim {
+    uint32_t power;
+    quern_entity at;
+} aim;
+
+typedef struct weather {
+    uint64_t rain;
+    quern_entity cloud;
+} weather;
+
+typedef struct side {
+    quern_world *world;
+    quern_component id, place, aim, tag;
+    quern_relation owner, parent;
+    quern_resource weather;
+} side;
+
+static side from, to;
+static quern_history *history;
+static quern_delta_applier *applier;
+static quern_byte_buffer bytes;
+static quern_entity entities[MOST]; /* of `from`; null: destroyed */
+static uint64_t frame, next_id;
+
+static void open_side(side *it, const quern_allocator *allocator)
+{
+    const quern_world_def def = {.allocator = allocator != NULL ? *allocator : (quern_allocator){0}};
+    must(quern_world_create(&def, &it->world));
+    it->id = setup_component(it->world, "id", 8, 8);
+    must(quern_component_register(
+        it->world,
+        &(quern_component_def){
+            .name = "place", .size_bytes = 12, .alignment_bytes = 4, .can_disable = true},
+        &it->place));
+    must(QUERN_COMPONENT_REGISTER_FIELDS(it->world, &it->aim, aim, power, at));
+    it->tag = setup_tag(it->world, "tag");
+    must(quern_relation_register(
+        it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
+        &it->owner));
+    it->parent = quern_world_parent(it->world);
+    (void)quern_world_disabled_tag(it->world);
+    must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->weather, weather, rain, cloud));
+}
+
+static quern_entity some(random_source *random)
+{
+    const quern_entity entity = entities[random_below(random, MOST)];
+    return quern_entity_is_alive(from.world, entity) ? entity : (quern_entity){0};
+}
+
+static void create(void)
+{
+    const uint64_t id = ++next_id;
+    must(quern_entity_create_with(from.world, &from.id, (const void *const[]){&id}, 1,
+                                  &entities[id % MOST]));
+}
+
+/* Changes one entity. Calls that are impossible at the moment fail, which does not matter. */
+static void change(quern_entity entity, random_source *random)
+{
+    const float place[3] = {(float)random_below(random, 9), 0, 0};
+    const aim value = {(uint32_t)random_below(random, 9), some(random)};
+    char name[16];
+    snprintf(name, sizeof name, "n%u", (unsigned)random_below(random, 12));
+    switch (random_below(random, 12)) {
+    case 0:
+        (void)quern_entity_destroy(from.world, entity);
+        break;
+    case 1:
+        if (quern_entity_add(from.world, entity, from.place, place) != QUERN_OK)
+            must(quern_entity_set(from.world, entity, from.place, place));
+        break;
+    case 2:
+        if (quern_entity_add(from.world, entity, from.aim, &value) != QUERN_OK)
+            must(quern_entity_set(from.world, entity, from.aim, &value));
+        break;
+    case 3:
+        (void)quern_entity_remove(from.world, entity, from.aim);
+        break;
+    case 4:
+        if (quern_entity_add(from.world, entity, from.tag, NULL) != QUERN_OK)
+            must(quern_entity_remove(from.world, entity, from.tag));
+        break;
+    case 5:
+        (void)quern_entity_relate(from.world, entity, from.owner, some(random));
+        break;
+    case 6:
+    case 7:
+        (void)quern_entity_relate(from.world, entity, from.parent, some(random));
+        break;
+    case 8:
+        (void)quern_entity_unrelate(from.world, entity, from.parent);
+        break;
+    case 9:
+        (void)quern_entity_set_name(from.world, entity, random_below(random, 4) > 0 ? name : NULL);
+        break;
+    case 10:
+        if (quern_entity_has(from.world, entity, from.place))
+            must(quern_entity_set_component_enabled(from.world, entity, from.place,
+                                                    random_below(random, 2) == 0));
+        break;
+    default:
+        (void)quern_entity_remove(from.world, entity, from.place);
+        break;
+    }
+}
+
+static void step(random_source *random)
+{
+    for (uint64_t i = 1 + random_below(random, 30); i > 0; i--) {
+        const quern_entity entity = some(random);
+        if (quern_entity_is_null(entity) || random_below(random, 8) == 0)
+            create();
+        else
+            change(entity, random);
+    }
+    weather *sky = quern_resource_get(from.world, from.weather);
+    sky->rain = random_below(random, 3);
+    sky->cloud = some(random);
+}
+
+static uint64_t hash_from(void)
+{
+    return quern_world_hash_by(from.world, from.id);
+}
+
+static uint64_t hash_to(void)
+{
+    return quern_world_hash_by(to.world, to.id);
+}
+
+/* Makes `from`, saves a frame of it, and loads its archive into `to`. */
+static void open_sides(void)
+{
+    random_source random = {5};
+    open_side(&from, NULL);
+    next_id = frame = 0;
+    memset(entities, 0, sizeof entities);
+    for (uint32_t i = 0; i < FIRST; i++)
+        create();
+    for (uint32_t i = 0; i < 10; i++)
+        step(&random);
+    must(quern_history_create(from.world, NULL, &history));
+    must(quern_history_save(history, frame, NULL));
+    quern_byte_buffer archive = {0};
+    must(quern_world_save(from.world, quern_sink_bytes(&archive), NULL));
+    open_side(&to, NULL);
+    must(quern_world_load(to.world, quern_source_bytes(archive.bytes, archive.size_bytes), NULL, NULL));
+    quern_byte_buffer_release(&archive);
+    must(quern_delta_applier_create(to.world, &applier));
+    cr_assert_eq(hash_to(), hash_from());
+}
+
+static void close_sides(void)
+{
+    quern_delta_applier_destroy(applier);
+    quern_history_destroy(history);
+    quern_byte_buffer_release(&bytes);
+    quern_world_destroy(to.world);
+    quern_world_destroy(from.world);
+}
+
+TestSuite(delta_bytes, .init = open_sides, .fini = close_sides);
+
+/* Writes the changes between two frames. Returns the number of batches. */
+static uint32_t write_delta(uint64_t older, uint64_t newer, const quern_delta_write_def *def)
+{
+    quern_delta *delta;
+    uint32_t count;
+    bytes.size_bytes = 0;
+    must(quern_delta_create(history, older, newer, &delta));
+    (void)quern_delta_batches(delta, &count);
+    must(quern_delta_write(delta, def, quern_sink_bytes(&bytes)));
+    quern_delta_destroy(delta);
+    return count;
+}
+
+static quern_result apply_bytes(void)
+{
+    return quern_delta_apply(applier, quern_source_bytes(bytes.bytes, bytes.size_bytes));
+}
+
+static void save_frame(void)
+{
+    must(quern_history_save(history, ++frame, NULL));
+}
+
+Test(delta_bytes, another_world_follows, .timeout = 120)
+{
+    random_source random = {9};
+    for (uint32_t i = 0; i < STEPS; i++) {
+        step(&random);
+        save_frame();
+        write_delta(frame - 1, frame, NULL);
+        must(apply_bytes());
+        cr_assert_eq(hash_to(), hash_from(), "step %u", i);
+        assert_valid(to.world);
+    }
+    for (uint32_t i = 0; i < MOST; i++) {
+        const quern_entity is =
+            quern_delta_applier_find(applier, quern_entity_key(from.world, entities[i]));
+        cr_assert_eq(quern_entity_is_alive(from.world, entities[i]), !quern_entity_is_null(is));
+        if (quern_entity_is_null(is)) continue;
+        cr_assert_eq(*(const uint64_t *)quern_entity_get(to.world, is, to.id),
+                     *(const uint64_t *)quern_entity_get(from.world, entities[i], from.id));
+    }
+}
+
+Test(delta_bytes, frames_can_be_skipped_and_parts_sent_singly, .timeout = 120)
+{
+    random_source random = {10};
+    uint64_t known = 0;
+    for (uint32_t i = 0; i < STEPS; i++) {
+        step(&random);
+        save_frame();
+        if (random_below(&random, 3) > 0) continue;
+        const uint32_t count = write_delta(known, frame, &(quern_delta_write_def){.batch_count = 1}),
+                       piece = 1 + i % 5;
+        for (uint32_t first = 0; first < count; first += piece) {
+            write_delta(known, frame, &(quern_delta_write_def){.first_batch = first, .batch_count = piece});
+            must(apply_bytes());
+            assert_valid(to.world);
+        }
+        known = frame;
+        cr_assert_eq(hash_to(), hash_from(), "step %u", i);
+    }
+}
+
+static size_t read_few(void *user_data, void *target, size_t capacity_bytes)
+{
+    size_t *at = user_data;
+    const size_t left = bytes.size_bytes - *at, count = capacity_bytes < left ? capacity_bytes : left;
+    const size_t few = count < 7 ? count : 7;
+    memcpy(target, (const char *)bytes.bytes + *at, few);
+    *at += few;
+    return few;
+}
+
+Test(delta_bytes, source_may_be_a_function)
+{
+    random_source random = {11};
+    size_t at = 0;
+    step(&random);
+    save_frame();
+    write_delta(0, frame, NULL);
+    must(quern_delta_apply(applier, (quern_source){.read = read_few, .user_data = &at}));
+    cr_assert_eq(hash_to(), hash_from());
+}
+
+/* A world that has the entities in other slots follows, too. */
+Test(delta_bytes, entities_in_other_slots_are_mapped)
+{
+    random_source random = {12};
+    side other;
+    quern_delta_applier *mapped;
+    open_side(&other, NULL);
+    for (uint32_t i = 0; i < 7; i++)
+        setup_entity(other.world);
+    quern_byte_buffer archive = {0};
+    quern_entity loaded[MOST], listed[MOST];
+    quern_archive *list;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MOST; i++)
+        if (quern_entity_is_alive(from.world, entities[i])) listed[count++] = entities[i];
+    must(quern_archive_create(from.world, &list));
+    must(quern_archive_append(list, listed, count));
+    must(quern_archive_save(list, quern_sink_bytes(&archive), NULL));
+    must(quern_world_load(other.world, quern_source_bytes(archive.bytes, archive.size_bytes),
+                          &(quern_load_def){.entities = loaded, .entity_capacity = MOST}, NULL));
+    must(quern_delta_applier_create(other.world, &mapped));
+    for (uint32_t i = 0; i < count; i++)
+        must(quern_delta_applier_map(mapped, quern_entity_key(from.world, listed[i]), loaded[i]));
+    weather *sky = quern_resource_get(other.world, other.weather);
+    *sky = *(const weather *)quern_resource_get(from.world, from.weather);
+    sky->cloud = quern_delta_applier_find(mapped, quern_entity_key(from.world, sky->cloud));
+    cr_assert_eq(quern_world_hash_by(other.world, other.id), hash_from());
+    for (uint32_t i = 0; i < 10; i++) {
+        step(&random);
+        save_frame();
+        write_delta(frame - 1, frame, NULL);
+        must(quern_delta_apply(mapped, quern_source_bytes(bytes.bytes, bytes.size_bytes)));
+        cr_assert_eq(quern_world_hash_by(other.world, other.id), hash_from());
+    }
+    assert_refused(other.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_delta_applier_map(mapped, 0, loaded[0]));
+    assert_refused(other.world, QUERN_ERROR_NULL_ENTITY,
+                   quern_delta_applier_map(mapped, 1, (quern_entity){0}));
+    quern_archive_destroy(list);
+    quern_delta_applier_destroy(mapped);
+    quern_byte_buffer_release(&archive);
+    quern_world_destroy(other.world);
+}
+
+/* ------------------------------------------------------------------------------------------ limits */
+
+Test(delta_bytes, only_listed_components_are_sent)
+{
+    const quern_entity entity = some(&(random_source){3});
+    const float place[3] = {77, 0, 0};
+    cr_assert(!quern_entity_is_null(entity));
+    (void)quern_entity_remove(from.world, entity, from.place);
+    (void)quern_entity_remove(from.world, entity, from.aim);
+    must(quern_entity_set_name(from.world, entity, "left out"));
+    must(quern_entity_add(from.world, entity, from.place, place));
+    must(quern_entity_add(from.world, entity, from.aim, &(aim){.power = 77}));
+    ((weather *)quern_resource_get(from.world, from.weather))->rain = 77;
+    save_frame();
+    const quern_delta_write_def def = {
+        .components = {from.place}, .skip_names = true, .skip_resources = true};
+    write_delta(0, frame, &def);
+    must(apply_bytes());
+    const quern_entity is = quern_delta_applier_find(applier, quern_entity_key(from.world, entity));
+    cr_assert_eq(*(const float *)quern_entity_get(to.world, is, to.place), 77.0f);
+    const aim *at = quern_entity_has(to.world, is, to.aim) ? quern_entity_get(to.world, is, to.aim) : NULL;
+    cr_assert(at == NULL || at->power != 77);
+    cr_assert_neq(((const weather *)quern_resource_get(to.world, to.weather))->rain, 77u);
+    const char *name = quern_entity_name(to.world, is);
+    cr_assert(name == NULL || strcmp(name, "left out") != 0);
+    write_delta(0, frame, NULL);
+}
+
+Test(delta_bytes, empty_delta_can_be_applied)
+{
+    save_frame();
+    cr_assert_eq(write_delta(0, frame, NULL), 0u);
+    const uint64_t hash = quern_world_hash(to.world);
+    must(apply_bytes());
+    cr_assert_eq(quern_world_hash(to.world), hash);
+}
+
+/* ------------------------------------------------------------------------------------------ errors */
+
+static void copy_owned(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memcpy(targets, sources, count * sizeof(uint64_t));
+}
+
+Test(delta_bytes, values_with_hooks_are_rejected)
+{
+    quern_component owned;
+    quern_delta *delta;
+    must(quern_component_register(from.world,
+                                  &(quern_component_def){.name = "owned",
+                                                         .size_bytes = sizeof(uint64_t),
+                                                         .alignment_bytes = _Alignof(uint64_t),
+                                                         .hooks = {.copy = copy_owned}},
+                                  &owned));
+    const quern_entity entity = some(&(random_source){3});
+    must(quern_entity_add(from.world, entity, owned, &(uint64_t){1}));
+    save_frame();
+    must(quern_delta_create(history, 0, frame, &delta));
+    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
+    cr_assert_eq(bytes.size_bytes, 0u);
+    must(quern_delta_write(delta, &(quern_delta_write_def){.components = {from.place}},
+                           quern_sink_bytes(&bytes)));
+    assert_refused(from.world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   quern_delta_write(delta, &(quern_delta_write_def){.components = {to.place}},
+                                     quern_sink_bytes(&bytes)));
+    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_delta_write(NULL, NULL, quern_sink_bytes(&bytes)));
+    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_write(delta, NULL, (quern_sink){0}));
+    quern_delta_destroy(delta);
+}
+
+Test(delta_bytes, missing_and_different_types_are_rejected)
+{
+    quern_component extra;
+    const quern_entity entity = some(&(random_source){3});
+    extra = setup_component(from.world, "extra", 4, 4);
+    must(quern_entity_add(from.world, entity, extra, NULL));
+    save_frame();
+    write_delta(0, frame, NULL);
+    assert_refused(to.world, QUERN_ERROR_UNKNOWN_COMPONENT, apply_bytes());
+    setup_component(to.world, "extra", 8, 8);
+    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, apply_bytes());
+    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_apply(NULL, quern_source_bytes("", 0)));
+    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_apply(applier, (quern_source){0}));
+    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
+                   quern_delta_apply(applier, quern_source_bytes("", 0)));
+}
+
+/* A delta that was applied before creates entities that exist. */
+Test(delta_bytes, delta_for_another_state_is_rejected)
+{
+    create();
+    save_frame();
+    write_delta(0, frame, NULL);
+    must(apply_bytes());
+    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, apply_bytes());
+    must(quern_entity_destroy(from.world, entities[next_id % MOST]));
+    save_frame();
+    write_delta(1, frame, NULL);
+    must(apply_bytes());
+    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, apply_bytes());
+}
+
+Test(delta_bytes, every_truncation_and_flipped_bit_is_rejected, .timeout = 120)
+{
+    random_source random = {13};
+    step(&random);
+    save_frame();
+    write_delta(0, frame, NULL);
+    const uint64_t hash = quern_world_hash(to.world);
+    for (size_t size = 0; size < bytes.size_bytes; size++) {
+        char *cut = malloc(size + 1);
+        memcpy(cut, bytes.bytes, size);
+        cr_assert_eq(quern_delta_apply(applier, quern_source_bytes(cut, size)), QUERN_ERROR_BAD_ARCHIVE);
+        free(cut);
+    }
+    for (size_t i = 0; i < 8 * bytes.size_bytes; i++) {
+        ((uint8_t *)bytes.bytes)[i / 8] ^= (uint8_t)(1u << i % 8);
+        cr_assert_eq(apply_bytes(), QUERN_ERROR_BAD_ARCHIVE, "bit %zu", i);
+        ((uint8_t *)bytes.bytes)[i / 8] ^= (uint8_t)(1u << i % 8);
+    }
+    cr_assert_eq(quern_world_hash(to.world), hash);
+    must(apply_bytes());
+    cr_assert_eq(hash_to(), hash_from());
+}
+
+static void reseal_delta(char *message)
+{
+    quern__delta_head head;
+    memcpy(&head, message, sizeof head);
+    if (head.bytes != bytes.size_bytes - sizeof head) return;
+    head.checksum = quern__delta_checksum(&head, message + sizeof head);
+    memcpy(message, &head, sizeof head);
+}
+
+/* Behind a repaired checksum, forged bytes are rejected without a change, or give a valid world. */
+Test(delta_bytes, forged_bytes_give_a_valid_world, .timeout = 300)
+{
+    random_source random = {14};
+    for (uint32_t i = 0; i < 3; i++)
+        step(&random);
+    save_frame();
+    write_delta(0, frame, NULL);
+    quern_byte_buffer archive = {0};
+    must(quern_world_save(to.world, quern_sink_bytes(&archive), NULL));
+    char *message = malloc(bytes.size_bytes);
+    for (size_t i = 0; i < bytes.size_bytes; i++) {
+        side other;
+        quern_delta_applier *forged;
+        if (i % 4 == 0) {
+            open_side(&other, NULL);
+            must(quern_world_load(other.world, quern_source_bytes(archive.bytes, archive.size_bytes), NULL,
+                                  NULL));
+            must(quern_delta_applier_create(other.world, &forged));
+            memcpy(message, bytes.bytes, bytes.size_bytes);
+            memset(message + i, 0xFF, bytes.size_bytes - i < 4 ? bytes.size_bytes - i : 4);
+            reseal_delta(message);
+            (void)quern_delta_apply(forged, quern_source_bytes(message, bytes.size_bytes));
+            assert_valid(other.world);
+            memcpy(message, bytes.bytes, bytes.size_bytes);
+            ((uint8_t *)message)[i] ^= 1;
+            reseal_delta(message);
+            const uint64_t hash = quern_world_hash(other.world);
+            const quern_result result =
+                quern_delta_apply(forged, quern_source_bytes(message, bytes.size_bytes));
+            if (result == QUERN_ERROR_BAD_ARCHIVE) cr_assert_eq(quern_world_hash(other.world), hash);
+            assert_valid(other.world);
+            quern_delta_applier_destroy(forged);
+            quern_world_destroy(other.world);
+        }
+    }
+    free(message);
+    quern_byte_buffer_release(&archive);
+}
+
+Test(delta_bytes, every_failed_allocation_changes_nothing, .timeout = 120)
+{
+    random_source random = {15};
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    quern_byte_buffer archive = {0};
+    must(quern_world_save(from.world, quern_sink_bytes(&archive), NULL));
+    for (uint32_t i = 0; i < 3; i++)
+        step(&random);
+    save_frame();
+    write_delta(0, frame, NULL);
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    for (uint64_t call = 1; result != QUERN_OK; call++) {
+        side other;
+        quern_delta_applier *failing;
+        open_side(&other, &allocator);
+        must(quern_world_load(other.world, quern_source_bytes(archive.bytes, archive.size_bytes), NULL,
+                              NULL));
+        must(quern_delta_applier_create(other.world, &failing));
+        const uint64_t hash = quern_world_hash(other.world);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        result = quern_delta_apply(failing, quern_source_bytes(bytes.bytes, bytes.size_bytes));
+        failing_allocator_heal(memory);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        if (result != QUERN_OK) {
+            cr_assert_eq(quern_world_hash(other.world), hash);
+            must(quern_delta_apply(failing, quern_source_bytes(bytes.bytes, bytes.size_bytes)));
+        }
+        cr_assert_eq(quern_world_hash_by(other.world, other.id), hash_from());
+        assert_valid(other.world);
+        quern_delta_applier_destroy(failing);
+        quern_world_destroy(other.world);
+    }
+    failing_allocator_close(memory);
+    quern_byte_buffer_release(&archive);
+}

@@ -108,9 +108,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
         quern__relating_set_target(relating, relation, slot, target);
 }
 
-/* Returns the note of the source of a relating command. Returns NULL if the command is dropped, or if out of
- * memory. */
-static quern__note *find_source(const quern__play_walk *it, quern__item *item, uint32_t i)
+quern__note *quern__play_find_note(const quern__play_walk *it, const quern__item *item, uint32_t i)
 {
     const uint64_t count = it->batch->operation->command_count;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
@@ -126,13 +124,13 @@ static quern__note *find_source(const quern__play_walk *it, quern__item *item, u
 
 static void relate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    quern__note *source = find_source(it, item, i);
+    quern__note *source = quern__play_find_note(it, item, i);
     if (source != NULL) relate(it, item, i, &it->batch->operation->operands[0], source);
 }
 
 static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    quern__note *source = find_source(it, item, i);
+    quern__note *source = quern__play_find_note(it, item, i);
     if (source == NULL) return;
     const quern__storage *storage = it->relating->storage;
     const uint32_t index = it->batch->operation->operands[0].component_index, slot = source->slot;

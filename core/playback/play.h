@@ -17,13 +17,18 @@ typedef struct quern__play_walk {
     quern__command_batch *batch;
     uint64_t number; /* number of the batch's first item in the stream */
     bool relates;    /* some command of the sync point relates; otherwise only existing links matter */
+    bool switches;   /* some command of the sync point disables or enables a tree */
 } quern__play_walk;
 
 /* Plays the commands of walk->batch. Sets walk->relating->is_out_of_memory if memory runs out. */
 typedef void quern__play_function(const quern__play_walk *walk);
 
 quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
-    quern__play_names;
+    quern__play_names, quern__play_switches;
+
+/* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
+ * point disables or enables a tree. */
+void quern__play_tags(const quern__play_walk *walk);
 
 typedef void quern__play_item_function(const quern__play_walk *walk, quern__item *item, uint32_t i);
 
@@ -54,6 +59,10 @@ void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, 
 
 /* Returns the slot of the entity that the handle refers to, or QUERN__NOTE_NONE if the entity is dead. */
 uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity);
+
+/* Returns the note of the entity that the i-th item, of a kind that only this stage plays, is on. Returns NULL if the
+ * command is dropped, or if out of memory. */
+quern__note *quern__play_find_note(const quern__play_walk *walk, const quern__item *item, uint32_t i);
 
 /* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
  * out of memory. */

@@ -79,12 +79,27 @@ static quern_result add_differences(quern__relating *relating, const quern__note
     return result;
 }
 
+/* Adds follow-up commands that give the row of a switched entity its tags of disabled entities. */
+static quern_result add_tags(quern__relating *relating, const quern__note *entity, quern__item head)
+{
+    quern__item *ignored;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < 2 && result == QUERN_OK; i++)
+        result = add_follow_up(
+            relating, relating->storage->disabled_index + i,
+            (entity->tags >> i & 1) != 0 ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
+    return result;
+}
+
 static quern_result add_of_entity(quern__relating *relating, const quern__gathered *gathered,
                                   const quern__note *entity)
 {
     quern__item *ignored;
     const quern__item head = head_of(relating, gathered, entity);
-    if (!entity->has_ended) return add_differences(relating, entity, head);
+    if (!entity->has_ended) {
+        const quern_result result = add_differences(relating, entity, head);
+        return result == QUERN_OK && entity->is_switched ? add_tags(relating, entity, head) : result;
+    }
     if (entity->is_destroyed) return QUERN_OK;
     return quern__follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
 }

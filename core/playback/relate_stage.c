@@ -24,6 +24,7 @@ static void walk_batch(const quern__play_walk *it)
     quern__play_function *play = quern__kind_calls_of[kind].play;
     const bool is_row = quern__command_kinds[kind].merge_kind == QUERN__MERGE_ROW;
     if (is_row && it->relating->refused.count > 0) quern__play_each(it, refuse_item);
+    if (it->switches) quern__play_tags(it);
     if (play != NULL) play(it);
 }
 
@@ -32,7 +33,9 @@ static void walk_stream(quern__relating *relating, const quern__gathered *gather
     quern__play_walk it = {.relating = relating,
                            .gathered = &gathered->streams.items[index],
                            .stream = index,
-                           .relates = (relating->follow_ups.recorded_traits & QUERN__TRAIT_UNRELATED) == 0};
+                           .relates = (relating->follow_ups.recorded_traits & QUERN__TRAIT_UNRELATED) == 0,
+                           .switches =
+                               (relating->follow_ups.recorded_traits & QUERN__TRAIT_NO_SWITCHES) == 0};
     const quern__stream *stream = it.gathered->stream;
     quern__walked_stream *walked = &relating->streams.items[index];
     it.created = relating->created.count > 0 ? relating->created.items + walked->first_created : NULL;

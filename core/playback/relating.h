@@ -29,6 +29,9 @@ typedef struct quern__note {
     bool has_ended;
     bool is_destroyed; /* destroyed by its own command, so no follow-up destroy is needed */
     bool is_refused;
+    bool
+        is_switched; /* a command disabled or enabled a tree with the entity, so follow-up commands set its tags */
+    uint8_t tags; /* tags of disabled entities after the commands played so far: see play_switch.c */
 } quern__note;
 
 /* The target and level of one relation in an entity's row, which follow-up commands correct if they differ from

@@ -23,8 +23,10 @@ typedef enum quern__trait {
     QUERN__TRAIT_UNRELATED = 16,
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64,
+    QUERN__TRAIT_NO_SWITCHES = 128, /* does not disable or enable a tree */
     /* traits that most kinds have */
-    QUERN__TRAITS_USUAL = QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS
+    QUERN__TRAITS_RELATING = QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS | QUERN__TRAIT_NO_SWITCHES,
+    QUERN__TRAITS_USUAL = QUERN__TRAITS_RELATING | QUERN__TRAIT_UNRELATED
 } quern__trait;
 
 /* What merging makes of a command, together with the other commands of the sync point. */
@@ -81,21 +83,23 @@ typedef struct quern__command_kind {
 
 /* CREATE has any number of operands, each with or without a value. It lacks UNRELATED if an operand is the
  * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
- * target. NAME has no operand: the name follows the head of the item, and "" removes the name. The operands of
- * SPAWN are the overrides of the prefab. */
-#define QUERN__COMMAND_KINDS(KIND)                                                                        \
-    QUERN__SINGLE_KINDS(KIND)                                                                             \
-    KIND(DESTROY, QUERN__TRAIT_DESTROY_OR_CREATE | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS, NULL, \
-         NULL, quern__play_destroys, .merge_kind = QUERN__MERGE_ROW)                                      \
-    KIND(CREATE, QUERN__TRAITS_USUAL, quern__read_value, NULL, quern__play_creates,                       \
-         .merge_kind = QUERN__MERGE_CREATE, .plain_traits = QUERN__TRAIT_DESTROY_OR_CREATE)               \
-    KIND(RELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_relates,      \
-         .merge_kind = QUERN__MERGE_NONE)                                                                 \
-    KIND(UNRELATE, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_unrelates,  \
-         .merge_kind = QUERN__MERGE_NONE)                                                                 \
-    KIND(NAME, QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS, NULL, NULL, quern__play_names,          \
-         .merge_kind = QUERN__MERGE_NONE)                                                                 \
-    KIND(SPAWN, QUERN__TRAIT_DESTROY_OR_CREATE | QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_DESTROYS, NULL, \
+ * target. NAME has no operand: the name follows the head of the item, and "" removes the name. ENABLE_TREE
+ * and DISABLE_TREE have no operand and no value. The operands of SPAWN are the overrides of the prefab. */
+#define QUERN__COMMAND_KINDS(KIND)                                                                         \
+    QUERN__SINGLE_KINDS(KIND)                                                                              \
+    KIND(DESTROY, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_DESTROYS) | QUERN__TRAIT_DESTROY_OR_CREATE,      \
+         NULL, NULL, quern__play_destroys, .merge_kind = QUERN__MERGE_ROW)                                 \
+    KIND(CREATE, QUERN__TRAITS_USUAL, quern__read_value, NULL, quern__play_creates,                        \
+         .merge_kind = QUERN__MERGE_CREATE, .plain_traits = QUERN__TRAIT_DESTROY_OR_CREATE)                \
+    KIND(RELATE, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_relates, .merge_kind = QUERN__MERGE_NONE) \
+    KIND(UNRELATE, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_unrelates,                              \
+         .merge_kind = QUERN__MERGE_NONE)                                                                  \
+    KIND(NAME, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_names, .merge_kind = QUERN__MERGE_NONE)     \
+    KIND(ENABLE_TREE, QUERN__TRAITS_RELATING & ~QUERN__TRAIT_NO_SWITCHES, NULL, NULL,                      \
+         quern__play_switches, .merge_kind = QUERN__MERGE_NONE)                                            \
+    KIND(DISABLE_TREE, QUERN__TRAITS_RELATING & ~QUERN__TRAIT_NO_SWITCHES, NULL, NULL,                     \
+         quern__play_switches, .merge_kind = QUERN__MERGE_NONE)                                            \
+    KIND(SPAWN, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_SPAWNS) | QUERN__TRAIT_DESTROY_OR_CREATE, NULL,    \
          NULL, NULL, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
 
 #define QUERN__KIND_NUMBER(name, ...) QUERN__OPERATION_##name,

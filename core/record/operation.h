@@ -62,6 +62,8 @@ typedef struct quern__operation {
 /* Operations without operands, shared by all recorders. Defined in record.c. */
 extern const quern__operation quern__operation_destroy;
 extern const quern__operation quern__operation_name;
+extern const quern__operation quern__operation_enable_tree;
+extern const quern__operation quern__operation_disable_tree;
 
 typedef struct quern__operations {
     /* Indexed by component index * QUERN__SINGLE_KIND_COUNT + kind; NULL until first used. */

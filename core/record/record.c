@@ -25,6 +25,22 @@ const quern__operation quern__operation_name = {
     .kind = QUERN__OPERATION_NAME,
     .traits = QUERN__TRAITS_OF_NAME | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
+const quern__operation quern__operation_enable_tree = {
+    .key = QUERN__OPERATION_ENABLE_TREE,
+    .item_bytes = sizeof(quern__item),
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_ENABLE_TREE,
+    .traits = QUERN__TRAITS_OF_ENABLE_TREE | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
+
+const quern__operation quern__operation_disable_tree = {
+    .key = QUERN__OPERATION_DISABLE_TREE,
+    .item_bytes = sizeof(quern__item),
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_DISABLE_TREE,
+    .traits = QUERN__TRAITS_OF_DISABLE_TREE | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
+
 /* -------------------------------------------------------------------------------------- life cycle */
 
 void quern__commands_init(quern_commands *commands, quern__storage *storage)
@@ -361,11 +377,10 @@ quern_entity quern_commands_create(quern_commands *commands)
 }
 
 /* Slow path: the entity is not alive, or no space is available without reserving. */
-static QUERN__NO_INLINE quern_result destroy_checked(quern_commands *commands, quern_entity entity)
+/* Records a command without operands. */
+static quern_result record_bare(quern_commands *commands, const quern__operation *operation,
+                                quern_entity entity, const char *function)
 {
-    static const char function[] = "quern_commands_destroy";
-    if (commands == NULL) return quern__fail_null(function, "commands");
-    const quern__operation *operation = &quern__operation_destroy;
     char *space = NULL;
     quern__item head;
     quern_result result = check_callback(commands, function);
@@ -374,6 +389,13 @@ static QUERN__NO_INLINE quern_result destroy_checked(quern_commands *commands, q
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     *quern__item_append(commands, operation, space) = head;
     return QUERN_OK;
+}
+
+static QUERN__NO_INLINE quern_result destroy_checked(quern_commands *commands, quern_entity entity)
+{
+    static const char function[] = "quern_commands_destroy";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    return record_bare(commands, &quern__operation_destroy, entity, function);
 }
 
 quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
@@ -535,4 +557,18 @@ quern_result quern_commands_set_name(quern_commands *commands, quern_entity enti
     *item = head;
     memcpy(item + 1, name, strlen(name) + 1);
     return QUERN_OK;
+}
+
+quern_result quern_commands_set_enabled(quern_commands *commands, quern_entity entity, bool enabled)
+{
+    static const char function[] = "quern_commands_set_enabled";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    if (commands->storage->disabled_index == QUERN__NO_COMPONENT)
+        return fail_named(commands,
+                          quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                      "the tag of disabled entities is not registered: call "
+                                      "quern_world_disabled_tag once before the first frame"),
+                          function);
+    return record_bare(commands, enabled ? &quern__operation_enable_tree : &quern__operation_disable_tree,
+                       entity, function);
 }

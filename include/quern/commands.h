@@ -139,6 +139,14 @@ QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity
 QUERN_API quern_result quern_commands_set_component_enabled(quern_commands *commands, quern_entity entity,
                                                             quern_component component, bool enabled);
 
+/** Disables or enables an entity and all its descendants in quern_world_parent, like quern_entity_set_enabled
+ * (<quern/enabled.h>), in the order of commands: it sees the tree and the states that earlier commands leave, including
+ * commands of other callbacks that relate entities, switch trees, or add and remove the tag. The entity may be
+ * provisional. An entity that is related to the tree by a later command keeps its state. Further errors:
+ * INVALID_ARGUMENT (the tag is not registered; call quern_world_disabled_tag before). */
+QUERN_API quern_result quern_commands_set_enabled(quern_commands *commands, quern_entity entity,
+                                                  bool enabled);
+
 /** Sets the target of a source in a relation, like quern_entity_relate, in the order of commands: it sees
  * the results of earlier commands, including those of other callbacks. Source and target may be
  * provisional. Setting or adding the component of the relation, or creating an entity with it, is

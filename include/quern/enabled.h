@@ -44,10 +44,11 @@ QUERN_API quern_component quern_world_disabled_tag(quern_world *world);
  * is disabled by itself remains so; any other one is enabled if its parent is enabled, and otherwise
  * disabled through its parent.
  *
- * Only this function considers parents. Relating an entity to a disabled parent, or creating it there,
- * does not disable it. Its state, and that of an entity to which another function adds the tag, remains
- * until a tree that contains it is disabled or enabled. If an entity was disabled through its parent, and
- * other functions remove the tag and add it again before that, it is disabled through its parent again.
+ * Only this function considers parents, and quern_commands_set_enabled, which does the same by command.
+ * Relating an entity to a disabled parent, or creating it there, does not disable it. Its state, and that of
+ * an entity to which another function adds the tag, remains until a tree that contains it is disabled or
+ * enabled. If an entity was disabled through its parent, and other functions remove the tag and add it again
+ * before that, it is disabled through its parent again.
  *
  * The call succeeds completely or changes nothing. Rows move in depth-first order, siblings in their
  * order. Errors: those of the functions on entities in <quern/world.h>, TOO_MANY_COMPONENTS, LIMIT, and

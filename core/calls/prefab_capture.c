@@ -375,6 +375,12 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
     result = it.prefab != NULL ? compile(&it, root) : quern__prefab_capture_fail_memory();
     release_capture(&it);
     if (result == QUERN_OK) result = quern__prefabs_add(&world->storage, it.prefab, out_prefab);
+    if (result == QUERN_OK && !quern__prefab_is_enabled(it.prefab, &world->storage))
+        quern__log(
+            QUERN_LOG_INFO,
+            "quern_prefab_capture: entity %u:%u is disabled, so instances of prefab %u will be, too: "
+            "enable it before capturing, or enable instances by quern_entity_set_enabled",
+            quern_entity_index(root), quern_entity_generation(root), (uint32_t)out_prefab->bits);
     if (result != QUERN_OK) quern__prefab_release(it.prefab, allocator);
     return quern__in_call(result, "quern_prefab_capture");
 }

@@ -68,6 +68,27 @@ static uint64_t held_bytes(const quern__prefab *prefab)
            (uint64_t)prefab->component_indices.capacity * sizeof *prefab->component_indices.items;
 }
 
+bool quern__prefab_is_enabled(const quern__prefab *prefab, const quern__storage *storage)
+{
+    const quern__prefab_group *group = &prefab->groups.items[0];
+    for (uint32_t i = 0; i < group->component_count; i++)
+        if (prefab->component_indices.items[group->first_component + i] == storage->disabled_index)
+            return false;
+    return true;
+}
+
+uint32_t quern__prefab_find_slot(const quern__prefab *prefab, uint32_t component_index)
+{
+    const quern__prefab_member *root = &prefab->members.items[0];
+    const quern__prefab_group *group = &prefab->groups.items[root->group];
+    for (uint32_t i = root->first_field; i < root->first_field + root->field_count; i++) {
+        const quern__prefab_field *field = &prefab->fields.items[i];
+        if (prefab->columns.items[group->first_column + field->column].component_index == component_index)
+            return field->member;
+    }
+    return QUERN_NO_MEMBER;
+}
+
 /* ------------------------------------------------------------------------------------------- registry */
 
 void quern__prefabs_release(quern__storage *storage)

@@ -49,7 +49,10 @@ typedef struct quern_prefab {
 /** Captures an entity and all its descendants in quern_world_parent. Values are copied by their type's
  * copy hook, if any. Errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY; PROVISIONAL_ENTITY (root, or a
  * described field in the tree); INVALID_ARGUMENT (a type with a destroy hook but no copy hook, which the
- * message names); LIMIT; OUT_OF_MEMORY; WORLD_LOCKED. */
+ * message names); LIMIT; OUT_OF_MEMORY; WORLD_LOCKED.
+ *
+ * Tags are captured like other components: instances of a disabled tree are disabled. The call then writes a line to the
+ * log (QUERN_LOG_INFO), and quern_prefab_is_enabled returns false. */
 QUERN_API quern_result quern_prefab_capture(quern_world *world, quern_entity root,
                                             quern_prefab *out_prefab);
 
@@ -74,6 +77,36 @@ QUERN_API uint32_t quern_prefab_member_count(const quern_world *world, quern_pre
  * long as no thread captures or destroys prefabs. */
 QUERN_API uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab,
                                             const char *path);
+
+/** Returns whether the roots of instances are enabled (<quern/enabled.h>): false if the captured root was disabled. False,
+ * with a message, if the call is wrong. Threads: any, as long as no thread captures or destroys prefabs. */
+QUERN_API bool quern_prefab_is_enabled(const quern_world *world, quern_prefab prefab);
+
+/* --------------------------------------------------------------------------------------------- slots */
+
+/** Registers a prefab slot: a part that roots of instances know, such as "muzzle". A slot is a component with one entity
+ * handle, `part`, and is hidden from tools. Set it on the root of a tree before capturing it:
+ *
+ *     quern_entity_set(world, tower, muzzle, &barrel_end);
+ *
+ * The root of each instance then has the handle of its own part. Instances without slots pay nothing. Hashes, archives,
+ * histories and prefabs treat the component like any other with a described handle, and systems read it by a term. The
+ * name must differ from those of other components; registering it again returns the same slot. Errors and threads: as
+ * quern_component_register. */
+QUERN_API quern_result quern_prefab_slot_register(quern_world *world, const char *name,
+                                                  quern_component *out_slot);
+
+/** Returns the part in a slot of an instance, given its root. O(1). Null if the instance does not have the slot, or if the
+ * part was destroyed. A part that was renamed or got another parent remains the part. Null, with a message, if the call
+ * is wrong: the errors of functions on entities, and INVALID_ARGUMENT (the component is no slot). Threads: main, between
+ * frames and in exclusive systems. */
+QUERN_API quern_entity quern_prefab_part(const quern_world *world, quern_entity root, quern_component slot);
+
+/** Returns the index of the member that is the part in a slot. QUERN_NO_MEMBER if the captured root does not have the
+ * slot, or if its part was not in the tree, and with a message if the call is wrong. Threads: any, as long as no thread
+ * captures or destroys prefabs. */
+QUERN_API uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab,
+                                          quern_component slot);
 
 /* ------------------------------------------------------------------------------------------ spawning */
 
@@ -146,6 +179,12 @@ QUERN_API quern_result quern_commands_spawn(quern_commands *commands, quern_pref
  * callback). Threads: the callback's thread. */
 QUERN_API quern_entity quern_commands_spawned_member(const quern_commands *commands, quern_prefab prefab,
                                                      quern_entity root, uint32_t member);
+
+/** Returns the provisional handle of the part in a slot of an instance that this callback has spawned by command, given the
+ * handle of the instance's root. Returns null, with a message, on failure: INVALID_ARGUMENT (the prefab has no part in
+ * this slot), and the errors of quern_commands_spawned_member. Threads: the callback's thread. */
+QUERN_API quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_prefab prefab,
+                                                   quern_entity root, quern_component slot);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "bench/columns.h"
 
 #include "bench/data.h"
+#include "bench/pieces.h"
 #include "bench/team.h"
 #include "bench/world.h"
 
@@ -109,6 +110,87 @@ void columns_close_raw(void *state)
     raw_columns *raw = state;
     for (uint32_t i = 0; i < raw->layout.touched_count; i++)
         free(raw->columns[i]);
+    free(raw);
+}
+
+/* ------------------------------------------------------------------------------------------ raw16k */
+
+typedef struct columns_pieces {
+    columns_layout layout;
+    raw_pieces pieces;
+    uint32_t thread_count;
+    raw_team *team;
+} columns_pieces;
+
+void *columns_open_pieces(const columns_layout *layout, const bench_case *scene)
+{
+    columns_pieces *raw = bench_allocate(1, sizeof *raw);
+    raw->layout = *layout;
+    raw->thread_count = scene->thread_count;
+    raw_pieces_open(&raw->pieces, layout->sizes, column_count(layout), scene->entity_count);
+    for (uint32_t piece = 0; piece < raw->pieces.piece_count; piece++)
+        for (uint32_t i = 0; i < layout->touched_count; i++)
+            layout->start(i, raw_pieces_column(&raw->pieces, piece, i),
+                          (size_t)piece * raw->pieces.rows_per_piece, raw_pieces_rows(&raw->pieces, piece),
+                          layout->sizes[i]);
+    return raw;
+}
+
+void columns_enter_pieces(void *state)
+{
+    columns_pieces *raw = state;
+    raw->team = raw_team_start(raw->thread_count);
+}
+
+static void run_piece(const columns_pieces *raw, uint32_t piece)
+{
+    const size_t row_count = raw_pieces_rows(&raw->pieces, piece);
+    for (uint32_t i = 0; i < raw->layout.system_count; i++) {
+        const columns_system *system = &raw->layout.systems[i];
+        void *columns[COLUMNS_LIMIT];
+        for (uint32_t k = 0; k < system->column_count; k++)
+            columns[k] = raw_pieces_column(&raw->pieces, piece, system->columns[k]);
+        system->run(columns, row_count, system->value_bytes);
+    }
+}
+
+static void run_pieces(void *state, uint32_t part, uint32_t part_count)
+{
+    const columns_pieces *raw = state;
+    const raw_range share = raw_team_share(raw->pieces.piece_count, part, part_count);
+    for (size_t i = 0; i < share.count; i++)
+        run_piece(raw, (uint32_t)(share.begin + i));
+}
+
+void columns_run_pieces(void *state, uint32_t pass_count)
+{
+    const columns_pieces *raw = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        raw_team_run(raw->team, run_pieces, state);
+}
+
+void columns_leave_pieces(void *state)
+{
+    columns_pieces *raw = state;
+    raw_team_stop(raw->team);
+}
+
+uint64_t columns_checksum_pieces(void *state)
+{
+    const columns_pieces *raw = state;
+    uint64_t sum = 0;
+    for (uint32_t piece = 0; piece < raw->pieces.piece_count; piece++)
+        for (uint32_t i = 0; i < raw->layout.touched_count; i++)
+            sum += checksum_words(i, raw_pieces_column(&raw->pieces, piece, i),
+                                  raw_pieces_rows(&raw->pieces, piece) * raw->layout.sizes[i] /
+                                      sizeof(uint32_t));
+    return sum;
+}
+
+void columns_close_pieces(void *state)
+{
+    columns_pieces *raw = state;
+    raw_pieces_close(&raw->pieces);
     free(raw);
 }
 

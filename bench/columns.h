@@ -4,8 +4,8 @@
 #define QUERN_BENCH_COLUMNS_H
 
 /* Frames over one archetype with any columns: a layout defines the columns of a row and the systems that
- * use some of them. raw: one array per column, one loop per system. quern: a schedule, in several
- * variants. */
+ * use some of them. raw: one array per column, one loop per system. raw16k: the same rows in pieces of
+ * 16 KiB. quern: a schedule, in several variants. */
 
 #include "bench/harness.h"
 
@@ -49,6 +49,14 @@ void columns_leave_raw(void *state);
 uint64_t columns_checksum_raw(void *state);
 void columns_close_raw(void *state);
 
+/* The control raw16k (pieces.h): all systems run on one piece before the next. */
+void *columns_open_pieces(const columns_layout *layout, const bench_case *scene);
+void columns_enter_pieces(void *state);
+void columns_run_pieces(void *state, uint32_t pass_count);
+void columns_leave_pieces(void *state);
+uint64_t columns_checksum_pieces(void *state);
+void columns_close_pieces(void *state);
+
 void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_variant variant);
 void columns_enter_quern(void *state);
 void columns_run_quern(void *state, uint32_t pass_count);
@@ -60,6 +68,11 @@ void columns_close_quern(void *state);
     {                                                                                      \
         open, columns_enter_raw, columns_run_raw, columns_leave_raw, columns_checksum_raw, \
             columns_close_raw, NULL                                                        \
+    }
+#define COLUMNS_PIECES(open)                                                                           \
+    {                                                                                                  \
+        open, columns_enter_pieces, columns_run_pieces, columns_leave_pieces, columns_checksum_pieces, \
+            columns_close_pieces, NULL                                                                 \
     }
 #define COLUMNS_QUERN(open)                                                                              \
     {                                                                                                    \

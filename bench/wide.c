@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/wide.h"
 
+#include "bench/pieces.h"
 #include "bench/team.h"
 #include "bench/world.h"
 
@@ -124,6 +125,121 @@ void wide_close_raw(void *state)
 {
     raw_frame *frame = state;
     raw_store_close(&frame->store);
+    free(frame);
+}
+
+/* ------------------------------------------------------------------------------------------ raw16k */
+
+typedef struct pieces_frame {
+    raw_pieces pieces; /* its columns are numbered by the RAW_ constants */
+    const wide_list *list;
+    uint32_t thread_count;
+    raw_team *team;
+    atomic_uint sum;
+} pieces_frame;
+
+enum { WIDE_COLUMN_COUNT = RAW_BRAIN + 1 };
+
+static void start_piece_row(const raw_pieces *pieces, uint32_t i)
+{
+    const uint32_t piece = i / pieces->rows_per_piece, row = i % pieces->rows_per_piece;
+    ((Position *)raw_pieces_column(pieces, piece, RAW_POSITION))[row] = start_position(i);
+    ((Velocity *)raw_pieces_column(pieces, piece, RAW_VELOCITY))[row] = start_velocity(i);
+    ((Rotation *)raw_pieces_column(pieces, piece, RAW_ROTATION))[row] = start_rotation();
+    ((Health *)raw_pieces_column(pieces, piece, RAW_HEALTH))[row] = start_health(i);
+    ((Damage *)raw_pieces_column(pieces, piece, RAW_DAMAGE))[row] = start_damage(i);
+    ((Brain *)raw_pieces_column(pieces, piece, RAW_BRAIN))[row] = start_brain(i);
+}
+
+void *wide_open_pieces(const wide_list *list, const bench_case *scene)
+{
+    pieces_frame *frame = bench_allocate(1, sizeof *frame);
+    uint32_t sizes[WIDE_COLUMN_COUNT];
+    for (int i = 0; i < WIDE_COLUMN_COUNT; i++)
+        sizes[i] = (uint32_t)raw_component_bytes(i);
+    frame->list = list;
+    frame->thread_count = scene->thread_count;
+    raw_pieces_open(&frame->pieces, sizes, WIDE_COLUMN_COUNT, scene->entity_count);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        start_piece_row(&frame->pieces, i);
+    return frame;
+}
+
+void wide_enter_pieces(void *state)
+{
+    pieces_frame *frame = state;
+    frame->team = raw_team_start(frame->thread_count);
+}
+
+void wide_leave_pieces(void *state)
+{
+    pieces_frame *frame = state;
+    raw_team_stop(frame->team);
+}
+
+/* Returns what the systems add to the sum. */
+static uint32_t run_piece(const pieces_frame *frame, uint32_t piece)
+{
+    const raw_pieces *pieces = &frame->pieces;
+    const size_t row_count = raw_pieces_rows(pieces, piece);
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < frame->list->count; i++) {
+        const wide_system *system = &frame->list->systems[i];
+        void *column = raw_pieces_column(pieces, piece, (uint32_t)system->component);
+        if (system->kind == WIDE_SUM)
+            sum += system->run.sum(column, row_count);
+        else
+            system->run.write(column,
+                              system->read == WIDE_NOTHING
+                                  ? NULL
+                                  : raw_pieces_column(pieces, piece, (uint32_t)system->read),
+                              row_count);
+    }
+    return sum;
+}
+
+/* Relaxed: as in run_part. */
+static void run_pieces(void *state, uint32_t part, uint32_t part_count)
+{
+    pieces_frame *frame = state;
+    const raw_range share = raw_team_share(frame->pieces.piece_count, part, part_count);
+    uint32_t sum = 0;
+    for (size_t i = 0; i < share.count; i++)
+        sum += run_piece(frame, (uint32_t)(share.begin + i));
+    atomic_fetch_add_explicit(&frame->sum, sum, memory_order_relaxed);
+}
+
+void wide_run_pieces(void *state, uint32_t pass_count)
+{
+    const pieces_frame *frame = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        raw_team_run(frame->team, run_pieces, state);
+}
+
+uint64_t wide_checksum_pieces(void *state)
+{
+    pieces_frame *frame = state;
+    const raw_pieces *pieces = &frame->pieces;
+    uint64_t sum = atomic_load_explicit(&frame->sum, memory_order_relaxed);
+    for (uint32_t i = 0; i < pieces->piece_count; i++) {
+        const wide_rows rows = {
+            .positions = raw_pieces_column(pieces, i, RAW_POSITION),
+            .velocities = raw_pieces_column(pieces, i, RAW_VELOCITY),
+            .rotations = raw_pieces_column(pieces, i, RAW_ROTATION),
+            .healths = raw_pieces_column(pieces, i, RAW_HEALTH),
+            .damages = raw_pieces_column(pieces, i, RAW_DAMAGE),
+            .brains = raw_pieces_column(pieces, i, RAW_BRAIN),
+            .count = raw_pieces_rows(pieces, i),
+        };
+        sum += checksum_wide(&rows);
+    }
+    return sum;
+}
+
+void wide_close_pieces(void *state)
+{
+    pieces_frame *frame = state;
+    raw_pieces_close(&frame->pieces);
     free(frame);
 }
 

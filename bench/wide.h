@@ -4,7 +4,8 @@
 #define QUERN_BENCH_WIDE_H
 
 /* Frames over one wide archetype: entities with six components, and a list of systems that all subjects run
- * in its order. raw: one loop per system. quern: a schedule, in several variants. */
+ * in its order. raw: one loop per system. raw16k: the same rows in pieces of 16 KiB (pieces.h), all systems on
+ * one piece before the next. quern: a schedule, in several variants. */
 
 #include "bench/harness.h"
 #include "bench/raw.h"
@@ -52,6 +53,13 @@ void wide_run_raw(void *state, uint32_t pass_count);
 void wide_leave_raw(void *state);
 uint64_t wide_checksum_raw(void *state);
 void wide_close_raw(void *state);
+
+void *wide_open_pieces(const wide_list *list, const bench_case *scene);
+void wide_enter_pieces(void *state);
+void wide_run_pieces(void *state, uint32_t pass_count);
+void wide_leave_pieces(void *state);
+uint64_t wide_checksum_pieces(void *state);
+void wide_close_pieces(void *state);
 
 void wide_enter_quern(void *state);
 void wide_run_quern(void *state, uint32_t pass_count);

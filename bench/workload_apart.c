@@ -98,6 +98,11 @@ static void *open_raw(const bench_case *scene)
     return columns_open_raw(&layout, scene);
 }
 
+static void *open_pieces(const bench_case *scene)
+{
+    return columns_open_pieces(&layout, scene);
+}
+
 static void *open_quern(const bench_case *scene)
 {
     return columns_open_quern(&layout, scene, (columns_variant){0});
@@ -117,6 +122,7 @@ const bench_workload workload_systems_apart = {
     .bytes_per_entity = sizeof(Place) + sizeof(Motion) + sizeof(Mind),
     .pass_count = bench_passes_of_1m,
     .operation_count = bench_operations_per_entity,
-    .subjects = {COLUMNS_RAW(open_raw), COLUMNS_QUERN(open_quern), COLUMNS_QUERN(open_unfused)},
-    .subject_names = {NULL, NULL, "unfused"},
+    .subjects = {COLUMNS_RAW(open_raw), COLUMNS_QUERN(open_quern), COLUMNS_QUERN(open_unfused),
+                 COLUMNS_PIECES(open_pieces)},
+    .subject_names = {NULL, NULL, "unfused", "raw16k"},
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* iter_frag26 and iter_frag_many: the loop of iter over entities with many component sets.
+/* iter_frag26, iter_frag_many and iter_arch10000: the loop of iter over entities with many component sets.
  *
  *     iter_frag26     26 further components of 4 bytes; each entity has one of them
  *     iter_frag_many  all 4096 combinations of 12 tags; 8 entities have each of them
+ *     iter_arch10000  10,000 combinations of 14 tags; 10 entities have each of them
  *
  * raw has a table for each set, without the further components and tags. */
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 
 enum { FEW_PARTS = 26, TAG_COUNT = 12, MANY_PARTS = 1 << TAG_COUNT, MANY_PART_ROWS = 8, NAME_BYTES = 16 };
+enum { MOST_PARTS = 10000, MOST_TAGS = 14, MOST_PART_ROWS = 10 };
 
 /* Returns the index of the first entity of a part; for part = part_count, the number of entities. */
 static uint32_t first_of_part(uint32_t entity_count, uint32_t part, uint32_t part_count)
@@ -55,6 +57,11 @@ static void *open_many_raw(const bench_case *scene)
     return open_raw(scene, MANY_PARTS);
 }
 
+static void *open_most_raw(const bench_case *scene)
+{
+    return open_raw(scene, MOST_PARTS);
+}
+
 static void run_raw(void *state, uint32_t pass_count)
 {
     const raw_frag *frag = state;
@@ -90,6 +97,7 @@ static void close_raw(void *state)
 typedef struct frag_scene {
     bench_world bench;
     quern_query *query;
+    quern_schedule *schedule; /* with the system "move"; NULL: the query is iterated */
     quern_component extras[FEW_PARTS];
 } frag_scene;
 
@@ -147,6 +155,29 @@ static void *open_many_quern(const bench_case *scene)
     return frag;
 }
 
+static void *open_most_quern(const bench_case *scene)
+{
+    frag_scene *frag = open_quern(MOST_TAGS, 0);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        create_entity(frag, i, i / MOST_PART_ROWS);
+    return frag;
+}
+
+static void *open_most_system(const bench_case *scene)
+{
+    frag_scene *frag = open_most_quern(scene);
+    REQUIRE(quern_schedule_create(frag->bench.world, NULL, &frag->schedule));
+    bench_add_move(frag->schedule, &frag->bench);
+    return frag;
+}
+
+static void run_system(void *state, uint32_t pass_count)
+{
+    const frag_scene *frag = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        REQUIRE(quern_schedule_run(frag->schedule, NULL, (double)STEP_SECONDS));
+}
+
 static void run_quern(void *state, uint32_t pass_count)
 {
     const frag_scene *frag = state;
@@ -167,6 +198,7 @@ static uint64_t checksum_quern(void *state)
 static void close_quern(void *state)
 {
     frag_scene *frag = state;
+    quern_schedule_destroy(frag->schedule);
     quern_query_destroy(frag->query);
     bench_world_close(&frag->bench);
     free(frag);
@@ -205,4 +237,23 @@ const bench_workload workload_iter_frag_many = {
             [BENCH_RAW] = {open_many_raw, NULL, run_raw, NULL, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_many_quern, NULL, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
+};
+
+const bench_workload workload_iter_arch10000 = {
+    .name = "iter_arch10000",
+    .summary = "position += velocity * step over 10,000 component sets of 10 entities each, by a system",
+    .unit = "entity",
+    .entity_counts = {MOST_PARTS * MOST_PART_ROWS},
+    .fixed_size = true,
+    .single_thread = true,
+    .bytes_per_entity = sizeof(Position) + sizeof(Velocity),
+    .pass_count = bench_passes_of_4m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_most_raw, NULL, run_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_most_system, NULL, run_system, NULL, checksum_quern, close_quern, NULL},
+            {open_most_quern, NULL, run_quern, NULL, checksum_quern, close_quern, NULL},
+        },
+    .subject_names = {NULL, NULL, "query"},
 };

@@ -123,6 +123,17 @@ static void *seven_traced(const bench_case *scene)
             wide_capture_quern                                                               \
     }
 
+static void *seven_pieces(const bench_case *scene)
+{
+    return wide_open_pieces(&seven, scene);
+}
+
+#define PIECES(open)                                                                       \
+    {                                                                                      \
+        open, wide_enter_pieces, wide_run_pieces, wide_leave_pieces, wide_checksum_pieces, \
+            wide_close_pieces, NULL                                                        \
+    }
+
 const bench_workload workload_frame7 = {
     .name = "frame7",
     .summary = "seven systems in a row over one archetype of six components",
@@ -132,8 +143,8 @@ const bench_workload workload_frame7 = {
     .bytes_per_entity = WIDE_ROW_BYTES,
     .pass_count = bench_passes_of_1m,
     .operation_count = bench_operations_per_entity,
-    .subjects = {RAW(seven_raw), QUERN(seven_quern), QUERN(seven_unfused)},
-    .subject_names = {NULL, NULL, "unfused"},
+    .subjects = {RAW(seven_raw), QUERN(seven_quern), QUERN(seven_unfused), PIECES(seven_pieces)},
+    .subject_names = {NULL, NULL, "unfused", "raw16k"},
 };
 
 static void *seven_with_history(const bench_case *scene)

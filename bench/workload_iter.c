@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* iter: the smallest useful loop, position += velocity * step over entities with Position and Velocity. */
 
+#include "bench/pieces.h"
 #include "bench/raw.h"
 #include "bench/team.h"
 #include "bench/workloads.h"
@@ -66,6 +67,76 @@ static void close_raw(void *state)
 {
     raw_iter *iter = state;
     raw_store_close(&iter->store);
+    free(iter);
+}
+
+/* ------------------------------------------------------------------------------------------ raw16k */
+
+typedef struct pieces_iter {
+    raw_pieces pieces;
+    uint32_t thread_count;
+    raw_team *team;
+} pieces_iter;
+
+enum { POSITIONS, VELOCITIES };
+
+static void *open_pieces(const bench_case *scene)
+{
+    static const uint32_t sizes[] = {sizeof(Position), sizeof(Velocity)};
+    pieces_iter *iter = bench_allocate(1, sizeof *iter);
+    iter->thread_count = scene->thread_count;
+    raw_pieces_open(&iter->pieces, sizes, 2, scene->entity_count);
+    for (uint32_t i = 0; i < scene->entity_count; i++) {
+        const uint32_t piece = i / iter->pieces.rows_per_piece, row = i % iter->pieces.rows_per_piece;
+        ((Position *)raw_pieces_column(&iter->pieces, piece, POSITIONS))[row] = start_position(i);
+        ((Velocity *)raw_pieces_column(&iter->pieces, piece, VELOCITIES))[row] = start_velocity(i);
+    }
+    return iter;
+}
+
+static void enter_pieces(void *state)
+{
+    pieces_iter *iter = state;
+    iter->team = raw_team_start(iter->thread_count);
+}
+
+static void leave_pieces(void *state)
+{
+    pieces_iter *iter = state;
+    raw_team_stop(iter->team);
+}
+
+static void move_pieces(void *state, uint32_t part, uint32_t part_count)
+{
+    const pieces_iter *iter = state;
+    const raw_range share = raw_team_share(iter->pieces.piece_count, part, part_count);
+    for (uint32_t i = (uint32_t)share.begin; i < share.begin + share.count; i++)
+        kernel_move(raw_pieces_column(&iter->pieces, i, POSITIONS),
+                    raw_pieces_column(&iter->pieces, i, VELOCITIES), raw_pieces_rows(&iter->pieces, i));
+}
+
+static void run_pieces(void *state, uint32_t pass_count)
+{
+    const pieces_iter *iter = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        raw_team_run(iter->team, move_pieces, state);
+}
+
+static uint64_t checksum_pieces(void *state)
+{
+    const pieces_iter *iter = state;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < iter->pieces.piece_count; i++)
+        sum += checksum_moving(raw_pieces_column(&iter->pieces, i, POSITIONS),
+                               raw_pieces_column(&iter->pieces, i, VELOCITIES),
+                               raw_pieces_rows(&iter->pieces, i));
+    return sum;
+}
+
+static void close_pieces(void *state)
+{
+    pieces_iter *iter = state;
+    raw_pieces_close(&iter->pieces);
     free(iter);
 }
 
@@ -184,6 +255,7 @@ const bench_workload workload_iter = {
             [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
             {open_system, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
             {open_parallel, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
+            {open_pieces, enter_pieces, run_pieces, leave_pieces, checksum_pieces, close_pieces, NULL},
         },
-    .subject_names = {NULL, NULL, "system", "parallel"},
+    .subject_names = {NULL, NULL, "system", "parallel", "raw16k"},
 };

@@ -11,6 +11,7 @@
 extern const bench_workload workload_iter;
 extern const bench_workload workload_iter_frag26;
 extern const bench_workload workload_iter_frag_many;
+extern const bench_workload workload_iter_arch10000;
 extern const bench_workload workload_frame7;
 extern const bench_workload workload_frame7_watched;
 extern const bench_workload workload_frame20;
@@ -75,6 +76,8 @@ extern const bench_workload workload_grid_radius;
 extern const bench_workload workload_sync_empty;
 extern const bench_workload workload_frame_empty0;
 extern const bench_workload workload_frame_empty1;
+extern const bench_workload workload_compile_1000;
+extern const bench_workload workload_compile_4000;
 extern const bench_workload workload_jobs_empty_64;
 extern const bench_workload workload_jobs_empty_64_auto;
 extern const bench_workload workload_jobs_empty_1024;

@@ -36,6 +36,7 @@ typedef struct conflict_search {
     quern__plan *plan;
     bool is_first;           /* first search after quern__conflicts_start: all rows are empty */
     bool found;              /* some row has changed */
+    bool is_changed;         /* the current row has changed */
     uint32_t next_rule;      /* first rule whose second system is not before the current row */
     uint64_t *with_news;     /* systems with matches that were not checked */
     uint64_t *with_optional; /* systems with has_optional_terms */
@@ -193,6 +194,13 @@ static quern__conflict_kind kind_of_rule(const quern__system *first, const quern
     return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
 }
 
+static void add_pairs(conflict_search *search, uint32_t word, uint64_t bits, bool are_global)
+{
+    search->is_changed |= (bits & ~(are_global ? search->global : search->all)[word]) != 0;
+    search->all[word] |= bits;
+    if (are_global) search->global[word] |= bits;
+}
+
 /* Adds to the row what needs no archetypes: rules, resources, and lookups of both systems. */
 static void add_fixed(conflict_search *search, const quern__system *system)
 {
@@ -201,19 +209,17 @@ static void add_fixed(conflict_search *search, const quern__system *system)
            plan->rules.items[search->next_rule].second == system->position;
          search->next_rule++) {
         const uint32_t first = plan->rules.items[search->next_rule].first;
-        quern__bitset_add(search->all, first);
-        if (kind_of_rule(plan->order.items[first], system) == QUERN__CONFLICT_DECLARED)
-            quern__bitset_add(search->global, first);
+        const bool is_global = kind_of_rule(plan->order.items[first], system) == QUERN__CONFLICT_DECLARED;
+        add_pairs(search, first / 64, 1ull << first % 64, is_global);
     }
     for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
-        search->global[word] |= search->partners[BY_RESOURCES][word];
+        add_pairs(search, word, search->partners[BY_RESOURCES][word], true);
         for (uint64_t left = search->partners[BY_LOOKUPS][word] & ~search->global[word]; left != 0;) {
             const uint32_t i = 64 * word + quern__bitset_pop_lowest(&left);
             if (quern__access_find_common_lookup(&plan->order.items[i]->access, &system->access, 0) <
                 QUERN_MAX_COMPONENTS)
-                quern__bitset_add(search->global, i);
+                add_pairs(search, word, 1ull << i % 64, true);
         }
-        search->all[word] |= search->global[word];
     }
 }
 
@@ -234,30 +240,43 @@ static uint64_t check_hits(const conflict_search *search, const quern__system *s
     return hits;
 }
 
-/* Adds to the row the partners by terms with which the system has an unchecked match in common. */
-static void add_by_terms(const conflict_search *search, const quern__system *system)
+/* Returns whether some partner by terms is not in the row yet. */
+static bool has_open_partner(const conflict_search *search, const quern__system *system)
 {
-    uint64_t *open = search->partners[BY_TERMS];
-    uint32_t open_count = 0;
-    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
-        open[word] &= ~search->all[word];
-        open_count += quern__count_bits_64(open[word]);
+    uint64_t open = 0;
+    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++)
+        open |= search->partners[BY_TERMS][word] & ~search->all[word];
+    return open != 0;
+}
+
+/* Adds to the row the partners by terms that match the archetype, which the system matches. Returns whether there are
+ * any. */
+static bool add_matchers(conflict_search *search, const quern__system *system,
+                         const quern__archetype *archetype)
+{
+    const uint32_t of = archetype->index - search->first_archetype;
+    const match_word *matcher = search->matchers.items + search->first_matchers.items[of],
+                     *end = matcher + search->matcher_counts.items[of];
+    bool found = false;
+    for (; matcher < end && matcher->word <= system->position / 64; matcher++) {
+        const uint32_t word = matcher->word;
+        if (word < system->group_first / 64) continue;
+        uint64_t hits = search->partners[BY_TERMS][word] & matcher->bits & ~search->all[word];
+        if (hits == 0) continue;
+        hits = check_hits(search, system, archetype, word, hits);
+        add_pairs(search, word, hits, false);
+        found |= hits != 0;
     }
-    for (uint32_t i = 0; i < unchecked_count(system) && open_count > 0; i++) {
-        const quern__archetype *archetype = unchecked_match(system, i);
-        const uint32_t of = archetype->index - search->first_archetype;
-        const match_word *matcher = search->matchers.items + search->first_matchers.items[of],
-                         *end = matcher + search->matcher_counts.items[of];
-        for (; matcher < end && matcher->word <= system->position / 64; matcher++) {
-            if (matcher->word < system->group_first / 64) continue;
-            uint64_t hits = open[matcher->word] & matcher->bits;
-            if (hits == 0) continue;
-            hits = check_hits(search, system, archetype, matcher->word, hits);
-            search->all[matcher->word] |= hits;
-            open[matcher->word] &= ~hits;
-            open_count -= quern__count_bits_64(hits);
-        }
-    }
+    return found;
+}
+
+/* Adds to the row the partners by terms with which the system has an unchecked match in common. */
+static void add_by_terms(conflict_search *search, const quern__system *system)
+{
+    bool is_open = has_open_partner(search, system);
+    for (uint32_t i = 0; i < unchecked_count(system) && is_open; i++)
+        if (add_matchers(search, system, unchecked_match(system, i)))
+            is_open = has_open_partner(search, system);
 }
 
 /* Returns the strongest conflict between the terms of `system` in its unchecked matches and the lookups and up-terms of
@@ -274,7 +293,7 @@ static quern__conflict_kind find_elsewhere(const quern__system *system, const qu
     return strongest;
 }
 
-static void add_by_elsewhere(const conflict_search *search, const quern__system *system)
+static void add_by_elsewhere(conflict_search *search, const quern__system *system)
 {
     const bool has_news = unchecked_count(system) > 0;
     for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++) {
@@ -286,21 +305,13 @@ static void add_by_elsewhere(const conflict_search *search, const quern__system 
             const quern__conflict_kind one = find_elsewhere(other, system);
             const quern__conflict_kind two =
                 one < QUERN__CONFLICT_LOOKUP ? find_elsewhere(system, other) : one;
-            if (one != QUERN__NO_CONFLICT || two != QUERN__NO_CONFLICT) quern__bitset_add(search->all, i);
-            if (two == QUERN__CONFLICT_LOOKUP) quern__bitset_add(search->global, i);
+            if (one != QUERN__NO_CONFLICT || two != QUERN__NO_CONFLICT)
+                add_pairs(search, word, 1ull << i % 64, two == QUERN__CONFLICT_LOOKUP);
         }
     }
 }
 
 /* ------------------------------------------------------------------------------------------- search */
-
-static uint32_t count_row(const conflict_search *search, const quern__system *system)
-{
-    uint32_t count = 0;
-    for (uint32_t word = system->group_first / 64; word <= system->position / 64; word++)
-        count += quern__count_bits_64(search->all[word]) + quern__count_bits_64(search->global[word]);
-    return count;
-}
 
 /* Extends the row of a system. Returns false if out of memory. */
 static bool extend_row(conflict_search *search, const quern__system *system)
@@ -313,12 +324,12 @@ static bool extend_row(conflict_search *search, const quern__system *system)
     memset(search->global, 0, (later / 64 + 1) * sizeof *search->global);
     quern__pair_set_get(&conflicts->all, later, search->all);
     quern__pair_set_get(&conflicts->global, later, search->global);
-    const uint32_t count_before = count_row(search, system);
+    search->is_changed = false;
     find_partners(search, system);
     if (search->is_first) add_fixed(search, system);
     if (has_news) add_by_terms(search, system);
     add_by_elsewhere(search, system);
-    if (count_row(search, system) == count_before) return true;
+    if (!search->is_changed) return true;
     search->found = true;
     const quern_allocator *allocator = quern__plan_allocator(search->plan);
     return quern__pair_set_put(&conflicts->all, allocator, later, search->all) &&

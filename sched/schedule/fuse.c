@@ -65,8 +65,10 @@ static uint32_t first_allowed_pass(const quern__segment *segment, const quern__s
 static uint32_t shared_count(const quern__pass *pass, const quern__system *system)
 {
     uint32_t count = 0;
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        count += quern__count_bits_64(pass->touched[word] & system->access.reads[word]);
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
+        const uint64_t shared = pass->touched[word] & system->access.reads[word];
+        if (shared != 0) count += quern__count_bits_64(shared);
+    }
     return count;
 }
 
@@ -90,7 +92,7 @@ static quern__pass *choose_best_pass(const quern__segment *segment, const quern_
 {
     uint32_t most = 0, best_count = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        most += quern__count_bits_64(system->access.reads[word]);
+        if (system->access.reads[word] != 0) most += quern__count_bits_64(system->access.reads[word]);
     quern__pass *best = NULL;
     for (uint32_t i = segment->passes.count; i-- > first && (best == NULL || best_count < most);) {
         quern__pass *pass = segment->passes.items[i];

@@ -31,7 +31,7 @@ static uint32_t count_bits(const uint64_t *words, uint32_t word_count)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < word_count; i++)
-        count += quern__count_bits_64(words[i]);
+        if (words[i] != 0) count += quern__count_bits_64(words[i]);
     return count;
 }
 

@@ -196,14 +196,14 @@ static inline void quern__view_point(quern_view *view, uint32_t first_row, uint3
     view->count = count;
 }
 
-/* Prefetches the beginning of each accessed column of the chunk that the iteration visits next. */
+/* Prefetches both ends of each accessed column of the chunk that the iteration visits next. */
 static inline void quern__query_prefetch_columns(const quern__query *query,
                                                  const quern_view_column *columns,
                                                  const quern__chunk *chunk, uint32_t row_count)
 {
     for (uint32_t i = 0; i < query->term_count; i++)
         if (columns[i].access != QUERN_ACCESS_NONE)
-            quern__chunk_prefetch_head(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
+            quern__chunk_prefetch_ends(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
 }
 
 /* Prefetches the chunk of the following entry. Precondition: entry->fetches_next. */

@@ -56,7 +56,7 @@ static size_t find_colour_bytes(quern__archetype *archetype)
 static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offset_bytes)
 {
     if (part == archetype->column_count) {
-        archetype->entities_offset_bytes = (uint32_t)offset_bytes;
+        archetype->entities_offset_bytes = (uint16_t)offset_bytes;
         return offset_bytes + quern__column_bytes(sizeof(quern_entity), archetype->row_capacity);
     }
     quern__column *column = &archetype->columns[part];

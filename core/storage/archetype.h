@@ -71,7 +71,7 @@ typedef struct quern__chunk_slot {
     uint32_t row_count;
 } quern__chunk_slot;
 
-/* The first cache line holds the data that a query reads of an archetype with one chunk. The second to fourth
+/* The first cache line holds the data that a query or a pass reads of an archetype with one chunk. The second to fourth
  * lines hold the data that adding and removing single rows also needs. */
 typedef struct quern__archetype {
     quern__chunk_slot *slots; /* table of chunks; first_slots + 1 until more slots are needed */
@@ -79,8 +79,9 @@ typedef struct quern__archetype {
     quern__chunk_slot *last_slot; /* slots + chunk_count - 1 */
     uint32_t chunk_count;
     uint32_t row_capacity; /* rows per chunk */
-    uint32_t entities_offset_bytes;
-    uint32_t number;          /* archetype number in entity records; reused after removal */
+    uint16_t entities_offset_bytes;
+    bool tracks_changes; /* has versions, move counts, row bits or listeners, which verbs must update */
+    uint32_t number;     /* archetype number in entity records; reused after removal */
     uint32_t column_of_count; /* length of column_of and column_positions */
     uint32_t column_count;
     uint32_t held_count;
@@ -94,9 +95,8 @@ typedef struct quern__archetype {
     /* whether the archetype may retain one chunk while it has no rows; then storage->spares lists the
      * archetype */
     bool may_retain_chunk;
-    bool is_removed;     /* about to be removed: see core/calls/reclaim.c */
-    bool tracks_changes; /* has versions, move counts, row bits or listeners, which verbs must update */
-    bool has_handles;    /* has a component with entity fields that users set */
+    bool is_removed;  /* about to be removed: see core/calls/reclaim.c */
+    bool has_handles; /* has a component with entity fields that users set */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */
     quern__move_counts *move_counts;   /* of the storage; NULL if no component has refs */

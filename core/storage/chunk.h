@@ -21,8 +21,8 @@
 enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
     QUERN__CHUNK_HEADER_BYTES = 64,
-    /* Length of a column's head, which loops that call one system on each chunk prefetch. */
-    QUERN__HEAD_BYTES = 256,
+    /* Length of the beginning, and of the end, of a column that loops with one call per chunk prefetch. */
+    QUERN__END_BYTES = 128,
     QUERN__SLAB_BYTES = 2 * 1024 * 1024,
     QUERN__SLAB_CHUNKS = QUERN__SLAB_BYTES / QUERN__CHUNK_BYTES
 };
@@ -105,13 +105,20 @@ static inline void quern__chunk_prefetch(const quern__chunk *chunk, uint32_t beg
         QUERN__PREFETCH_LATER((const char *)chunk + offset);
 }
 
-/* Prefetches the head of a column that will be read soon. Hardware prefetchers predict the lines after the head,
- * but must detect the pattern anew where a column of the next chunk begins. */
-static inline void quern__chunk_prefetch_head(const quern__chunk *chunk, uint32_t offset_bytes,
+/* Prefetches the first two and the last two cache lines of a column that will be read soon. Hardware prefetchers predict
+ * the lines between them, but must detect the pattern anew where a column of the next chunk begins, and arrive late at
+ * its end (docs/benchmarks/results.md, Walks). column_bytes: bytes in use. */
+static inline void quern__chunk_prefetch_ends(const quern__chunk *chunk, uint32_t offset_bytes,
                                               uint32_t column_bytes)
 {
-    const uint32_t bytes = column_bytes < QUERN__HEAD_BYTES ? column_bytes : QUERN__HEAD_BYTES;
-    quern__chunk_prefetch(chunk, offset_bytes, offset_bytes + bytes);
+    const uint32_t end_bytes = offset_bytes + column_bytes;
+    if (column_bytes <= 2 * QUERN__END_BYTES) {
+        quern__chunk_prefetch(chunk, offset_bytes, end_bytes);
+        return;
+    }
+    const uint32_t last_line_bytes = (end_bytes - 1) / QUERN__CACHE_LINE_BYTES * QUERN__CACHE_LINE_BYTES;
+    quern__chunk_prefetch(chunk, offset_bytes, offset_bytes + QUERN__END_BYTES);
+    quern__chunk_prefetch(chunk, last_line_bytes + QUERN__CACHE_LINE_BYTES - QUERN__END_BYTES, end_bytes);
 }
 
 /* Returns a small number that is unique among the chunks that exist at the time. */

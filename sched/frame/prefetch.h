@@ -17,6 +17,7 @@ typedef struct quern__prefetch {
     uint32_t offset_bytes;      /* position in the current column */
     uint32_t fetch_limit_bytes; /* most bytes to prefetch of each column */
     uint32_t fetch_share_bytes; /* number of bytes to prefetch before each call */
+    bool fetches_ends;          /* prefetch both ends of each column instead */
 } quern__prefetch;
 
 /* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
@@ -32,11 +33,23 @@ static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, con
                              .chunk = slot->chunk,
                              .row_count = slot->row_count,
                              .fetch_limit_bytes = table->fetch_limit_bytes,
-                             .fetch_share_bytes = table->fetch_share_bytes};
+                             .fetch_share_bytes = table->fetch_share_bytes,
+                             .fetches_ends = table->fetches_ends};
+}
+
+static inline void quern__prefetch_ends(quern__prefetch *next)
+{
+    for (; next->column < next->end_column; next->column++)
+        quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
+                                   next->column->size_bytes * next->row_count);
 }
 
 static inline void quern__prefetch_share(quern__prefetch *next)
 {
+    if (next->fetches_ends) {
+        quern__prefetch_ends(next);
+        return;
+    }
     uint32_t left_bytes = next->fetch_share_bytes;
     while (next->column < next->end_column && left_bytes > 0) {
         uint32_t column_bytes = next->column->size_bytes * next->row_count;

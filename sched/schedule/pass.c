@@ -280,13 +280,13 @@ static uint32_t choose_fetch_limit(const quern__pass *pass, uint32_t thread_coun
 }
 
 /* Prefetching for a table on which one system is called. Its single call processes the whole chunk, and
- * fetching a whole chunk before that call would stall it. So only short heads of the columns are fetched,
- * if the data exceeds the cores' own caches. */
+ * fetching a whole chunk before that call would stall it. So only the ends of the columns are fetched, if the data
+ * exceeds the cores' own caches. */
 static uint32_t choose_lone_fetch_limit(const quern__pass *pass)
 {
     const quern_prefetch prefetch = pass->plan->prefetch;
     if (prefetch == QUERN_PREFETCH_NOTHING) return 0;
-    return pass->exceeds_own_caches || prefetch != QUERN_PREFETCH_AUTOMATIC ? QUERN__HEAD_BYTES : 0;
+    return pass->exceeds_own_caches || prefetch != QUERN_PREFETCH_AUTOMATIC ? 2 * QUERN__END_BYTES : 0;
 }
 
 /* Divides the bytes to prefetch equally among the table's calls, in whole cache lines. */
@@ -312,6 +312,7 @@ static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
         for (uint32_t k = table->first_call; k < table->end_call; k++)
             call_count += pass->calls.items[k].system->is_enabled;
         table->fetch_limit_bytes = call_count == 1 ? lone_bytes : fetch_limit_bytes;
+        table->fetches_ends = call_count == 1;
         if (call_count > 0) divide_fetch(pass, table, call_count);
         pass->prefetches |= table->fetch_share_bytes > 0;
     }

@@ -62,6 +62,7 @@ typedef struct quern__pass_table {
     uint32_t deep_range_count;                 /* views on the last level */
     uint32_t fetch_limit_bytes;                /* most bytes to prefetch of each column of the next chunk */
     uint32_t fetch_share_bytes;                /* bytes to prefetch before each call; 0: none */
+    bool fetches_ends; /* before its only call, both ends of each column of the next chunk are prefetched */
 } quern__pass_table;
 
 /* A part of a pass that finishes before the next part begins. Each stage is a node of the segment's

@@ -54,6 +54,7 @@ extern "C" {
 #define QUERN_MAX_EXTRA_COMPONENTS  8  /**< Maximum number of extra components of one load. */
 #define QUERN_MAX_MISSING           32 /**< Maximum number of names in a report; further ones are only counted. */
 
+/** A schedule; see <quern/schedule.h>. */
 typedef struct quern_schedule quern_schedule;
 
 /* ------------------------------------------------------------------------------------------ saving */

@@ -123,9 +123,10 @@ static uint32_t passes_of_empty(uint32_t item_count)
     return 1 + 8000000 / (item_count + 500);
 }
 
-#define WORKLOAD_EMPTY(count, suffix, text, open_it)                                                   \
+#define WORKLOAD_EMPTY(count, suffix, other_name, text, open_it)                                       \
     const bench_workload workload_jobs_empty_##count##suffix = {                                       \
         .name = "jobs_empty_" #count #suffix,                                                          \
+        .alias = other_name,                                                                           \
         .summary = "a parallel loop over " #count " items that do nothing, " text,                     \
         .unit = "loop",                                                                                \
         .entity_counts = {count},                                                                      \
@@ -141,10 +142,10 @@ static uint32_t passes_of_empty(uint32_t item_count)
             },                                                                                         \
     }
 
-WORKLOAD_EMPTY(64, , "grain 1", open_empty);
-WORKLOAD_EMPTY(64, _auto, "automatic grain", open_empty_auto);
-WORKLOAD_EMPTY(1024, , "grain 1", open_empty);
-WORKLOAD_EMPTY(65536, , "grain 1", open_empty);
+WORKLOAD_EMPTY(64, , NULL, "grain 1", open_empty);
+WORKLOAD_EMPTY(64, _auto, NULL, "automatic grain", open_empty_auto);
+WORKLOAD_EMPTY(1024, , NULL, "grain 1", open_empty);
+WORKLOAD_EMPTY(65536, , "jobs_grain1", "grain 1", open_empty);
 
 /* ------------------------------------------------------------------------------------------ uneven */
 

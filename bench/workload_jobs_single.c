@@ -196,6 +196,41 @@ static void run_chain(void *state, uint32_t pass_count)
     REQUIRE(quern_jobs_wait(scene->jobs, &scene->chain[CHAIN_STEPS]));
 }
 
+static void count_item(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    job_scene *scene = argument;
+    (void)worker_index;
+    scene->result += end - begin;
+}
+
+/* The same chain as a graph, which is built before. */
+static void *open_chain_graph(const bench_case *bench)
+{
+    job_scene *scene = open_with_pool(bench, 0);
+    const quern_graph_node_def def = {.function = count_item, .user_data = scene, .count = 1};
+    REQUIRE(quern_graph_create(NULL, &scene->graph));
+    for (uint32_t i = 0; i < CHAIN_STEPS; i++) {
+        REQUIRE(quern_graph_add_node(scene->graph, &def, NULL));
+        if (i > 0) REQUIRE(quern_graph_add_edge(scene->graph, i - 1, i));
+    }
+    REQUIRE(quern_graph_run(scene->graph, scene->jobs)); /* the first run compiles the graph */
+    return scene;
+}
+
+static void enter_chain_graph(void *state)
+{
+    job_scene *scene = state;
+    scene->result = 0;
+    bench_jobs_wake(scene->jobs);
+}
+
+static void run_chain_graph(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    (void)pass_count;
+    REQUIRE(quern_graph_run(scene->graph, scene->jobs));
+}
+
 static uint64_t checksum_chain(void *state)
 {
     const job_scene *scene = state;
@@ -221,7 +256,9 @@ const bench_workload workload_jobs_chain = {
             [BENCH_RAW] = {open_chain_raw, enter_chain_raw, run_chain_raw, NULL, checksum_chain,
                            close_scene, NULL},
             [BENCH_QUERN] = {open_chain, enter_chain, run_chain, NULL, checksum_chain, close_scene, NULL},
+            {open_chain_graph, enter_chain_graph, run_chain_graph, NULL, checksum_chain, close_scene, NULL},
         },
+    .subject_names = {NULL, NULL, "graph"},
 };
 
 /* --------------------------------------------------------------------------------------------- fib */

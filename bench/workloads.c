@@ -95,6 +95,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_jobs_gap,
     &workload_jobs_graph,
     &workload_jobs_guests,
+    &workload_jobs_outside4,
     &workload_jobs_uneven,
     &workload_jobs_uneven_auto,
 };

@@ -98,6 +98,7 @@ extern const bench_workload workload_jobs_wake_latency_1s;
 extern const bench_workload workload_jobs_gap;
 extern const bench_workload workload_jobs_graph;
 extern const bench_workload workload_jobs_guests;
+extern const bench_workload workload_jobs_outside4;
 extern const bench_workload workload_jobs_uneven;
 extern const bench_workload workload_jobs_uneven_auto;
 

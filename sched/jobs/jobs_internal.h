@@ -108,7 +108,8 @@ struct quern__worker {
     _Atomic uint32_t closed_depth; /* closed jobs on the stack (deque.h); only the worker writes it */
     uint32_t inline_depth;         /* jobs on the stack that run inside the call that submitted them */
     bool has_slept;                /* whether the worker slept since its last search */
-    bool claims_next_job;     /* whether the worker will take the next job that it pushes; see submit.c */
+    quern__job
+        *claim; /* place of the next pushed job, which the worker runs itself; or NULL; see search.c */
     quern__thread thread;     /* valid for the pool's own threads */
     quern__queue assigned;    /* jobs that this worker alone may run; see assigned.c */
     quern__node *spare_nodes; /* [spare_count] list of free nodes, linked by next; see submit.c */
@@ -376,6 +377,14 @@ static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, c
 /* Finds a job for a worker without one: its own newest, or the oldest of another deque or a queue. Spins
  * for up to spin_ns. Returns false if there was none, or as soon as the worker has a permit. */
 bool quern__worker_find_job(quern__worker *worker, quern__job *out_job);
+
+/* Subtracts the worker's finished jobs, of which there must be some, from their counter. If this submits a job to the
+ * worker's deque, the first such job is copied to out_job instead: the worker runs it next, and no other worker sees it.
+ * Returns whether there was one. */
+bool quern__worker_flush_and_claim(quern__worker *worker, quern__job *out_job);
+
+/* Pushes a claimed job to the worker's deque after all. Returns false if the deque is full. */
+bool quern__worker_unclaim(quern__worker *worker, const quern__job *job);
 
 /* Removes the next available job from a deque or queue, without spinning. */
 bool quern__worker_try_take_job(quern__worker *worker, quern__job *out_job);

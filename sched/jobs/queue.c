@@ -138,6 +138,24 @@ void quern__queues_push(quern__queues *queues, quern__node *node)
     quern__mutex_unlock(&queues->mutex);
 }
 
+bool quern__queues_push_job(quern__queues *queues, const quern__job *job, quern__queue_index index,
+                            quern_jobs *jobs)
+{
+    quern__mutex_lock(&queues->mutex);
+    const bool has_node = queues->free_nodes != NULL || add_block(queues);
+    if (has_node) {
+        quern__node *node = queues->free_nodes;
+        queues->free_nodes = node->next;
+        quern__job_copy(&node->job, job);
+        node->queue = index;
+        node->jobs = jobs;
+        quern__job_count(job);
+        push_locked(queues, &queues->queues[index], node);
+    }
+    quern__mutex_unlock(&queues->mutex);
+    return has_node;
+}
+
 bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__node *node)
 {
     quern__mutex_lock(&queues->mutex);

@@ -96,6 +96,19 @@ void quern__queues_return_nodes(quern__queues *queues, quern__node *list);
  * one block, and only if the store is empty. Returns NULL if there is no memory. */
 quern__node *quern__queues_take_up_to(quern__queues *queues, uint32_t *count);
 
+/* Increments a submitted job's counter. Relaxed: a thread that sees the counter above zero learns nothing else from it.
+ * Cast: the scope of a submitted job is its counter. */
+static inline void quern__job_count(const quern__job *job)
+{
+    quern_counter *counter = (quern_counter *)(uintptr_t)job->scope;
+    if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);
+}
+
+/* Takes a node from the store, and appends it with a copy of a submitted job to a shared queue. The job is counted before
+ * it can run. Returns false, with nothing counted, if there is no memory. */
+bool quern__queues_push_job(quern__queues *queues, const quern__job *job, quern__queue_index index,
+                            quern_jobs *jobs);
+
 /* Appends a node to the shared queue that node->queue names. */
 void quern__queues_push(quern__queues *queues, quern__node *node);
 

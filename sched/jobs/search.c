@@ -333,14 +333,42 @@ static bool search(quern__worker *worker, quern__job *out_job)
     return true;
 }
 
-/* Subtracts finished jobs from their counter, then removes a job that this has submitted, if any. */
+bool quern__worker_flush_and_claim(quern__worker *worker, quern__job *out_job)
+{
+    worker->claim = out_job;
+    quern__worker_flush_finished_slow(worker);
+    const bool is_claimed = worker->claim == NULL;
+    worker->claim = NULL;
+    return is_claimed;
+}
+
+bool quern__worker_unclaim(quern__worker *worker, const quern__job *job)
+{
+    if (!quern__deque_push(&worker->deque, job, QUERN__JOB_DATA_WORDS)) return false;
+    quern__jobs_notify(worker->jobs, worker, job->scope);
+    return true;
+}
+
+/* Takes a queued job of high priority in place of a claimed one, if there is any. */
+static QUERN__NO_INLINE void prefer_high(quern__worker *worker, quern__job *job)
+{
+    quern__job high;
+    if (quern__deque_is_full(&worker->deque) || !take_queued(worker, QUERN__QUEUE_HIGH, &high)) return;
+    (void)quern__worker_unclaim(worker, job);
+    quern__job_copy(job, &high);
+}
+
+/* Subtracts finished jobs from their counter, then removes a job that this has submitted, if any. A chain of
+ * continuations thus needs no deque, from which other workers could steal, and in which the owner competes with them
+ * for the last job. */
 static bool take_continuation(quern__worker *worker, quern__job *out_job)
 {
     if (worker->done_count == 0) return false;
-    worker->claims_next_job = true;
-    quern__worker_flush_finished_slow(worker);
-    worker->claims_next_job = false;
-    return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job);
+    if (!quern__worker_flush_and_claim(worker, out_job))
+        return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job);
+    if (QUERN__UNLIKELY(!quern__queue_looks_empty(&worker->jobs->queues, QUERN__QUEUE_HIGH)))
+        prefer_high(worker, out_job);
+    return true;
 }
 
 bool quern__worker_find_job(quern__worker *worker, quern__job *out_job)

@@ -300,14 +300,12 @@ void quern__worker_return_spare_nodes(quern__worker *worker)
 
 /* ------------------------------------------------------------------------------------- choice of queue */
 
-/* Notifies other workers of a pushed job, unless this worker searches for a job and takes this one
- * itself. */
-static void notify_unless_claimed(quern__worker *worker, const void *scope)
+static void notify_of_queued(quern_jobs *jobs, quern__queue_index queue, const void *scope)
 {
-    if (worker->claims_next_job)
-        worker->claims_next_job = false;
+    if (queue == QUERN__QUEUE_CALLER)
+        quern__jobs_wake_external_workers(jobs);
     else
-        quern__jobs_notify(worker->jobs, worker, scope);
+        quern__jobs_notify(jobs, NULL, scope);
 }
 
 static void push_node(quern__node *node, quern__worker *worker)
@@ -320,17 +318,21 @@ static void push_node(quern__node *node, quern__worker *worker)
     }
     bool is_plain = node->queue == QUERN__QUEUE_NORMAL && is_of(worker, jobs) &&
                     !quern__scope_is_closed(scope); /* a wait inside a node would find it in the deque */
-    if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
+    if (is_plain && worker->claim != NULL) {
+        quern__job_copy(worker->claim, &node->job);
+        worker->claim = NULL;
         recycle_node(worker, node);
-        notify_unless_claimed(worker, scope);
         return;
     }
-    bool is_for_caller = node->queue == QUERN__QUEUE_CALLER;
+    if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
+        recycle_node(worker, node);
+        quern__jobs_notify(jobs, worker, scope);
+        return;
+    }
+    const quern__queue_index queue =
+        node->queue; /* the job may have run after the push, and the node be reused */
     quern__queues_push(&jobs->queues, node);
-    if (is_for_caller)
-        quern__jobs_wake_external_workers(jobs);
-    else
-        quern__jobs_notify(jobs, NULL, scope);
+    notify_of_queued(jobs, queue, scope);
 }
 
 /* Submits from an outside thread. Not inlined, because workers submit most nodes. While the workers are
@@ -370,20 +372,27 @@ static quern_result fail_memory(const char *function)
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
 }
 
-/* Increments the job's counter. Relaxed: a thread that sees the counter above zero learns nothing else from
- * it. Cast: the scope of a submitted job is its counter. */
-static void count_job(const quern__job *job)
+/* Submits a job of an outside thread to a shared queue. Taking a node and pushing it are one step, with one lock. */
+static quern_result submit_to_shared_queue(quern_jobs *jobs, const quern__job *job,
+                                           quern__queue_index queue, const char *function)
 {
-    quern_counter *counter = (quern_counter *)(uintptr_t)job->scope;
-    if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);
+    const bool is_visit = quern__jobs_begin_visit(jobs);
+    const bool is_pushed = quern__queues_push_job(&jobs->queues, job, queue, jobs);
+    if (is_visit) {
+        if (is_pushed) notify_of_queued(jobs, queue, job->scope);
+        quern__jobs_end_visit(jobs);
+    }
+    return is_pushed ? QUERN_OK : fail_memory(function);
 }
 
 static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                     const char *function)
 {
+    if (queue < QUERN__QUEUE_COUNT && quern__jobs_current_worker(jobs) == NULL)
+        return submit_to_shared_queue(jobs, job, queue, function);
     quern__node *node = quern__node_create(jobs, job, queue);
     if (node == NULL) return fail_memory(function);
-    count_job(job);
+    quern__job_count(job);
     quern__node_submit(node, NULL);
     return QUERN_OK;
 }
@@ -410,7 +419,7 @@ static bool has_room(quern__worker *worker)
 static void run_inline(quern__worker *worker, quern__job *job)
 {
     const int64_t floor = worker->floor;
-    count_job(job);
+    quern__job_count(job);
     worker->inline_depth++;
     worker->floor = quern__deque_bottom(&worker->deque);
     worker->executed_job_count++;
@@ -432,7 +441,7 @@ static inline quern_result submit_to(quern__worker *worker, quern__job *job, uin
         run_inline(worker, job);
         return QUERN_OK;
     }
-    count_job(job);
+    quern__job_count(job);
     quern__deque_push(&worker->deque, job, word_count);
     quern__jobs_notify(worker->jobs, worker, job->scope);
     return QUERN_OK;
@@ -481,7 +490,7 @@ quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, qu
                            "%s: no memory for a job that has to wait for %u counters", function,
                            (unsigned)after_count);
     }
-    count_job(job);
+    quern__job_count(job);
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker == NULL) quern__jobs_begin_outside_call(jobs);
     quern__node_add_links(node, after, worker);

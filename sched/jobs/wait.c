@@ -262,6 +262,18 @@ static bool flush_some(quern__worker *worker)
     return has_some;
 }
 
+/* Subtracts finished jobs from their counter, and runs a job that this has submitted, unless the wait is over. Returns
+ * whether there were any. */
+static bool flush_and_continue(quern__worker *worker, const quern__wait *wait)
+{
+    quern__job job;
+    if (worker->done_count == 0) return false;
+    if (!quern__worker_flush_and_claim(worker, &job)) return true;
+    if (!wait->is_done(wait) || !quern__worker_unclaim(worker, &job))
+        quern__worker_run_own_job(worker, &job);
+    return true;
+}
+
 static bool help_with(const quern__wait *wait, quern__worker *worker)
 {
     if (wait->help == NULL) return false;
@@ -308,7 +320,7 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     }
     bool found = take_from_others(worker, wait, &job) ||
                  (look % QUERN__SCANS_PER_CLOCK_READ == 0 && take_from_queues(worker->jobs, wait, &job));
-    if (!found) return flush_some(worker);
+    if (!found) return flush_and_continue(worker, wait);
     run_meanwhile(worker, &job);
     return true;
 }

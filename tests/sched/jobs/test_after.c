@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -446,4 +447,55 @@ Test(after, without_memory_nothing_is_counted_and_nothing_lost)
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
     quern_jobs_destroy(of.jobs);
     failing_allocator_close(allocator);
+}
+
+/* --------------------------------------------------------------------------------------- what runs next */
+
+typedef struct next_job {
+    _Atomic uint32_t *run_count;
+    uint32_t place; /* how many of the jobs ran before */
+    quern_jobs *jobs;
+    quern_counter *held;
+} next_job;
+
+/* The first job ends the hold that kept its counter above zero, so that its own end is what starts the others. */
+static void note_turn(void *argument, uint32_t worker_index)
+{
+    next_job *job = *(next_job **)argument;
+    (void)worker_index;
+    if (job->held != NULL) cr_assert_eq(quern_counter_release(job->jobs, job->held), QUERN_OK);
+    job->place = atomic_fetch_add(job->run_count, 1);
+}
+
+/* The worker that finishes the first job finds two continuations: it claims the first one, and takes the one of high
+ * priority before it. The pool has one thread of its own, and the caller stays outside. */
+Test(after, a_continuation_of_high_priority_runs_before_a_claimed_one)
+{
+    quern_jobs *jobs = open_pool(2);
+    for (uint32_t round = 0; round < 50; round++) {
+        _Atomic uint32_t run_count = 0;
+        quern_counter first = {0}, both = {0};
+        next_job jobs_of[3] = {
+            {&run_count, 9, jobs, &first}, {&run_count, 9, NULL, NULL}, {&run_count, 9, NULL, NULL}};
+        next_job *arguments[] = {&jobs_of[0], &jobs_of[1], &jobs_of[2]};
+        quern_job_def def = {
+            .function = note_turn, .payload = &arguments[0], .payload_bytes = sizeof arguments[0]};
+        def.counter = &both;
+        quern_counter_hold(&first);
+        for (uint32_t i = 1; i < 3; i++) {
+            def.payload = &arguments[i];
+            def.priority = i == 2 ? QUERN_PRIORITY_HIGH : QUERN_PRIORITY_NORMAL;
+            cr_assert_eq(quern_jobs_submit_after(jobs, &def, &first), QUERN_OK);
+        }
+        def = (quern_job_def){.function = note_turn,
+                              .payload = &arguments[0],
+                              .payload_bytes = sizeof arguments[0],
+                              .counter = &first};
+        cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
+        while (!quern_counter_is_done(&both))
+            sched_yield();
+        cr_assert_eq(jobs_of[2].place, 1);
+        cr_assert_eq(jobs_of[1].place, 2);
+    }
+    quern_jobs_destroy(jobs);
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_KIT_NETPLAY_H
+#define QUERN_KIT_NETPLAY_H
+
+/** @file
+ * Netplay: the same world on the machines of 2 to 8 players, in lockstep with rollback. Machines exchange only
+ * inputs. A machine does not wait for the inputs of the others: it predicts that they have not changed, and runs the
+ * frame. When other inputs arrive, it restores that frame (<quern/history.h>) and runs the frames since then again.
+ *
+ *     quern_netplay_def def = {.world = world, .schedule = schedule, .inputs = inputs,
+ *                              .input_bytes = sizeof(Input), .player_count = 2, .player = 0,
+ *                              .step_seconds = 1.0 / 60, .transport = udp};
+ *     quern_netplay_create(&def, &netplay);
+ *     for (;;)                                        // 60 times per second
+ *         quern_netplay_advance(netplay, jobs, &keys, NULL);
+ *
+ * Inputs are plain bytes of one size. The resource `inputs` has one for each player, in an array: before a frame
+ * runs, netplay writes it, and systems read it. Bytes between members must be zero, as inputs are compared as bytes.
+ *
+ * Every machine must create the same world: the same types in the same order, the same entities by the same calls,
+ * and the same systems. Frames may depend on nothing else: neither on the clock nor on data outside of the world.
+ * Between calls of quern_netplay_advance a program may read the world, and must not change it.
+ *
+ * Machines compare hashes of frames whose inputs are all known. If they differ, quern_netplay_advance returns DIVERGED,
+ * and the message names the frame and the player.
+ *
+ * The transport is a set of functions of the program. It may lose, delay, repeat and reorder packets. Packets have a
+ * checksum, and a packet that is damaged, or of another session, is ignored. They are not encrypted or signed: let the
+ * transport do that where players are not trusted.
+ *
+ * Players that fall silent. After timeout_seconds without a packet, the present player with the lowest index, the
+ * *host*, drops the player: from the last frame whose input the host has, the player's inputs are zero, on all
+ * machines. Without a timeout, the others wait. If two groups of players lose each other, each drops the other.
+ *
+ * Joining. A machine that was dropped, or that was absent from the start (`absent`), creates a world without entities,
+ * and netplay with `joins`. It asks for the world until the host sends it, as an archive with the state of the
+ * schedule. The others wait meanwhile.
+ *
+ * Threads: main, between frames. */
+
+#include <quern/history.h>
+#include <quern/jobs.h>
+#include <quern/schedule.h>
+#include <quern/world.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_MAX_NETPLAY_PLAYERS     8  /**< Maximum number of players. */
+#define QUERN_MAX_NETPLAY_ROLLBACK    32 /**< Maximum number of frames that are run again. */
+#define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
+#define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
+#define QUERN_NETPLAY_PACKET_BYTES \
+    1200 /**< Maximum size of a packet: it fits the payload of one UDP datagram. */
+
+/** One end of a netplay session; see quern_netplay_create. */
+typedef struct quern_netplay quern_netplay;
+
+/** Functions that exchange packets. They are called by quern_netplay_advance alone. */
+typedef struct quern_netplay_transport {
+    /** Sends a packet of at most QUERN_NETPLAY_PACKET_BYTES to the machine of a player. It may be lost. */
+    void (*send)(void *user_data, uint32_t player, const void *bytes, uint32_t size_bytes);
+    /** Stores a packet that has arrived, and the player that has sent it. Returns its size, or 0 if there is none. */
+    uint32_t (*receive)(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity_bytes);
+    /** Returns a time in nanoseconds that never decreases. */
+    uint64_t (*now)(void *user_data);
+    void *user_data; /**< Passed to all three. */
+} quern_netplay_transport;
+
+/** Definition of one end of a session. All machines must give the same values, except for player, joins, transport and
+ * allocator. */
+typedef struct quern_netplay_def {
+    quern_world *world QUERN__ZERO;       /**< The world. Required. It must have no history. */
+    quern_schedule *schedule QUERN__ZERO; /**< Schedule of the world that runs frames. Required. */
+    /** Resource of plain bytes, player_count times input_bytes long. Required. */
+    quern_resource inputs QUERN__ZERO;
+    uint32_t input_bytes QUERN__ZERO;  /**< Size of an input, 1 to QUERN_MAX_NETPLAY_INPUT_BYTES. */
+    uint32_t player_count QUERN__ZERO; /**< Number of players, 2 to QUERN_MAX_NETPLAY_PLAYERS. */
+    uint32_t player QUERN__ZERO;       /**< Index of the player of this machine. */
+    double step_seconds QUERN__ZERO;   /**< Time step of each frame, greater than 0. */
+    /** Frames from giving an input to its effect. Each frame of delay hides that much latency without rolling back. */
+    uint32_t input_delay QUERN__ZERO;
+    /** Maximum number of frames to run ahead of the known inputs; 0 means 8. A machine waits rather than going on. */
+    uint32_t max_rollback QUERN__ZERO;
+    uint32_t hash_interval QUERN__ZERO; /**< Frames from one compared hash to the next; 0 means 30. */
+    double timeout_seconds QUERN__ZERO; /**< Silence after which a player is dropped; 0 means never. */
+    /** Number that the packets of this session have in common, so that those of another one are ignored. */
+    uint64_t session QUERN__ZERO;
+    uint32_t absent QUERN__ZERO; /**< Players that are absent at first and may join: bit i for player i. */
+    bool joins QUERN__ZERO;      /**< Whether this machine joins a running session. */
+    quern_netplay_transport transport QUERN__ZERO; /**< The transport. Required. */
+    quern_allocator allocator QUERN__ZERO;         /**< All zero: quern_allocator_default(). */
+} quern_netplay_def;
+
+/** What a session has done so far. */
+typedef struct quern_netplay_status {
+    uint64_t frame;           /**< Number of the next frame to run. */
+    uint64_t confirmed_frame; /**< Frames before this one will not change: all inputs of them are known. */
+    uint64_t rollback_count;  /**< How often a wrong prediction was corrected. */
+    uint64_t rerun_count;     /**< Frames that were run again. */
+    uint64_t wait_count;      /**< Calls that ran no frame because inputs were missing. */
+    uint64_t sent_bytes;      /**< Bytes of all packets that were sent. */
+    uint64_t received_bytes;  /**< Bytes of all packets that were received and accepted. */
+    uint64_t ignored_count;   /**< Packets that were damaged, or of another session. */
+    uint32_t present;         /**< Players that take part: bit i for player i. */
+    bool is_joining;          /**< Whether this machine still waits for the world of the host. */
+} quern_netplay_status;
+
+/** Creates one end of a session, and a history of the world, which it owns. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * (a value out of range, a resource of another size, a joining player in a session without other players),
+ * UNKNOWN_RESOURCE, those of quern_history_create, OUT_OF_MEMORY. */
+QUERN_API quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **out_netplay);
+
+/** Destroys one end of a session, and its history. The world does not change. NULL is allowed. */
+QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
+
+/** Receives packets, corrects predictions, runs a frame if enough inputs are known, and sends packets. Call it once per
+ * time step. `input` is the input of this machine's player, input_bytes long; it takes effect input_delay frames later.
+ * A machine that is behind the others runs several frames in one call. jobs may be NULL. out_frame_count, which may be
+ * NULL, receives the number of new frames that ran: 0 if the call waits for other players.
+ *
+ * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well); CANCELLED (the others have dropped
+ * this player: create a new world and join); those of quern_history_save, quern_history_restore, quern_schedule_run and,
+ * when a player joins, of quern_world_save and quern_world_load. After other errors than DIVERGED and CANCELLED, the call
+ * can be repeated. */
+QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
+                                             uint32_t *out_frame_count);
+
+/** Returns what a session has done so far. Errors: NULL_ARGUMENT. */
+QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,
+                                                quern_netplay_status *out_status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

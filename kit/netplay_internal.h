@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_KIT_NETPLAY_INTERNAL_H
+#define QUERN_KIT_NETPLAY_INTERNAL_H
+
+/* State of one end of a session, and the functions that its sources share.
+ *
+ * Inputs. Each player has a ring of inputs by frame. The input of a frame is *known* before known_end, zero while the
+ * player is out (members below), and predicted otherwise: as the last known one. `used` is a ring of the inputs with
+ * which frames ran last. A frame is *verified* if it ran with inputs that are all known; frames before `verified` never
+ * run again, unless the host drops a player at an earlier frame.
+ *
+ * Members. Each player has two frame numbers that all machines agree on: active_from and dropped_from. Only the host (the
+ * present player with the lowest index) changes them, and counts `epoch` up; the others adopt a table with a higher epoch.
+ * If active_from <= dropped_from, the player's inputs are zero before the one and from the other on; otherwise the player
+ * has come back, and they are zero in between. No machine passes a frame unless it knows the table that the host had
+ * when it gave its own input for that frame, since each packet with inputs has the table. So the host may let a player
+ * take part from the first frame on for which it has not given an input yet.
+ *
+ * Ring sizes. A machine runs at most max_rollback frames ahead of the inputs that it knows, and gives its own inputs
+ * input_delay frames ahead. All that any machine may still need is therefore within twice the sum of both. */
+
+#include "kit/netplay.h"
+
+#include <quern/archive.h>
+
+enum {
+    QUERN__NETPLAY_WINDOW = 256, /* frames in each ring; a power of two */
+    QUERN__NETPLAY_HASHES = 8,   /* hashes that are kept */
+    QUERN__NETPLAY_CHUNK = 1024, /* bytes of the world in one packet */
+    QUERN__NETPLAY_NEVER = INT32_MAX
+};
+
+/* The first bytes of a packet name its kind. */
+typedef enum quern__netplay_kind {
+    QUERN__NETPLAY_FRAMES = 1, /* members, what is known, hashes, inputs */
+    QUERN__NETPLAY_JOIN,       /* a machine asks for the world, and lists the chunks that it has */
+    QUERN__NETPLAY_CHUNKS      /* a part of the world */
+} quern__netplay_kind;
+
+/* A hash of the world before a frame. */
+typedef struct quern__netplay_hash {
+    uint32_t frame; /* QUERN__NETPLAY_NEVER: none */
+    uint32_t epoch;
+    uint64_t hash;
+} quern__netplay_hash;
+
+typedef struct quern__netplay_player {
+    uint32_t active_from, dropped_from;
+    uint32_t first_epoch; /* epoch since which the player takes part */
+    uint32_t known_end;   /* first frame whose input is not known */
+    uint32_t frame;       /* the player's next frame, as last heard */
+    uint32_t acks
+        [QUERN_MAX_NETPLAY_PLAYERS]; /* known_end of each player on this player's machine, as last heard */
+    uint64_t heard_ns;               /* when the last packet arrived */
+    quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of the player's machine */
+    unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
+} quern__netplay_player;
+
+/* The world on its way from the host to a joining player. */
+typedef struct quern__netplay_transfer {
+    uint32_t player;          /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
+    uint32_t frame;           /* frame of the world */
+    uint32_t total_bytes;     /* size of the archive; 0 while it is not known */
+    uint32_t first_missing;   /* first chunk that the joining machine lacks */
+    quern_byte_buffer bytes;  /* host: the archive; joining machine: what has arrived, in its place */
+    unsigned char *has_chunk; /* joining machine: whether a chunk has arrived */
+} quern__netplay_transfer;
+
+struct quern_netplay {
+    quern_netplay_def def;
+    quern_allocator allocator;
+    quern_history *history;
+    uint32_t frame;    /* next frame to run */
+    uint32_t verified; /* see above */
+    uint32_t epoch;
+    bool has_diverged;
+    bool is_admitted;            /* whether the player of this machine has taken part */
+    quern_netplay_status counts; /* only the counting members */
+    quern__netplay_player players[QUERN_MAX_NETPLAY_PLAYERS];
+    quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of this machine */
+    quern__netplay_transfer transfer;
+    unsigned char used[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES];
+};
+
+/* ------------------------------------------------------------------------------------------- members */
+
+/* Returns whether the player's input of a frame is zero because the player is out. */
+bool quern__netplay_is_zero(const quern__netplay_player *player, uint32_t frame);
+
+/* Returns whether the player takes no part, now and until it joins. */
+bool quern__netplay_is_out(const quern__netplay_player *player);
+
+/* Returns the first frame whose input is neither known nor zero; QUERN__NETPLAY_NEVER if there is none. */
+uint32_t quern__netplay_limit(const quern__netplay_player *player);
+
+/* Returns the present player with the lowest index; player_count if there is none. */
+uint32_t quern__netplay_host(const quern_netplay *netplay);
+
+/* Makes the host drop a player, from the first frame whose input it does not know. */
+void quern__netplay_drop(quern_netplay *netplay, uint32_t player);
+
+/* Adopts the members of a packet with a higher epoch. */
+void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
+                          const uint32_t *dropped_from);
+
+/* Drops players that have been silent for too long, if this machine is the host, and gives up a transfer to a machine
+ * that has fallen silent. */
+void quern__netplay_check_silence(quern_netplay *netplay);
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+/* Stores the input of a player for a frame: known, zero or predicted. */
+void quern__netplay_input(const quern_netplay *netplay, uint32_t player, uint32_t frame,
+                          unsigned char *out_input);
+
+/* Restores an earlier frame, and runs the frames since then again. */
+quern_result quern__netplay_rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from);
+
+/* ------------------------------------------------------------------------------------------ transfer */
+
+/* The host's side: answers a request for the world. Requests of other players than that of the transfer wait. */
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
+                                  uint32_t first_missing);
+
+/* The joining machine's side: stores a chunk, and loads the world when the last one has arrived. */
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
+                                       uint32_t offset, const unsigned char *bytes, uint32_t size_bytes);
+
+void quern__netplay_end_transfer(quern_netplay *netplay);
+
+/* ------------------------------------------------------------------------------------------- packets */
+
+/* Returns the checksum at the end of a packet with these bytes before it. */
+uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, uint32_t size);
+
+/* Receives all packets that have arrived. */
+quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs);
+
+/* Sends what the others lack. */
+void quern__netplay_send(quern_netplay *netplay);
+
+#endif

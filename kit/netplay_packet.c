@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Packets. All numbers are little-endian:
+ *
+ *   all      u32 magic, u64 session, u8 kind, u8 sender; at the end u32 checksum of all that precedes
+ *   FRAMES   u32 epoch, u32 next frame of the sender; per player u32 active_from, u32 dropped_from, u32 known_end;
+ *            u8 count of hashes, each u32 frame, u64 hash; runs of inputs: u8 player, u32 first frame, u8 count, inputs
+ *   JOIN     u32 frame of the world that is arriving (NEVER: none), u32 first chunk that is missing
+ *   CHUNKS   u32 frame, u32 total bytes, u32 offset, bytes
+ *
+ * Nothing is acknowledged by itself: FRAMES packets repeat what the receiver's known_end shows to be missing. */
+#include "kit/netplay_internal.h"
+
+#include "kit/random.h"
+
+#include <string.h>
+
+enum {
+    MAGIC = 0x51, /* with the version of the format */
+    VERSION = 1,
+    HEADER_BYTES = 14,
+    CHECKSUM_BYTES = 4,
+    HASHES_PER_PACKET = 3,
+    CHUNKS_PER_CALL = 16
+};
+
+/* ------------------------------------------------------------------------------------------- writing */
+
+typedef struct packet {
+    unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES];
+    uint32_t size; /* when reading: the position */
+    uint32_t end;  /* when reading */
+} packet;
+
+static void put(packet *out, uint64_t value, uint32_t byte_count)
+{
+    for (uint32_t i = 0; i < byte_count; i++)
+        out->bytes[out->size++] = (unsigned char)(value >> (8 * i));
+}
+
+static void put_bytes(packet *out, const void *bytes, uint32_t count)
+{
+    memcpy(out->bytes + out->size, bytes, count);
+    out->size += count;
+}
+
+uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, uint32_t size)
+{
+    uint64_t sum = quern_random_mix(session ^ size);
+    for (uint32_t i = 0; i < size; i++)
+        sum = (sum ^ bytes[i]) * 0x100000001B3u;
+    return (uint32_t)(quern_random_mix(sum) >> 32);
+}
+
+static void begin_packet(const quern_netplay *netplay, packet *out, quern__netplay_kind kind)
+{
+    out->size = 0;
+    put(out, MAGIC | VERSION << 8, 4);
+    put(out, netplay->def.session, 8);
+    put(out, kind, 1);
+    put(out, netplay->def.player, 1);
+}
+
+static void send_packet(quern_netplay *netplay, packet *out, uint32_t player)
+{
+    put(out, quern__netplay_checksum(netplay->def.session, out->bytes, out->size), CHECKSUM_BYTES);
+    netplay->counts.sent_bytes += out->size;
+    netplay->def.transport.send(netplay->def.transport.user_data, player, out->bytes, out->size);
+}
+
+/* Writes the newest hashes of frames that will not change. */
+static void put_hashes(const quern_netplay *netplay, packet *out)
+{
+    const uint32_t interval = netplay->def.hash_interval, last = netplay->verified / interval;
+    const uint32_t count_at = out->size;
+    uint32_t count = 0;
+    put(out, 0, 1);
+    for (uint32_t i = 0; i < HASHES_PER_PACKET && i <= last; i++) {
+        const quern__netplay_hash *hash = &netplay->hashes[(last - i) % QUERN__NETPLAY_HASHES];
+        if (hash->frame != (last - i) * interval) continue;
+        put(out, hash->frame, 4);
+        put(out, hash->hash, 8);
+        count++;
+    }
+    out->bytes[count_at] = (unsigned char)count;
+}
+
+/* Writes the inputs of a player that the receiver lacks, as many as fit. */
+static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, uint32_t receiver)
+{
+    const quern__netplay_player *known = &netplay->players[player];
+    const uint32_t bytes = netplay->def.input_bytes, first = netplay->players[receiver].acks[player];
+    const uint32_t room = (uint32_t)sizeof out->bytes - CHECKSUM_BYTES - out->size;
+    uint32_t count = known->known_end > first ? known->known_end - first : 0;
+    if (count == 0 || count > QUERN__NETPLAY_WINDOW || room < 6 + bytes) return;
+    if (count > (room - 6) / bytes) count = (room - 6) / bytes;
+    if (count > UINT8_MAX) count = UINT8_MAX;
+    put(out, player, 1);
+    put(out, first, 4);
+    put(out, count, 1);
+    for (uint32_t i = 0; i < count; i++)
+        put_bytes(out, known->inputs[(first + i) % QUERN__NETPLAY_WINDOW], bytes);
+}
+
+static void send_frames(quern_netplay *netplay, uint32_t receiver)
+{
+    packet out;
+    begin_packet(netplay, &out, QUERN__NETPLAY_FRAMES);
+    put(&out, netplay->epoch, 4);
+    put(&out, netplay->frame, 4);
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const quern__netplay_player *player = &netplay->players[i];
+        put(&out, player->active_from, 4);
+        put(&out, player->dropped_from, 4);
+        put(&out, quern__netplay_limit(player), 4);
+    }
+    put_hashes(netplay, &out);
+    put_run(netplay, &out, netplay->def.player, receiver);
+    /* Only machines that have heard the last inputs of a player that is out can pass them on. */
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (i != netplay->def.player && i != receiver && quern__netplay_is_out(&netplay->players[i]))
+            put_run(netplay, &out, i, receiver);
+    send_packet(netplay, &out, receiver);
+}
+
+static void send_join(quern_netplay *netplay)
+{
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        packet out;
+        if (i == netplay->def.player) continue;
+        begin_packet(netplay, &out, QUERN__NETPLAY_JOIN);
+        put(&out, transfer->player == QUERN__NETPLAY_NEVER ? QUERN__NETPLAY_NEVER : transfer->frame, 4);
+        put(&out, transfer->first_missing, 4);
+        send_packet(netplay, &out, i);
+    }
+}
+
+/* Sends the next chunks from the first missing one on. */
+static void send_chunks(quern_netplay *netplay)
+{
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    for (uint32_t i = 0; i < CHUNKS_PER_CALL; i++) {
+        packet out;
+        const uint64_t offset = (uint64_t)(transfer->first_missing + i) * QUERN__NETPLAY_CHUNK;
+        if (offset >= transfer->total_bytes) return;
+        const uint64_t left = transfer->total_bytes - offset;
+        begin_packet(netplay, &out, QUERN__NETPLAY_CHUNKS);
+        put(&out, transfer->frame, 4);
+        put(&out, transfer->total_bytes, 4);
+        put(&out, offset, 4);
+        put_bytes(&out, (const char *)transfer->bytes.bytes + offset,
+                  left < QUERN__NETPLAY_CHUNK ? (uint32_t)left : QUERN__NETPLAY_CHUNK);
+        send_packet(netplay, &out, transfer->player);
+    }
+}
+
+void quern__netplay_send(quern_netplay *netplay)
+{
+    /* A machine that has loaded the world asks on until it is admitted: its requests tell the host that it has all. */
+    if (!netplay->is_admitted) send_join(netplay);
+    if (netplay->counts.is_joining) return;
+    if (netplay->is_admitted && netplay->transfer.player != QUERN__NETPLAY_NEVER) send_chunks(netplay);
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->players[i]))
+            send_frames(netplay, i);
+}
+
+/* ------------------------------------------------------------------------------------------- reading */
+
+/* Returns the next number; sets the size beyond the end if the packet is too short. */
+static uint64_t get(packet *in, uint32_t byte_count)
+{
+    uint64_t value = 0;
+    if (in->size > in->end || in->end - in->size < byte_count) {
+        in->size = in->end + 1;
+        return 0;
+    }
+    for (uint32_t i = 0; i < byte_count; i++)
+        value |= (uint64_t)in->bytes[in->size++] << (8 * i);
+    return value;
+}
+
+/* Returns whether a frame number is near those of this machine, so that arithmetic on it cannot overflow. */
+static bool is_near(const quern_netplay *netplay, uint32_t frame)
+{
+    return frame < QUERN__NETPLAY_NEVER / 2 &&
+           (netplay->frame < QUERN__NETPLAY_WINDOW || frame >= netplay->frame - QUERN__NETPLAY_WINDOW);
+}
+
+static void read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
+{
+    uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS], dropped_from[QUERN_MAX_NETPLAY_PLAYERS];
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        active_from[i] = (uint32_t)get(in, 4);
+        dropped_from[i] = (uint32_t)get(in, 4);
+        const uint32_t known_end = (uint32_t)get(in, 4);
+        uint32_t *ack = &netplay->players[sender].acks[i];
+        /* Packets arrive in any order, and what a machine knows never becomes less, until it starts again. */
+        if (epoch >= netplay->players[sender].first_epoch && known_end != QUERN__NETPLAY_NEVER &&
+            known_end > *ack)
+            *ack = known_end;
+    }
+    if (in->size <= in->end && epoch > netplay->epoch)
+        quern__netplay_adopt(netplay, epoch, active_from, dropped_from);
+}
+
+static void read_hashes(const quern_netplay *netplay, packet *in, quern__netplay_player *sender,
+                        uint32_t epoch)
+{
+    const uint32_t count = (uint32_t)get(in, 1);
+    for (uint32_t i = 0; i < count && in->size <= in->end; i++) {
+        const uint32_t frame = (uint32_t)get(in, 4);
+        const uint64_t hash = get(in, 8);
+        if (in->size <= in->end)
+            sender->hashes[frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
+                (quern__netplay_hash){.frame = frame, .epoch = epoch, .hash = hash};
+    }
+}
+
+/* Stores the inputs of a run that are not known yet, if no frame before them is missing. */
+static void read_run(quern_netplay *netplay, packet *in)
+{
+    const uint32_t index = (uint32_t)get(in, 1), first = (uint32_t)get(in, 4), count = (uint32_t)get(in, 1);
+    const uint32_t bytes = netplay->def.input_bytes;
+    const bool is_whole = in->size <= in->end && in->end - in->size >= count * bytes;
+    if (!is_whole || index >= netplay->def.player_count || index == netplay->def.player ||
+        !is_near(netplay, first)) {
+        in->size = in->end + 1;
+        return;
+    }
+    quern__netplay_player *player = &netplay->players[index];
+    const uint32_t limit = quern__netplay_limit(player);
+    for (uint32_t i = 0; i < count; i++, in->size += bytes) {
+        if (limit == QUERN__NETPLAY_NEVER || first + i < limit) continue;
+        if (player->known_end < limit) player->known_end = limit;
+        if (first + i != player->known_end ||
+            player->known_end >= netplay->frame + QUERN__NETPLAY_WINDOW / 2)
+            continue;
+        memcpy(player->inputs[player->known_end++ % QUERN__NETPLAY_WINDOW], in->bytes + in->size, bytes);
+    }
+}
+
+static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
+{
+    quern__netplay_player *player = &netplay->players[sender];
+    const uint32_t epoch = (uint32_t)get(in, 4), frame = (uint32_t)get(in, 4);
+    if (netplay->counts.is_joining) return; /* the machine does not know yet which frames are near */
+    if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
+    read_members(netplay, in, sender, epoch);
+    read_hashes(netplay, in, player, epoch);
+    while (in->size < in->end)
+        read_run(netplay, in);
+}
+
+static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet *in, uint32_t sender)
+{
+    const quern__netplay_kind kind = (quern__netplay_kind)get(in, 1);
+    (void)get(in, 1); /* the sender, which was compared */
+    /* Requests of a machine that has started again must not keep its player from being dropped. */
+    if (kind == QUERN__NETPLAY_FRAMES || quern__netplay_is_out(&netplay->players[sender]))
+        netplay->players[sender].heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    if (kind == QUERN__NETPLAY_FRAMES) {
+        read_frames(netplay, in, sender);
+    } else if (kind == QUERN__NETPLAY_JOIN) {
+        const uint32_t frame = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
+        if (in->size <= in->end && !netplay->counts.is_joining)
+            return quern__netplay_serve(netplay, jobs, sender, frame, first_missing);
+    } else if (kind == QUERN__NETPLAY_CHUNKS) {
+        const uint32_t frame = (uint32_t)get(in, 4), total = (uint32_t)get(in, 4),
+                       offset = (uint32_t)get(in, 4);
+        if (in->size <= in->end)
+            return quern__netplay_take_chunk(netplay, frame, total, offset, in->bytes + in->size,
+                                             in->end - in->size);
+    }
+    return QUERN_OK;
+}
+
+/* Returns whether a packet is one of this session, whole, and from the player that the transport names. The position is
+ * then behind the session. */
+static bool is_valid(const quern_netplay *netplay, packet *in, uint32_t size, uint32_t sender)
+{
+    if (size < HEADER_BYTES + CHECKSUM_BYTES || size > sizeof in->bytes) return false;
+    in->end = size;
+    in->size = size - CHECKSUM_BYTES;
+    if (get(in, CHECKSUM_BYTES) !=
+        quern__netplay_checksum(netplay->def.session, in->bytes, size - CHECKSUM_BYTES))
+        return false;
+    in->end = size - CHECKSUM_BYTES;
+    in->size = 0;
+    return get(in, 4) == (MAGIC | VERSION << 8) && get(in, 8) == netplay->def.session &&
+           sender < netplay->def.player_count && sender != netplay->def.player &&
+           in->bytes[HEADER_BYTES - 1] == sender;
+}
+
+quern_result quern__netplay_receive(quern_netplay *netplay, quern_jobs *jobs)
+{
+    const quern_netplay_transport *transport = &netplay->def.transport;
+    quern_result result = QUERN_OK;
+    packet in;
+    uint32_t size, sender = 0;
+    while (result == QUERN_OK &&
+           (size = transport->receive(transport->user_data, &sender, in.bytes, sizeof in.bytes)) > 0) {
+        if (!is_valid(netplay, &in, size, sender)) {
+            netplay->counts.ignored_count++;
+            continue;
+        }
+        netplay->counts.received_bytes += size;
+        result = read_packet(netplay, jobs, &in, sender);
+    }
+    return result;
+}

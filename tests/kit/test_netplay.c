@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+
+/* Netplay between machines in one process. A network delays, loses, repeats and reorders packets by a seed; each
+ * machine is compared with a world that runs alone, with the same inputs. */
+
+#include "kit/netplay_internal.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <quern/kit/netplay.h>
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_MACHINES = 4, MAX_PACKETS = 8192, TICK_NS = 1000000, HASH_INTERVAL = 5 };
+
+/* ------------------------------------------------------------------------------------------ the game */
+
+typedef struct Input {
+    int16_t steer;
+    uint8_t fires, padding;
+} Input;
+
+typedef struct Ship {
+    int32_t player, x;
+} Ship;
+
+typedef struct Shot {
+    int32_t x, left;
+} Shot;
+
+typedef struct game {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_component ship, shot;
+    quern_resource inputs;
+    uint32_t player_count;
+} game;
+
+static void steer(quern_context *context, const quern_view *view)
+{
+    const game *played = quern_context_user_data(context);
+    const Input *inputs = quern_context_resource(context, played->inputs);
+    Ship *ships = QUERN_COLUMN(view, 0, Ship);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const Input *input = &inputs[ships[i].player];
+        ships[i].x = ships[i].x * 5 + input->steer;
+        if (!input->fires) continue;
+        const Shot shot = {ships[i].x, 7};
+        const void *values[] = {&shot};
+        quern_commands_create_with(quern_context_commands(context), &played->shot, values, 1);
+    }
+}
+
+static void fly(quern_context *context, const quern_view *view)
+{
+    Shot *shots = QUERN_COLUMN(view, 0, Shot);
+    for (uint32_t i = 0; i < view->count; i++) {
+        shots[i].x ^= (int32_t)view->entities[i].bits;
+        if (--shots[i].left == 0)
+            quern_commands_destroy(quern_context_commands(context), view->entities[i]);
+    }
+}
+
+/* Counts runs, so that the interval of the schedule is part of the state. */
+static void grow(quern_context *context, const quern_view *view)
+{
+    Ship *ships = QUERN_COLUMN(view, 0, Ship);
+    (void)context;
+    for (uint32_t i = 0; i < view->count; i++)
+        ships[i].x += 1000;
+}
+
+static void open_game(game *played, uint32_t player_count, bool has_entities)
+{
+    played->player_count = player_count;
+    played->world = setup_world();
+    const quern_resource_def inputs = {
+        .name = "inputs", .size_bytes = player_count * (uint32_t)sizeof(Input), .alignment_bytes = 2};
+    cr_assert_eq(QUERN_COMPONENT_REGISTER(played->world, &played->ship, Ship), QUERN_OK);
+    cr_assert_eq(QUERN_COMPONENT_REGISTER(played->world, &played->shot, Shot), QUERN_OK);
+    cr_assert_eq(quern_resource_register(played->world, &inputs, &played->inputs), QUERN_OK);
+    cr_assert_eq(quern_schedule_create(played->world, NULL, &played->schedule), QUERN_OK);
+    const quern_system_def systems[] = {
+        {.name = "steer",
+         .run = steer,
+         .terms = {quern_term_write(played->ship)},
+         .resources = {{played->inputs, QUERN_ACCESS_READ}},
+         .user_data = played},
+        {.name = "fly", .run = fly, .terms = {quern_term_write(played->shot)}},
+        {.name = "grow", .run = grow, .terms = {quern_term_write(played->ship)}, .interval_seconds = 0.1}};
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(quern_schedule_add_system(played->schedule, &systems[i], NULL), QUERN_OK);
+    for (uint32_t i = 0; i < player_count && has_entities; i++) {
+        const Ship ship = {(int32_t)i, (int32_t)i};
+        const void *values[] = {&ship};
+        cr_assert_eq(quern_entity_create_with(played->world, &played->ship, values, 1, NULL), QUERN_OK);
+    }
+}
+
+static void close_game(game *played)
+{
+    quern_schedule_destroy(played->schedule);
+    quern_world_destroy(played->world);
+}
+
+/* The input that a player gives while `frame` is its next frame. It stays the same for some frames, as a player's does. */
+static Input input_of(uint32_t player, uint32_t frame)
+{
+    random_source random = {(frame / 6 + 1) * 977u + player * 31u};
+    return (Input){.steer = (int16_t)random_below(&random, 3), .fires = random_below(&random, 4) == 0};
+}
+
+/* ----------------------------------------------------------------------------------------- the network */
+
+typedef struct sent_packet {
+    uint32_t from, to, size;
+    uint64_t arrival;
+    unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES];
+} sent_packet;
+
+typedef struct network {
+    sent_packet *packets;
+    uint32_t count;
+    uint64_t tick;
+    random_source random;
+    uint32_t max_delay, lost_percent, repeated_percent, damaged_percent;
+    uint32_t silent; /* machines whose packets are all lost: bit i for machine i */
+} network;
+
+typedef struct machine {
+    network *net;
+    game played;
+    quern_netplay *netplay;
+    uint32_t player;
+    quern_result result;
+} machine;
+
+static void add_packet(network *net, uint32_t from, uint32_t to, const void *bytes, uint32_t size)
+{
+    cr_assert_lt(net->count, MAX_PACKETS);
+    sent_packet *packet = &net->packets[net->count++];
+    *packet = (sent_packet){.from = from, .to = to, .size = size};
+    packet->arrival = net->tick + 1 + random_below(&net->random, net->max_delay);
+    memcpy(packet->bytes, bytes, size);
+    if (!random_chance(&net->random, net->damaged_percent)) return;
+    if (random_chance(&net->random, 50))
+        packet->size = random_below(&net->random, size);
+    else
+        packet->bytes[random_below(&net->random, size)] ^=
+            (unsigned char)(1u << random_below(&net->random, 8));
+}
+
+static void send_packet(void *user_data, uint32_t player, const void *bytes, uint32_t size)
+{
+    machine *from = user_data;
+    network *net = from->net;
+    cr_assert_leq(size, QUERN_NETPLAY_PACKET_BYTES);
+    if ((net->silent >> from->player & 1) != 0 || random_chance(&net->random, net->lost_percent)) return;
+    add_packet(net, from->player, player, bytes, size);
+    if (random_chance(&net->random, net->repeated_percent))
+        add_packet(net, from->player, player, bytes, size);
+}
+
+static uint32_t receive_packet(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity)
+{
+    const machine *to = user_data;
+    network *net = to->net;
+    for (uint32_t i = 0; i < net->count; i++) {
+        sent_packet *packet = &net->packets[i];
+        if (packet->to != to->player || packet->arrival > net->tick) continue;
+        const uint32_t size = packet->size;
+        cr_assert_leq(size, capacity);
+        *out_player = packet->from;
+        memcpy(bytes, packet->bytes, size);
+        *packet = net->packets[--net->count];
+        if (size == 0) return receive_packet(user_data, out_player, bytes, capacity);
+        return size;
+    }
+    return 0;
+}
+
+static uint64_t tell_time(void *user_data)
+{
+    return ((const machine *)user_data)->net->tick * TICK_NS;
+}
+
+static void open_network(network *net, uint64_t seed)
+{
+    *net = (network){.packets = calloc(MAX_PACKETS, sizeof(sent_packet)), .random = {seed}, .max_delay = 1};
+}
+
+static void open_machine(machine *opened, network *net, uint32_t player, const quern_netplay_def *like)
+{
+    quern_netplay_def def = *like;
+    *opened = (machine){.net = net, .player = player};
+    open_game(&opened->played, like->player_count, !like->joins);
+    def.world = opened->played.world;
+    def.schedule = opened->played.schedule;
+    def.inputs = opened->played.inputs;
+    def.input_bytes = sizeof(Input);
+    def.player = player;
+    def.step_seconds = 1.0 / 60;
+    def.hash_interval = HASH_INTERVAL;
+    def.session = 99;
+    def.transport = (quern_netplay_transport){send_packet, receive_packet, tell_time, opened};
+    cr_assert_eq(quern_netplay_create(&def, &opened->netplay), QUERN_OK, "%s", quern_error_message());
+}
+
+static void close_machine(machine *closed)
+{
+    quern_netplay_destroy(closed->netplay);
+    close_game(&closed->played);
+}
+
+static quern_netplay_status status_of(const machine *asked)
+{
+    quern_netplay_status status;
+    cr_assert_eq(quern_netplay_get_status(asked->netplay, &status), QUERN_OK);
+    return status;
+}
+
+static void step_machine(machine *stepped, quern_jobs *jobs)
+{
+    const Input input = input_of(stepped->player, stepped->netplay->frame);
+    stepped->result = quern_netplay_advance(stepped->netplay, jobs, &input, NULL);
+}
+
+/* ----------------------------------------------------------------------------------------- comparing */
+
+/* The hashes of a world that runs alone, before each frame. */
+static uint64_t *run_alone(uint32_t player_count, uint32_t delay, uint32_t frame_count)
+{
+    game alone;
+    uint64_t *hashes = calloc(frame_count + 1, sizeof *hashes);
+    open_game(&alone, player_count, true);
+    for (uint32_t frame = 0; frame <= frame_count; frame++) {
+        Input *inputs = quern_resource_get(alone.world, alone.inputs);
+        hashes[frame] = quern_world_hash(alone.world);
+        for (uint32_t i = 0; i < player_count; i++)
+            inputs[i] = frame >= delay ? input_of(i, frame - delay) : (Input){0};
+        cr_assert_eq(quern_schedule_run(alone.schedule, NULL, 1.0 / 60), QUERN_OK);
+    }
+    close_game(&alone);
+    return hashes;
+}
+
+/* Compares all hashes of frames that will not change. Returns how many there are. */
+static uint32_t compare(const machine *compared, const uint64_t *hashes, uint32_t frame_count)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < QUERN__NETPLAY_HASHES; i++) {
+        const quern__netplay_hash *hash = &compared->netplay->hashes[i];
+        if (hash->frame > compared->netplay->verified || hash->frame > frame_count) continue;
+        cr_assert_eq(hash->hash, hashes[hash->frame], "player %u, frame %u", compared->player, hash->frame);
+        count++;
+    }
+    return count;
+}
+
+typedef struct plan {
+    uint32_t player_count, frame_count, thread_count;
+    uint32_t max_delay, lost_percent, repeated_percent, damaged_percent;
+    uint32_t input_delay, max_rollback;
+} plan;
+
+/* Plays until all machines have confirmed the frames of the plan. Returns the number of ticks. */
+static uint64_t play(const plan *played, uint64_t seed)
+{
+    network net;
+    machine machines[MAX_MACHINES];
+    quern_jobs *jobs = NULL;
+    const quern_netplay_def def = {.player_count = played->player_count,
+                                   .input_delay = played->input_delay,
+                                   .max_rollback = played->max_rollback};
+    uint64_t *hashes = run_alone(played->player_count, played->input_delay, played->frame_count);
+    uint32_t compared_count = 0;
+    bool is_done = false;
+    open_network(&net, seed);
+    net.max_delay = played->max_delay;
+    net.lost_percent = played->lost_percent;
+    net.repeated_percent = played->repeated_percent;
+    net.damaged_percent = played->damaged_percent;
+    if (played->thread_count > 1)
+        cr_assert_eq(quern_jobs_create(&(quern_jobs_def){.thread_count = played->thread_count}, &jobs),
+                     QUERN_OK);
+    for (uint32_t i = 0; i < played->player_count; i++)
+        open_machine(&machines[i], &net, i, &def);
+    for (net.tick = 0; !is_done; net.tick++) {
+        cr_assert_lt(net.tick, 100ull * played->frame_count, "the machines wait for each other");
+        is_done = true;
+        for (uint32_t i = 0; i < played->player_count; i++) {
+            step_machine(&machines[i], jobs);
+            cr_assert_eq(machines[i].result, QUERN_OK, "%s", quern_error_message());
+            compared_count += compare(&machines[i], hashes, played->frame_count);
+            is_done = is_done && machines[i].netplay->verified >= played->frame_count;
+        }
+    }
+    cr_assert_gt(compared_count, played->frame_count / HASH_INTERVAL);
+    for (uint32_t i = 0; i < played->player_count; i++) {
+        const quern_netplay_status status = status_of(&machines[i]);
+        cr_assert_eq(status.present, (1u << played->player_count) - 1);
+        cr_assert_eq(status.ignored_count > 0, played->damaged_percent > 0);
+        close_machine(&machines[i]);
+    }
+    quern_jobs_destroy(jobs);
+    free(hashes);
+    free(net.packets);
+    return net.tick;
+}
+
+/* --------------------------------------------------------------------------------------------- tests */
+
+Test(netplay, inputs_that_arrive_in_time_need_no_rollback)
+{
+    const plan played = {.player_count = 2, .frame_count = 100, .max_delay = 1, .input_delay = 3};
+    network net;
+    machine machines[2];
+    const quern_netplay_def def = {.player_count = 2, .input_delay = played.input_delay};
+    open_network(&net, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        open_machine(&machines[i], &net, i, &def);
+    for (net.tick = 0; net.tick < 100; net.tick++)
+        for (uint32_t i = 0; i < 2; i++)
+            step_machine(&machines[i], NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        const quern_netplay_status status = status_of(&machines[i]);
+        cr_assert_eq(status.frame, 100);
+        cr_assert_eq(status.rollback_count, 0);
+        cr_assert_eq(status.wait_count, 0);
+        cr_assert_geq(status.confirmed_frame, 98);
+        close_machine(&machines[i]);
+    }
+    free(net.packets);
+    cr_assert_lt(play(&played, 1), 110);
+}
+
+Test(netplay, machines_agree_whatever_the_network_does)
+{
+    const plan plans[] = {
+        {.player_count = 2, .frame_count = 300, .thread_count = 1, .max_delay = 4, .max_rollback = 8},
+        {.player_count = 2,
+         .frame_count = 300,
+         .thread_count = 2,
+         .max_delay = 6,
+         .lost_percent = 20,
+         .input_delay = 2},
+        {.player_count = 2,
+         .frame_count = 300,
+         .thread_count = 1,
+         .max_delay = 12,
+         .lost_percent = 40,
+         .repeated_percent = 20},
+        {.player_count = 4,
+         .frame_count = 200,
+         .thread_count = 1,
+         .max_delay = 5,
+         .lost_percent = 10,
+         .repeated_percent = 10},
+        {.player_count = 4,
+         .frame_count = 200,
+         .thread_count = 2,
+         .max_delay = 8,
+         .lost_percent = 30,
+         .input_delay = 1},
+        {.player_count = 3,
+         .frame_count = 200,
+         .thread_count = 1,
+         .max_delay = 3,
+         .damaged_percent = 30,
+         .max_rollback = 3},
+        {.player_count = 2, .frame_count = 200, .thread_count = 1, .max_delay = 2, .max_rollback = 1},
+        {.player_count = 4,
+         .frame_count = 200,
+         .thread_count = 1,
+         .max_delay = 20,
+         .lost_percent = 50,
+         .max_rollback = 32,
+         .input_delay = 32},
+    };
+    for (uint32_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
+        play(&plans[i], 100 + i);
+}
+
+Test(netplay, a_silent_player_is_dropped_and_the_others_agree)
+{
+    for (uint32_t silent = 0; silent < 3; silent++) {
+        network net;
+        machine machines[3];
+        const quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.05, .max_rollback = 6};
+        uint64_t last[3] = {0};
+        open_network(&net, silent + 5);
+        net.max_delay = 4;
+        for (uint32_t i = 0; i < 3; i++)
+            open_machine(&machines[i], &net, i, &def);
+        for (net.tick = 0; net.tick < 600; net.tick++) {
+            if (net.tick == 100) net.silent = 1u << silent;
+            for (uint32_t i = 0; i < 3; i++)
+                if (net.tick < 100 || i != silent) {
+                    step_machine(&machines[i], NULL);
+                    cr_assert_eq(machines[i].result, QUERN_OK, "%s", quern_error_message());
+                }
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            const quern_netplay_status status = status_of(&machines[i]);
+            if (i != silent) {
+                cr_assert_eq(status.present, 7u & ~(1u << silent));
+                cr_assert_gt(status.confirmed_frame, 400);
+                last[i] = machines[i].netplay->players[silent].dropped_from;
+            }
+        }
+        const uint32_t first = silent == 0 ? 1 : 0, second = silent == 2 ? 1 : 2;
+        cr_assert_eq(last[first], last[second]);
+        for (uint32_t i = 0; i < 3; i++)
+            close_machine(&machines[i]);
+        free(net.packets);
+    }
+}
+
+Test(netplay, a_dropped_player_is_told)
+{
+    network net;
+    machine machines[3];
+    const quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.02};
+    open_network(&net, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        open_machine(&machines[i], &net, i, &def);
+    for (net.tick = 0; net.tick < 100; net.tick++)
+        for (uint32_t i = 0; i < 3; i++) {
+            if (net.tick == 20) net.silent = 4; /* the others do not hear player 2, which hears them */
+            step_machine(&machines[i], NULL);
+        }
+    cr_assert_eq(status_of(&machines[0]).present, 3u);
+    cr_assert_gt(status_of(&machines[0]).frame, 60);
+    cr_assert_eq(machines[2].result, QUERN_OK); /* nothing is sent to a player that is out */
+    cr_assert_lt(status_of(&machines[2]).frame, 40);
+    for (uint32_t i = 0; i < 3; i++)
+        close_machine(&machines[i]);
+    free(net.packets);
+}
+
+Test(netplay, forged_packets_do_not_crash)
+{
+    random_source random = {77};
+    for (uint32_t round = 0; round < 60; round++) {
+        network net;
+        machine machines[2];
+        const quern_netplay_def def = {.player_count = 2, .timeout_seconds = round % 2 == 0 ? 0 : 0.01};
+        open_network(&net, round);
+        for (uint32_t i = 0; i < 2; i++)
+            open_machine(&machines[i], &net, i, &def);
+        for (net.tick = 0; net.tick < 60; net.tick++) {
+            for (uint32_t i = 0; i < 2; i++)
+                step_machine(&machines[i], NULL);
+            sent_packet *forged = &net.packets[0];
+            if (net.tick < 10 || net.count == 0 || forged->size < 20) continue;
+            const uint32_t end = forged->size - 4;
+            for (uint32_t k = 0; k < 3; k++)
+                forged->bytes[12 + random_below(&random, end - 12)] = (unsigned char)random_next(&random);
+            forged->bytes[13] = (unsigned char)forged->from;
+            const uint32_t sum = quern__netplay_checksum(99, forged->bytes, end);
+            for (uint32_t k = 0; k < 4; k++)
+                forged->bytes[end + k] = (unsigned char)(sum >> (8 * k));
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            close_machine(&machines[i]);
+        free(net.packets);
+    }
+}
+
+Test(netplay, an_absent_player_joins_and_all_agree)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        network net;
+        machine machines[3];
+        quern_netplay_def def = {
+            .player_count = 3, .absent = 4, .max_rollback = 6, .input_delay = (uint32_t)(seed % 3)};
+        bool joined = false;
+        open_network(&net, seed);
+        net.max_delay = 5;
+        net.lost_percent = seed % 2 == 0 ? 25 : 0;
+        for (uint32_t i = 0; i < 2; i++)
+            open_machine(&machines[i], &net, i, &def);
+        for (net.tick = 0; net.tick < 900; net.tick++) {
+            if (net.tick == 150) {
+                def.joins = true;
+                open_machine(&machines[2], &net, 2, &def);
+                joined = true;
+            }
+            for (uint32_t i = 0; i < (joined ? 3u : 2u); i++) {
+                step_machine(&machines[i], NULL);
+                cr_assert_eq(machines[i].result, QUERN_OK, "%s", quern_error_message());
+            }
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            const quern_netplay_status status = status_of(&machines[i]);
+            cr_assert_eq(status.present, 7u);
+            cr_assert_not(status.is_joining);
+            cr_assert_gt(status.confirmed_frame, 300);
+            /* the last compared hashes of all machines are equal, or advancing had failed; some must have been compared */
+            uint32_t common = 0;
+            for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++)
+                for (uint32_t other = 0; other < 3; other++)
+                    common += other != i && machines[i].netplay->players[other].hashes[k].frame ==
+                                                machines[i].netplay->hashes[k].frame;
+            cr_assert_gt(common, 0);
+            close_machine(&machines[i]);
+        }
+        free(net.packets);
+    }
+}
+
+Test(netplay, a_dropped_player_joins_again)
+{
+    network net;
+    machine machines[3];
+    quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.03, .max_rollback = 6};
+    open_network(&net, 8);
+    net.max_delay = 4;
+    for (uint32_t i = 0; i < 3; i++)
+        open_machine(&machines[i], &net, i, &def);
+    for (net.tick = 0; net.tick < 900; net.tick++) {
+        if (net.tick == 150) net.silent = 2;
+        if (net.tick == 300) {
+            close_machine(&machines[1]);
+            def.joins = true;
+            open_machine(&machines[1], &net, 1, &def);
+            net.silent = 0;
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            step_machine(&machines[i], NULL);
+            if (i != 1 || net.tick > 300)
+                cr_assert_eq(machines[i].result, QUERN_OK, "%s", quern_error_message());
+        }
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert_eq(status_of(&machines[i]).present, 7u);
+        cr_assert_gt(status_of(&machines[i]).confirmed_frame, 400);
+        close_machine(&machines[i]);
+    }
+    free(net.packets);
+}
+
+Test(netplay, worlds_that_differ_are_reported)
+{
+    network net;
+    machine machines[2];
+    const quern_netplay_def def = {.player_count = 2, .max_rollback = 4};
+    open_network(&net, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        open_machine(&machines[i], &net, i, &def);
+    cr_assert_eq(quern_entity_create(machines[1].played.world, &(quern_entity){0}), QUERN_OK);
+    for (net.tick = 0; net.tick < 40; net.tick++)
+        for (uint32_t i = 0; i < 2; i++)
+            step_machine(&machines[i], NULL);
+    cr_assert_eq(machines[0].result, QUERN_ERROR_DIVERGED);
+    cr_assert_eq(machines[1].result, QUERN_ERROR_DIVERGED);
+    for (uint32_t i = 0; i < 2; i++)
+        close_machine(&machines[i]);
+    free(net.packets);
+}
+
+Test(netplay, wrong_definitions_are_refused)
+{
+    network net;
+    machine like;
+    quern_netplay *netplay;
+    const quern_netplay_def good = {.player_count = 2};
+    open_network(&net, 1);
+    open_machine(&like, &net, 0, &good);
+    const quern_netplay_def right = like.netplay->def;
+    quern_netplay_destroy(like.netplay);
+    cr_assert_eq(quern_netplay_create(NULL, &netplay), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_eq(quern_netplay_create(&right, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    quern_netplay_def wrong[12];
+    for (int i = 0; i < 12; i++)
+        wrong[i] = right;
+    wrong[0].player_count = 1;
+    wrong[1].player_count = QUERN_MAX_NETPLAY_PLAYERS + 1;
+    wrong[2].player = 2;
+    wrong[3].input_bytes = 0;
+    wrong[4].input_bytes = 5;
+    wrong[5].input_delay = QUERN_MAX_NETPLAY_DELAY + 1;
+    wrong[6].max_rollback = QUERN_MAX_NETPLAY_ROLLBACK + 1;
+    wrong[7].step_seconds = 0;
+    wrong[8].timeout_seconds = -1;
+    wrong[9].absent = 4;
+    wrong[10].absent = 3;
+    wrong[11].absent = 1;
+    for (int i = 0; i < 12; i++)
+        cr_assert_eq(quern_netplay_create(&wrong[i], &netplay), QUERN_ERROR_INVALID_ARGUMENT, "%d", i);
+    cr_assert_eq(quern_netplay_advance(NULL, NULL, &(Input){0}, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_eq(quern_netplay_create(&right, &like.netplay), QUERN_OK);
+    cr_assert_eq(quern_netplay_advance(like.netplay, NULL, NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_eq(quern_netplay_get_status(like.netplay, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    close_machine(&like);
+    free(net.packets);
+}

@@ -197,15 +197,21 @@ QUERN__ALWAYS_INLINE quern_result move_along_edge(quern_world *world, quern_enti
     return quern__row_move_plain(&world->storage, source, entity, record, edge, to);
 }
 
-/* Performs move_by_edge if the cached edges of the archetype do not contain the edge. */
+/* Performs move_by_edge if the cached edges of the archetype do not contain the edge, or if moving along it needs a
+ * reservation. If the reservation fails, `slowly` repeats it, and reports the error. */
 static QUERN__NO_INLINE quern_result move_by_uncached_edge(quern_world *world, quern_entity entity,
                                                            quern__record *record, uint64_t edge_key,
                                                            const void *value, slow_call *slowly)
 {
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    const quern__edge *edge = quern__plan_find_edge(&world->storage, source, edge_key);
+    const quern__edge *edge = quern__archetype_edge(source, edge_key);
     const quern_component component = quern__edge_component(edge_key);
+    if (edge->key != (edge_key | QUERN__EDGE_NEEDS_ROOM))
+        edge = quern__plan_find_edge(&world->storage, source, edge_key);
     if (edge == NULL) return slowly(world, entity, component, value);
+    if (!source->has_fast_leave &&
+        quern__row_leaving_reserve(&world->storage, source, edge->target) != QUERN_OK)
+        return slowly(world, entity, component, value);
     return move_along_edge(world, entity, record, source, edge, component, true, value, slowly);
 }
 
@@ -336,6 +342,17 @@ quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_
 
 /* ----------------------------------------------------------------------------------------- values */
 
+static void copy_over(const quern__type *type, void *target, const void *value)
+{
+    if (target == NULL || target == value) return;
+    if (QUERN__UNLIKELY(quern__hooks_own_resources(&type->hooks))) {
+        quern__type_destroy(type, target, 1);
+        quern__type_copy(type, target, value, 1);
+        return;
+    }
+    quern__copy_value(target, value, type->size_bytes);
+}
+
 static void replace_value(quern_world *world, const quern__record *record, quern_component component,
                           const void *value)
 {
@@ -343,12 +360,13 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     void *target = quern__storage_value(archetype, record->location, index);
     const quern__type *type = quern__components_type(&world->storage.components, index);
-    quern__rows_before_write(archetype, record->location, 1, index);
-    if (target != NULL && target != value) {
-        quern__type_destroy(type, target, 1);
-        quern__type_copy(type, target, value, 1);
+    if (QUERN__LIKELY(!archetype->tracks_changes)) {
+        copy_over(type, target, value);
+    } else {
+        quern__rows_before_write(archetype, record->location, 1, index);
+        copy_over(type, target, value);
+        quern__rows_written(archetype, record->location, 1, index);
     }
-    quern__rows_written(archetype, record->location, 1, index);
     quern__storage_note_written(&world->storage, index);
 }
 

@@ -5,6 +5,7 @@
 #include "core/playback/accumulate.h"
 
 #include "core/playback/apply.h"
+#include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 
 enum {
@@ -376,7 +377,9 @@ static uint64_t combine(const quern__accumulating *it, const quern__executor *ex
 {
     if (executor == NULL) return combine_partition(it, 0, 1);
     combining all = {.it = it, .partition_count = executor->thread_count};
+    it->storage->reactions->combines_values = true;
     quern__executor_run(executor, all.partition_count, 1, combine_partitions, &all);
+    it->storage->reactions->combines_values = false;
     return all.dropped_count;
 }
 

@@ -19,13 +19,6 @@ static quern__bit_column bit_column_of(const quern__reaction *reaction, quern__b
     return (quern__bit_column){.kind = kind, .id = reaction->number};
 }
 
-/* Returns the index of a bit column of the subscription among the archetype's bit columns, or QUERN__NO_BIT_COLUMN. */
-static uint32_t find_bit_column(const quern__subscription *subscription, quern__bit_column_kind kind)
-{
-    return quern__row_bits_find_column(subscription->archetype->row_bits, kind,
-                                       subscription->reaction->number);
-}
-
 /* Returns whether the term reads or writes a value of the row itself. */
 static bool has_access(const quern_term *term)
 {
@@ -123,6 +116,18 @@ static void subscription_release(quern__subscription *subscription, const quern_
                    REACTION_ALIGNMENT_BYTES);
 }
 
+/* Looks up the indices of the bit columns of all subscriptions of an archetype, after its bit columns have changed. */
+static void find_bit_columns(const quern__archetype *archetype)
+{
+    for (quern__subscription *it = quern__first_subscription(archetype); it != NULL;
+         it = quern__next_subscription(it)) {
+        const uint32_t number = it->reaction->number;
+        it->added_column =
+            quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, number);
+        it->set_column = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, number);
+    }
+}
+
 /* Removes the bit columns for these kinds from the archetype. */
 static void remove_bit_columns(const quern__subscription *subscription, uint32_t kinds,
                                const quern_allocator *allocator)
@@ -180,6 +185,7 @@ static quern_result begin_subscription(quern__reaction *reaction, quern__archety
         return result;
     }
     quern__row_listener_add(&subscription->listener);
+    find_bit_columns(archetype);
     reaction->subscriptions.items[reaction->subscriptions.count++] = subscription;
     return QUERN_OK;
 }
@@ -189,6 +195,7 @@ static void end_last_subscription(quern__reaction *reaction, const quern_allocat
     quern__subscription *subscription = reaction->subscriptions.items[--reaction->subscriptions.count];
     quern__row_listener_remove(&subscription->listener);
     remove_bit_columns(subscription, reaction->kinds, allocator);
+    find_bit_columns(subscription->archetype);
     subscription_release(subscription, allocator);
 }
 
@@ -269,12 +276,28 @@ static void note_pending(quern__reaction *reaction)
     raise(&reaction->registry->is_pending);
 }
 
-static void set_added(quern__subscription *subscription, uintptr_t first, uint32_t count)
+/* Returns whether one thread makes the current change. It needs no atomic operations. */
+static inline bool is_alone(const quern__subscription *subscription)
 {
-    quern__bit_column_set_rows(subscription->archetype->row_bits,
-                               find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED), first, count);
+    const quern__reactions *registry = subscription->reaction->registry;
+    return !registry->orders_by_row && !registry->combines_values;
+}
+
+/* Sets the bits of rows in one of the subscription's bit columns. */
+static void set_bits(quern__subscription *subscription, uint32_t column, uintptr_t first, uint32_t count)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    if (count == 1 && is_alone(subscription))
+        quern__bit_column_put(row_bits, column, first, true);
+    else
+        quern__bit_column_set_rows(row_bits, column, first, count);
     raise(&subscription->is_pending);
     note_pending(subscription->reaction);
+}
+
+static void set_added(quern__subscription *subscription, uintptr_t first, uint32_t count)
+{
+    set_bits(subscription, subscription->added_column, first, count);
 }
 
 /* Marks all rows that exist as ADDED. */
@@ -417,7 +440,7 @@ static bool find_seen_rows(const quern__row_bits *row_bits, uint32_t added, uint
                            uint32_t *count, uint32_t *out_count)
 {
     *out_count = *count;
-    if (added == QUERN__NO_BIT_COLUMN ||
+    if (*count == 0 || added == QUERN__NO_BIT_COLUMN ||
         quern__bit_column_count(row_bits, added, quern__chunk_of(*first)->index) == 0)
         return *count > 0;
     while (*count > 0 && quern__bit_column_test(row_bits, added, *first)) {
@@ -430,9 +453,24 @@ static bool find_seen_rows(const quern__row_bits *row_bits, uint32_t added, uint
     return *out_count > 0;
 }
 
+/* Returns whether the reaction has processed the arrival of a row: find_seen_rows for a single row. */
+static inline bool is_seen(const quern__subscription *subscription, uintptr_t row)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    return subscription->added_column == QUERN__NO_BIT_COLUMN ||
+           !quern__bit_column_test(row_bits, subscription->added_column, row);
+}
+
 static void copy_seen_rows(quern__subscription *subscription, uintptr_t first, uint32_t count)
 {
-    const uint32_t added = find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED);
+    if (count == 1 && is_alone(subscription)) {
+        if (!is_seen(subscription, first)) return;
+        quern__removed_copy_row(&subscription->removed, first);
+        note_pending(subscription->reaction);
+        return;
+    }
+
+    const uint32_t added = subscription->added_column;
     for (uint32_t range; find_seen_rows(subscription->archetype->row_bits, added, &first, &count, &range);
          first += range, count -= range) {
         quern__removed_copy(&subscription->removed, first, range,
@@ -471,7 +509,7 @@ static void move_old_values(const quern__subscription *subscription, uintptr_t t
                             const quern__subscription *source, uintptr_t from, uint32_t count)
 {
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
-    const uint32_t set = find_bit_column(subscription, QUERN__BIT_COLUMN_SET);
+    const uint32_t set = subscription->set_column;
     if (quern__bit_column_count(row_bits, set, quern__chunk_index_at(to)) == 0) return;
     for (uint32_t same; count > 0; to += same, from += same, count -= same) {
         same = count_same_bits(row_bits, set, to, count);
@@ -480,21 +518,37 @@ static void move_old_values(const quern__subscription *subscription, uintptr_t t
     }
 }
 
+/* Sets SET in one row of a change by one thread, if the reaction has seen the row. */
+static void mark_seen_row(quern__subscription *subscription, uintptr_t row,
+                          const quern__subscription *source, uintptr_t from)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    if (!is_seen(subscription, row) || quern__bit_column_test(row_bits, subscription->set_column, row))
+        return;
+    if (subscription->old.column_count > 0)
+        quern__old_values_save(&subscription->old, row, &source->old, from, 1);
+    quern__bit_column_put(row_bits, subscription->set_column, row, true);
+    raise(&subscription->is_pending);
+    note_pending(subscription->reaction);
+}
+
 /* Sets SET in the rows that the reaction has seen. `source` and `from`: as in save_old_values. */
 static void mark_seen_rows(quern__subscription *subscription, uintptr_t first,
                            const quern__subscription *source, uintptr_t from, uint32_t count)
 {
+    if (count == 1 && is_alone(subscription)) {
+        mark_seen_row(subscription, first, source, from);
+        return;
+    }
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
-    const uint32_t added = find_bit_column(subscription, QUERN__BIT_COLUMN_ADDED);
-    const uint32_t set = find_bit_column(subscription, QUERN__BIT_COLUMN_SET);
+    const uint32_t added = subscription->added_column;
+    const uint32_t set = subscription->set_column;
     const uintptr_t offset = from - first; /* between the values of a row and its bits */
     for (uint32_t range; find_seen_rows(row_bits, added, &first, &count, &range);
          first += range, count -= range) {
         if (QUERN__UNLIKELY(subscription->old.column_count > 0))
             save_old_values(subscription, set, first, source, first + offset, range);
-        quern__bit_column_set_rows(row_bits, set, first, range);
-        raise(&subscription->is_pending);
-        note_pending(subscription->reaction);
+        set_bits(subscription, set, first, range);
     }
 }
 

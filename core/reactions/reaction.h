@@ -47,10 +47,13 @@ typedef struct quern__subscription {
     struct quern__reaction *reaction;
     quern__archetype *archetype; /* same value as listener.archetype */
     bool is_pending;             /* whether a bit of its bit columns may be set */
-    uint32_t taken_block_count;  /* number of its blocks that are in reaction->taken */
-    quern__removed removed;      /* copies of rows that left; empty unless the reaction requests REMOVED */
-    quern__old_values old;       /* values of rows with SET from before the write */
-    quern_view_column *columns;  /* columns of a view of copies, one per term */
+    /* Indices of its bit columns in the archetype, or QUERN__NO_BIT_COLUMN. They change only when reactions are added and
+     * removed. */
+    uint32_t added_column, set_column;
+    uint32_t taken_block_count; /* number of its blocks that are in reaction->taken */
+    quern__removed removed;     /* copies of rows that left; empty unless the reaction requests REMOVED */
+    quern__old_values old;      /* values of rows with SET from before the write */
+    quern_view_column *columns; /* columns of a view of copies, one per term */
 } quern__subscription;
 
 /* Rows of one chunk for which one kind of change is pending. */
@@ -111,6 +114,8 @@ typedef struct quern__reactions {
     bool is_pending;                      /* whether a reaction is pending */
     /* Whether a sync point is being applied; its copies are ordered by row, see removed.h. */
     bool orders_by_row;
+    /* Whether a sync point combines accumulated values. While neither flag is set, one thread makes all changes. */
+    bool combines_values;
     quern__archetype_listener listener; /* gives new archetypes their subscriptions */
 } quern__reactions;
 

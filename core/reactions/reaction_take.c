@@ -6,16 +6,14 @@
 #include "core/reactions/reaction.h"
 #include "core/storage/storage.h"
 
-static const quern__bit_column_kind bit_column_kinds[] = {QUERN__BIT_COLUMN_ADDED, QUERN__BIT_COLUMN_SET};
 static const quern_reaction_kind kinds[] = {QUERN_REACT_ADDED, QUERN_REACT_SET};
 enum { KIND_COUNT = QUERN__COUNT_OF(kinds) };
 
-/* Finds the indices of the bit columns of a subscription by kind; QUERN__NO_BIT_COLUMN for a kind without a bit column. */
-static void find_bit_columns(const quern__subscription *subscription, uint32_t *out_indices)
+/* Lists the indices of the bit columns of a subscription by kind; QUERN__NO_BIT_COLUMN for a kind without a bit column. */
+static void list_bit_columns(const quern__subscription *subscription, uint32_t *out_indices)
 {
-    for (uint32_t i = 0; i < KIND_COUNT; i++)
-        out_indices[i] = quern__row_bits_find_column(subscription->archetype->row_bits, bit_column_kinds[i],
-                                                     subscription->reaction->number);
+    out_indices[0] = subscription->added_column;
+    out_indices[1] = subscription->set_column;
 }
 
 static uint32_t count_rows(const quern__subscription *subscription, uint32_t bit_column, uint32_t slot)
@@ -39,7 +37,7 @@ static bool reserve_subscription(quern__taken *taken, const quern__subscription 
 {
     if (subscription->is_pending) {
         uint32_t bit_columns[KIND_COUNT];
-        find_bit_columns(subscription, bit_columns);
+        list_bit_columns(subscription, bit_columns);
         for (uint32_t slot = 0; slot < subscription->archetype->chunk_count; slot++)
             for (uint32_t i = 0; i < KIND_COUNT; i++)
                 if (count_rows(subscription, bit_columns[i], slot) > 0) {
@@ -91,7 +89,7 @@ static void take_rows(quern__taken *taken, quern__subscription *subscription)
 {
     if (!subscription->is_pending) return;
     uint32_t bit_columns[KIND_COUNT];
-    find_bit_columns(subscription, bit_columns);
+    list_bit_columns(subscription, bit_columns);
     for (uint32_t slot = 0; slot < subscription->archetype->chunk_count; slot++)
         for (uint32_t i = 0; i < KIND_COUNT; i++)
             if (count_rows(subscription, bit_columns[i], slot) > 0)
@@ -179,7 +177,7 @@ static void put_back_rows(const quern__taken *taken, const quern__taken_rows *ro
                           quern__subscription *subscription)
 {
     uint32_t bit_columns[KIND_COUNT];
-    find_bit_columns(subscription, bit_columns);
+    list_bit_columns(subscription, bit_columns);
     const uint32_t bit_column = bit_columns[rows->kind == QUERN_REACT_ADDED ? 0 : 1];
     const quern__chunk *chunk = rows->archetype->slots[rows->slot].chunk;
     const uint64_t *words = taken->words.items + rows->first_word;
@@ -229,7 +227,7 @@ void quern__reaction_drop(quern__storage *storage, quern__reaction *reaction)
     for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
         quern__subscription *subscription = reaction->subscriptions.items[i];
         uint32_t bit_columns[KIND_COUNT];
-        find_bit_columns(subscription, bit_columns);
+        list_bit_columns(subscription, bit_columns);
         for (uint32_t slot = 0; subscription->is_pending && slot < subscription->archetype->chunk_count;
              slot++)
             for (uint32_t k = 0; k < KIND_COUNT; k++)

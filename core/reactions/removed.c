@@ -4,14 +4,16 @@
 
 #include "core/base/sort.h"
 
-enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_ROWS = 512 };
+enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_SHIFT = 9 };
 
 /* ------------------------------------------------------------------------------------------- blocks */
 
 void quern__removed_lay_out(quern__removed *removed, const quern__archetype *archetype)
 {
-    const uint32_t rows =
-        archetype->row_capacity < MAX_BLOCK_ROWS ? archetype->row_capacity : MAX_BLOCK_ROWS;
+    uint32_t shift = MAX_BLOCK_SHIFT;
+    while (1u << shift > archetype->row_capacity)
+        shift--;
+    const uint32_t rows = 1u << shift;
     size_t offset_bytes = quern__column_bytes(sizeof(quern_entity), rows);
     for (uint32_t i = 0; i < removed->column_count; i++) {
         removed->columns[i].offset_bytes = (uint16_t)offset_bytes;
@@ -20,6 +22,7 @@ void quern__removed_lay_out(quern__removed *removed, const quern__archetype *arc
     assert(offset_bytes <= UINT16_MAX);
     removed->archetype = archetype;
     removed->block_rows = rows;
+    removed->block_shift = shift;
     removed->keys_offset_bytes = (uint32_t)offset_bytes;
     removed->block_bytes = (uint32_t)(offset_bytes + quern__column_bytes(sizeof(uint64_t), rows));
 }
@@ -91,8 +94,10 @@ bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allo
         removed->promised_count = 0;
     }
     const uint64_t row_count = removed->change_first + removed->promised_count + count;
-    const uint64_t wanted = (row_count + removed->block_rows - 1) / removed->block_rows;
-    if (row_count > UINT32_MAX || !hold_blocks(removed, allocator, (uint32_t)wanted)) return false;
+    const uint64_t wanted = (row_count + removed->block_rows - 1) >> removed->block_shift;
+    if (QUERN__UNLIKELY(wanted > removed->blocks.count) &&
+        (row_count > UINT32_MAX || !hold_blocks(removed, allocator, (uint32_t)wanted)))
+        return false;
     removed->promised_count += count;
     return true;
 }
@@ -117,7 +122,10 @@ static void copy_values(const quern__removed *removed, char *block, uint32_t row
 {
     const quern_entity *handles =
         quern__archetype_entities(removed->archetype, quern__chunk_of(first)) + quern__location_row(first);
-    memcpy((quern_entity *)(void *)block + row, handles, count * sizeof *handles);
+    if (count == 1)
+        ((quern_entity *)(void *)block)[row] = *handles;
+    else
+        memcpy((quern_entity *)(void *)block + row, handles, count * sizeof *handles);
     for (uint32_t i = 0; i < removed->column_count; i++) {
         const quern__removed_column *column = &removed->columns[i];
         char *targets = block + column->offset_bytes + (size_t)row * column->size_bytes;
@@ -131,16 +139,29 @@ static void copy_values(const quern__removed *removed, char *block, uint32_t row
     }
 }
 
+void quern__removed_copy_row(quern__removed *removed, uintptr_t row)
+{
+    const uint32_t number = removed->count++, at = number & (removed->block_rows - 1);
+    assert(number >> removed->block_shift < removed->blocks.count);
+    char *block = removed->blocks.items[number >> removed->block_shift];
+    copy_values(removed, block, at, row, 1);
+    keys_of(removed, block)[at] = (uint64_t)number << 32;
+}
+
 void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row)
 {
-    /* Relaxed: a thread that reads copies has waited for the threads that make them. */
-    uint32_t number = __atomic_fetch_add(&removed->count, count, __ATOMIC_RELAXED);
+    /* Several threads make copies only at sync points. Relaxed: a thread that reads copies has waited for them. */
+    uint32_t number = removed->count;
+    if (orders_by_row)
+        number = __atomic_fetch_add(&removed->count, count, __ATOMIC_RELAXED);
+    else
+        removed->count += count;
     assert(number + count <= removed->blocks.count * removed->block_rows);
     uint64_t row_in_all = (uint64_t)quern__chunk_of(first)->index * removed->archetype->row_capacity +
                           quern__location_row(first);
     for (uint32_t piece; count > 0; first += piece, number += piece, row_in_all += piece, count -= piece) {
-        char *block = removed->blocks.items[number / removed->block_rows];
-        const uint32_t row = number % removed->block_rows;
+        char *block = removed->blocks.items[number >> removed->block_shift];
+        const uint32_t row = number & (removed->block_rows - 1);
         piece = removed->block_rows - row;
         if (piece > count) piece = count;
         copy_values(removed, block, row, first, piece);

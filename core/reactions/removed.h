@@ -29,7 +29,8 @@ typedef struct quern__removed {
     quern__removed_column *columns;
     uint32_t column_count;
     bool calls_hooks;    /* some column has a type with hooks, which copying calls */
-    uint32_t block_rows; /* number of rows for which one block has room */
+    uint32_t block_rows; /* number of rows for which one block has room: 1 << block_shift */
+    uint32_t block_shift;
     uint32_t keys_offset_bytes, block_bytes;
     uint32_t count;          /* copies; threads claim numbers by adding to it */
     uint32_t change_first;   /* value of `count` when the last change began */
@@ -58,6 +59,9 @@ bool quern__removed_reserve_total(quern__removed *removed, const quern_allocator
 /* Copies consecutive rows of one chunk. Precondition: room was reserved. orders_by_row: the change is a sync point.
  * Thread-safe for different rows unless calls_hooks. */
 void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row);
+
+/* Copies one row in a change that is no sync point. Precondition: room was reserved, and no other thread copies. */
+void quern__removed_copy_row(quern__removed *removed, uintptr_t row);
 
 /* Sorts the copies by key. Returns false, with nothing changed, if out of memory. */
 bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator);

@@ -245,6 +245,10 @@ static inline uint64_t quern__edge_key(quern_component component, bool adds)
     return (adds ? 1ull : 2ull) << 32 | component.bits;
 }
 
+/* Set in the key of a cached edge if moves along it need a reservation, because the source lacks has_fast_leave. Fast
+ * paths, which make none, therefore do not find the edge. */
+#define QUERN__EDGE_NEEDS_ROOM (1ull << 34)
+
 static inline quern_component quern__edge_component(uint64_t key)
 {
     return (quern_component){(uint32_t)key};

@@ -4,15 +4,15 @@
 
 #include "core/storage/storage.h"
 
-/* Updates the flags of an archetype after a listener was added or removed, and drops its cached edges if they must
- * not be used. */
+/* Updates the flags of an archetype after a listener was added or removed, and drops its cached edges, because these may
+ * need a reservation now, or need none any more. */
 static void update_flags(quern__archetype *archetype)
 {
     archetype->has_fast_leave = archetype->is_plain;
     for (const quern__row_listener *listener = archetype->first_listener; listener != NULL;
          listener = listener->next)
         if (listener->needs_room) archetype->has_fast_leave = false;
-    if (!archetype->has_fast_leave) memset(archetype->edges, 0, sizeof archetype->edges);
+    memset(archetype->edges, 0, sizeof archetype->edges);
     quern__archetype_update_tracking(archetype);
 }
 

@@ -69,8 +69,8 @@ typedef struct quern__row_events {
     void (*release)(quern__row_listener *listener, const quern_allocator *allocator);
 } quern__row_events;
 
-/* Add a listener to its archetype, and remove it. While an archetype has a listener with needs_room, it has no cached
- * edges, because moves along edges make no reservation. */
+/* Add a listener to its archetype, and remove it. While an archetype has a listener with needs_room, its cached edges have
+ * QUERN__EDGE_NEEDS_ROOM. */
 void quern__row_listener_add(quern__row_listener *listener);
 void quern__row_listener_remove(quern__row_listener *listener);
 

@@ -240,9 +240,9 @@ const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__a
     if (index >= storage->components.list.count) return NULL;
     if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
-    if (plan == NULL || !plan->is_plain || !source->has_fast_leave) return NULL;
+    if (plan == NULL || !plan->is_plain || !source->is_plain) return NULL;
     if (quern__plan_adds_required(plan)) return NULL; /* an edge has one added value */
     quern__edge *edge = quern__archetype_edge(source, key);
-    *edge = quern__plan_edge(plan, key);
+    *edge = quern__plan_edge(plan, source->has_fast_leave ? key : key | QUERN__EDGE_NEEDS_ROOM);
     return edge;
 }

@@ -221,16 +221,15 @@ static void move_bits(uint64_t *target, uint32_t to, uint64_t *source, uint32_t 
 void quern__row_bits_move(const quern__row_bits *target, uintptr_t to, const quern__row_bits *source,
                           uintptr_t from, uint32_t count)
 {
-    const uint32_t to_slot = quern__chunk_of(to)->index, from_slot = quern__chunk_of(from)->index;
+    uint64_t *words = quern__bit_column_words(source, 0, quern__chunk_of(from)->index);
     const uint32_t target_count = target != NULL ? target->count : 0;
-    for (uint32_t i = 0, k = 0; i < source->count; i++) {
-        if (quern__bit_column_count(source, i, from_slot) == 0) continue;
+    for (uint32_t i = 0, k = 0; i < source->count; i++, words += source->bit_column_words) {
+        if (__atomic_load_n(words - 1, __ATOMIC_RELAXED) == 0) continue;
         while (k < target_count && is_before(target->list[k], source->list[i]))
             k++;
-        uint64_t *words = quern__bit_column_words(source, i, from_slot);
         if (k < target_count && !is_before(source->list[i], target->list[k]))
-            move_bits(quern__bit_column_words(target, k, to_slot), quern__location_row(to), words,
-                      quern__location_row(from), count);
+            move_bits(quern__bit_column_words(target, k, quern__chunk_of(to)->index),
+                      quern__location_row(to), words, quern__location_row(from), count);
         else
             clear_run(words, quern__location_row(from), count);
     }

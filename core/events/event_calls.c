@@ -22,6 +22,32 @@ static quern_result check_values(const quern__channel *channel, const void *valu
         type->name, quern_entity_index(found));
 }
 
+static quern_result fail_memory(const quern__channel *channel, uint32_t count)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_emit: no memory for %u events '%s'", count,
+                       channel->type.name);
+}
+
+/* Extends the last waiting batch. If the memory after it is not free, the batch moves to a place with room for a whole
+ * batch. */
+static quern_result extend(quern__channel *channel, const void *values, uint32_t count)
+{
+    if (quern__channel_extend(channel, values, count)) return QUERN_OK;
+    const quern__event_batch last = *quern__channel_batch(channel, quern__channel_end(channel) - 1);
+    quern__emitter *emitter = &channel->emitter;
+    quern__emitter_open(emitter, channel, 0, NULL, NULL);
+    const bool has_room =
+        quern__emitter_reserve(emitter, last.count + count) && quern__channel_reserve(channel, 0);
+    if (has_room) {
+        quern__emitter_put(emitter, last.values, last.count);
+        quern__emitter_put(emitter, values, count);
+    }
+    quern__emitter_close(emitter);
+    if (!has_room) return fail_memory(channel, count);
+    quern__channel_replace_last(channel, emitter);
+    return QUERN_OK;
+}
+
 /* Emits and publishes immediately, so the channel's own emitter never holds values between calls. */
 static quern_result emit(quern_world *world, quern_event event, const void *values, uint32_t count)
 {
@@ -32,13 +58,14 @@ static quern_result emit(quern_world *world, quern_event event, const void *valu
     if (result == QUERN_OK) result = quern__events_check(world, event, &channel);
     if (result == QUERN_OK) result = check_values(channel, values, count);
     if (result != QUERN_OK || count == 0) return quern__in_call(result, function);
+    if (quern__channel_can_extend(channel, count)) return extend(channel, values, count);
+    if (quern__channel_would_drop(channel)) return QUERN_OK;
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
     if (!quern__emitter_reserve(emitter, count) ||
         !quern__channel_reserve(channel, emitter->batches.capacity)) {
         quern__emitter_close(emitter);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for %u events '%s'", function, count,
-                           channel->type.name);
+        return fail_memory(channel, count);
     }
     quern__emitter_put(emitter, values, count);
     quern__emitter_close(emitter);

@@ -6,7 +6,8 @@
 /* Events: channels, the batches that wait in them, and their readers.
  *
  *   block     64 KiB of memory for values of one event, filled by one emitter (emitter.h)
- *   batch     consecutive values in a block, emitted by one callback. Readers get whole batches
+ *   batch     consecutive values in a block, emitted by one callback, or by consecutive calls outside of frames. Readers
+ *             get whole batches
  *   channel   an event type and its waiting batches in order; each batch has a number, and numbers only grow
  *   reader    a position in a channel: the number of the first batch that the reader has not seen
  *
@@ -136,6 +137,26 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
  * false if out of memory. The second publishes the batches and cannot fail. */
 bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count);
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
+
+/* Returns whether `count` events that are emitted outside of frames extend the last waiting batch: if it stays within the
+ * size of a batch and the channel within its limit, no reader has begun it, and the type is plain bytes. Depends only on
+ * what a history saves, and not on the memory of the batch. */
+bool quern__channel_can_extend(const quern__channel *channel, uint32_t count);
+
+/* Returns whether events that are emitted outside of frames would be dropped at once, without a call of a hook: the
+ * channel has no reader, and nothing waits. */
+static inline bool quern__channel_would_drop(const quern__channel *channel)
+{
+    return channel->readers == NULL && channel->head == channel->batches.count &&
+           !quern__hooks_own_resources(&channel->type.hooks);
+}
+
+/* Appends values to the last waiting batch if the memory after it is free and the emitter's. Returns false, with nothing
+ * changed, if it is not. Precondition: quern__channel_can_extend. */
+bool quern__channel_extend(quern__channel *channel, const void *values, uint32_t count);
+
+/* Replaces the last waiting batch by the only batch of the emitter, which begins with the same values. */
+void quern__channel_replace_last(quern__channel *channel, quern__emitter *emitter);
 
 /* Drops the first waiting batch. */
 void quern__channel_drop_first(quern__channel *channel);

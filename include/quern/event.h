@@ -211,9 +211,10 @@ QUERN_API bool quern_emit_copy(quern_emitter *emitter, const void *value);
 QUERN_API bool quern_context_emit(quern_context *context, quern_event event, const void *values,
                                   uint32_t count);
 
-/** A block of consecutive events that one callback, or one call of quern_world_emit, has emitted. A block
- * has as many values as fit 16,368 bytes, or fewer if it is the last one of the callback or call. A block
- * is freed, and stops counting towards the limit, at the first publication of the event after all readers
+/** A block of consecutive events that one callback, or calls of quern_world_emit, have emitted. A block has as
+ * many values as fit 16,368 bytes, or fewer if it is the last one of the callback or call. A call of
+ * quern_world_emit extends the last waiting block instead, if its events fit there and in the limit of the
+ * event, no reader has seen the block or holds one, and the type owns no resources. A block is freed, and stops counting towards the limit, at the first publication of the event after all readers
  * have seen it. */
 typedef struct quern_event_block {
     const void *values; /**< The values, `count` of them in an array of the event's type. Not NULL. */

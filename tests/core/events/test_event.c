@@ -7,6 +7,7 @@
 #include "tests/support/tracked.h"
 
 #include <quern/event.h>
+#include <quern/history.h>
 
 #include <criterion/criterion.h>
 
@@ -405,14 +406,14 @@ Test(event, each_waiting_block_costs_its_values_and_32_bytes)
     must(emit_numbers(hit, 0, 1));
     cr_assert_eq(stats_of(hit).waiting_bytes, sizeof(Hit) + 32);
     must(emit_numbers(hit, 0, 500));
-    cr_assert_eq(stats_of(hit).waiting_bytes, 501 * sizeof(Hit) + 64);
+    cr_assert_eq(stats_of(hit).waiting_bytes, 501 * sizeof(Hit) + 32, "the call extends the block");
     Hit many[2000] = {{.number = 0}};
     must(quern_world_emit(world, hit, many, 2000));
     const uint64_t fitting = 16368 / sizeof(Hit), block_count = (2000 + fitting - 1) / fitting;
-    cr_assert_eq(stats_of(hit).waiting_bytes, 2501 * sizeof(Hit) + (2 + block_count) * 32);
+    cr_assert_eq(stats_of(hit).waiting_bytes, 2501 * sizeof(Hit) + (1 + block_count) * 32);
     quern_event_block block;
     for (uint64_t left = 2501, last = 0; quern_event_reader_next(reader, &block); last++) {
-        const uint64_t expected = last == 0 ? 1 : last == 1 ? 500 : left < fitting ? left : fitting;
+        const uint64_t expected = last == 0 ? 501 : left < fitting ? left : fitting;
         cr_assert_eq(block.count, expected);
         left -= expected;
     }
@@ -431,11 +432,11 @@ Test(event, events_up_to_the_limit_may_wait)
     quern_event_reader *reader = open_reader(spark, "a");
     must(emit_numbers(spark, 0, 10));
     must(emit_numbers(spark, 10, 10));
-    cr_assert_eq(stats_of(spark).waiting_bytes, 2u * (10 * 16 + 32));
+    cr_assert_eq(stats_of(spark).waiting_bytes, 20u * 16 + 32);
     cr_assert_eq(emit_numbers(spark, 20, 10), QUERN_ERROR_LIMIT);
-    cr_assert_eq(stats_of(spark).waiting_bytes, 2u * (10 * 16 + 32), "one block went");
-    cr_assert_eq(quern_event_reader_lost_count(reader), 10u);
-    expect_numbers(reader, 10, 20);
+    cr_assert_eq(stats_of(spark).waiting_bytes, 10u * 16 + 32, "one block went");
+    cr_assert_eq(quern_event_reader_lost_count(reader), 20u);
+    expect_numbers(reader, 20, 10);
     must(emit_numbers(spark, 30, 1));
     cr_assert_eq(stats_of(spark).waiting_bytes, 16u + 32, "what was seen costs nothing");
     quern_event_reader_destroy(reader);
@@ -468,13 +469,67 @@ Test(event, waiting_batches_are_counted)
     quern_event_reader *reader = open_reader(hit, "a");
     must(emit_numbers(hit, 0, 10));
     must(emit_numbers(hit, 10, 10));
+    cr_assert_eq(world->waiting_event_batch_count, 1u);
+    quern_event_reader *other = open_reader(hit, "b"); /* has seen the block, which is not extended then */
+    must(emit_numbers(hit, 20, 10));
     cr_assert_eq(world->waiting_event_batch_count, 2u);
-    expect_numbers(reader, 0, 20);
+    quern_event_reader_destroy(other);
+    expect_numbers(reader, 0, 30);
     must(emit_numbers(hit, 20, 10));
     cr_assert_eq(world->waiting_event_batch_count, 1u);
     quern_event_reader_destroy(reader);
     must(quern_world_trim(world));
     cr_assert_eq(world->waiting_event_batch_count, 0u);
+}
+
+/* ------------------------------------------------------------------------------------------- extending */
+
+/* Reads all blocks. Returns their counts as groups of two digits: 12 and 3 are 1203. */
+static uint64_t read_cuts(quern_event_reader *reader, uint64_t first)
+{
+    uint64_t cuts = 0;
+    for (quern_event_block block; quern_event_reader_next(reader, &block);) {
+        cuts = cuts * 100 + block.count;
+        for (uint32_t i = 0; i < block.count; i++)
+            cr_assert_eq(((const Hit *)block.values)[i].number, first++);
+    }
+    return cuts;
+}
+
+Test(event, call_extends_the_last_block_until_a_reader_holds_it)
+{
+    quern_event_reader *reader = open_reader(hit, "a");
+    quern_event_block block;
+    for (uint32_t i = 0; i < 5; i++)
+        must(emit_numbers(hit, i, 1));
+    cr_assert(quern_event_reader_next(reader, &block));
+    cr_assert_eq(block.count, 5u);
+    must(emit_numbers(hit, 5, 1));
+    must(emit_numbers(hit, 6, 2));
+    cr_assert_eq(block.count, 5u);
+    cr_assert_eq(read_cuts(reader, 5), 3u);
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, restored_block_is_extended_like_the_saved_one)
+{
+    quern_history *history;
+    quern_event_reader *reader = open_reader(hit, "a");
+    must(emit_numbers(hit, 0, 3));
+    must(emit_numbers(hit, 3, 4));
+    must(quern_history_create(world, NULL, &history));
+    must(quern_history_save(history, 0, NULL));
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        must(emit_numbers(hit, 7, 2));
+        must(emit_numbers(hit, 9, 1));
+        cr_assert_eq(stats_of(hit).waiting_bytes, 10 * sizeof(Hit) + 32);
+        cr_assert_eq(read_cuts(reader, 0), 10u);
+        must(quern_history_restore(history, 0, NULL));
+        cr_assert_eq(stats_of(hit).waiting_count, 7u);
+    }
+    must(quern_world_validate(world));
+    quern_history_destroy(history);
+    quern_event_reader_destroy(reader);
 }
 
 /* ---------------------------------------------------------------------------------------------- hooks */

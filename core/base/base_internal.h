@@ -109,4 +109,13 @@ static inline bool quern__is_power_of_two(size_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
+/* Reads and writes a byte of each page of memory that this thread owns, so that later accesses cause no page faults. */
+static inline void quern__touch_pages(void *memory, size_t bytes)
+{
+    enum { SMALLEST_PAGE_BYTES = 4096 };
+    volatile char *byte = memory;
+    for (size_t i = 0; i < bytes; i += SMALLEST_PAGE_BYTES)
+        byte[i] = byte[i];
+}
+
 #endif

@@ -24,6 +24,7 @@ static quern_result trim(quern_world *world)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
         archetype->may_retain_chunk = false;
+        archetype->asked_count = 0;
         quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
         quern__row_versions_trim(archetype->row_versions, &storage->allocator, archetype->held_count);
     }

@@ -73,6 +73,15 @@ static bool reserve_more(quern_commands *commands, uint64_t blocks)
     return true;
 }
 
+bool quern__blocks_reserve_bytes(quern_commands *commands, uint64_t bytes)
+{
+    const uint32_t held = commands->blocks.count;
+    if (!reserve_more(commands, (bytes + COMMAND_BLOCK_BYTES - 1) / COMMAND_BLOCK_BYTES)) return false;
+    for (uint32_t i = held; i < commands->blocks.count; i++)
+        quern__touch_pages(commands->blocks.items[i].memory, COMMAND_BLOCK_BYTES);
+    return true;
+}
+
 /* Reserves blocks for `count` more items, in addition to the space left in the current block. On failure, no
  * new block is kept. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)

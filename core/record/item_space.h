@@ -119,4 +119,8 @@ void quern__blocks_rewind(quern_commands *commands);
 /* Releases all blocks except the first keep_count. */
 void quern__blocks_trim(quern_commands *commands, uint32_t keep_count);
 
+/* Adds blocks for `bytes` bytes of commands after the current block, and touches their memory. Returns false, with
+ * nothing changed, if out of memory. */
+bool quern__blocks_reserve_bytes(quern_commands *commands, uint64_t bytes);
+
 #endif

@@ -353,6 +353,7 @@ static bool add_chunks(quern__archetype *archetype, quern__slabs *slabs, const q
 static void release_chunks(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator, uint32_t keep_count)
 {
+    if (keep_count < archetype->asked_count) keep_count = archetype->asked_count;
     while (archetype->held_count > keep_count)
         quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
 }

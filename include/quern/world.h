@@ -147,6 +147,33 @@ QUERN_API uint32_t quern_world_list_archetype_components(const quern_world *worl
  * quern_world_hash does not change. Costs a pass over all slots. Errors: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
+#define QUERN_MAX_RESERVED_RELATIONS 8 /**< Maximum number of relations in a quern_reserve_def. */
+
+/** What quern_world_reserve prepares. */
+typedef struct quern_reserve_def {
+    /** Number of entities to be created, in addition to the existing ones: their records. */
+    uint32_t entity_count QUERN__ZERO;
+    /** Relations in which the existing and these entities will have links; each once. */
+    quern_relation relations[QUERN_MAX_RESERVED_RELATIONS] QUERN__ZERO;
+    /** Components of entities whose rows are to be reserved. An empty list with a row_count: entities
+     * without components. */
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS] QUERN__ZERO;
+    /** Number of rows with exactly these components, in addition to the existing ones. */
+    uint32_t row_count QUERN__ZERO;
+    /** Bytes of commands that are recorded between frames and in exclusive systems (quern_world_commands). A
+     * command needs 16 bytes, and its values. */
+    uint64_t command_bytes QUERN__ZERO;
+} quern_reserve_def;
+
+/** Reserves memory and touches it, so that no later call or frame pays for first uses: a fresh page costs up
+ * to 10 milliseconds, in the middle of a call. The rows stay reserved when entities are destroyed, until
+ * quern_world_trim; call this for each combination of components. Entities, handles and hashes do not change;
+ * an archetype with the components is created if there is none. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * (components without row_count, a relation of another world), UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
+ * COMPONENT_TOO_LARGE, LIMIT, WORLD_LOCKED, OUT_OF_MEMORY; what was reserved until then stays reserved.
+ * Threads: main, between frames. */
+QUERN_API quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *def);
+
 /** Removes the archetypes that have no rows; they are created again when needed. Queries and schedules
  * remain valid. The other archetypes keep their order, but their indices change. out_count, which may be
  * NULL, is set to the number of removed archetypes. Errors, with nothing changed: NULL_ARGUMENT,

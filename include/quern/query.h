@@ -747,6 +747,55 @@ static inline bool quern_view_next_range(const quern_view *view, quern_row_range
     return true;
 }
 
+/** The rows of a view that the terms select, one at a time; see QUERN_EACH_ROW. */
+typedef struct quern_row_iterator {
+    uint64_t bits;         /**< Internal: bits of 64 rows that were not returned yet. */
+    const uint64_t *words; /**< Internal: next word of view.rows; NULL: all rows are selected. */
+    uint32_t base;         /**< Internal: row of the lowest of these bits. */
+    uint32_t left;         /**< Internal: number of words left, or without words, of rows. */
+    bool is_running;       /**< Internal: false after the loop of QUERN_EACH_ROW. */
+} quern_row_iterator;
+
+/** Starts iterating the rows that the terms select, in a view that has all rows of its chunk
+ * (QUERN_SYSTEM_WHOLE_CHUNKS, whole_chunks in quern_query_def). In any other view, all rows. */
+static inline quern_row_iterator quern_view_rows(const quern_view *view)
+{
+    quern_row_iterator it;
+    it.bits = 0;
+    it.words = view->rows;
+    it.base = (view->rows ? 0 - view->first_row : 0) - 64;
+    it.left = view->rows ? view->row_words : view->count;
+    it.is_running = true;
+    return it;
+}
+
+/** Sets *out_row to the index of the next row, in ascending order. Returns false if there are no more. */
+static inline bool quern_view_next_row(quern_row_iterator *iterator, uint32_t *out_row)
+{
+    while (iterator->bits == 0) {
+        uint32_t rows = iterator->left < 64 ? iterator->left : 64;
+        if (iterator->left == 0) return false;
+        iterator->base += 64;
+        iterator->bits = iterator->words ? *iterator->words++ : ~(uint64_t)0 >> (64 - rows);
+        iterator->left -= iterator->words ? 1 : rows;
+    }
+    *out_row = iterator->base + quern__lowest_bit(iterator->bits);
+    iterator->bits &= iterator->bits - 1;
+    return true;
+}
+
+/** A loop over the selected rows of a view, by the bits of its row mask; `row` is a uint32_t:
+ *
+ *     QUERN_EACH_ROW(view, i) p[i].x += v[i].x;
+ *
+ * Use it if few or scattered rows are selected, as by a change filter with row_changes: a range costs more
+ * than a bit. If most rows are, quern_view_next_range is faster, because a compiler vectorises its loops.
+ * break and continue work as in any loop. */
+#define QUERN_EACH_ROW(view, row)                                                                    \
+    for (quern_row_iterator quern__rows_##row = quern_view_rows(view); quern__rows_##row.is_running; \
+         quern__rows_##row.is_running = false)                                                       \
+        for (uint32_t row; quern_view_next_row(&quern__rows_##row, &row);)
+
 /* ------------------------------------------------------------------------------------------ query */
 
 /** Definition of a query. */

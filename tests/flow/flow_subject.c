@@ -324,6 +324,11 @@ static void act_on_rows(const flow_player *player, uint64_t moment, const flow_o
         return;
     }
     fill_columns(player, view, &row);
+    if (moment % 2 == 0) {
+        QUERN_EACH_ROW(view, i)
+        act_on_row(player, moment, operations, view, i, &row, sum);
+        return;
+    }
     quern_row_range run = {0};
     while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)

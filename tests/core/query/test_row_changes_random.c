@@ -182,6 +182,18 @@ static void switch_tag(uint32_t i)
     model[i].has_tag = !model[i].has_tag;
 }
 
+/* The loop over rows visits the rows of all ranges, in their order. */
+static void assert_rows_of_ranges(const quern_view *view)
+{
+    quern_row_range run = {0};
+    quern_row_iterator rows = quern_view_rows(view);
+    uint32_t row;
+    while (quern_view_next_range(view, &run))
+        for (uint32_t i = run.first; i < run.first + run.count; i++)
+            cr_assert(quern_view_next_row(&rows, &row) && row == i);
+    cr_assert_not(quern_view_next_row(&rows, &row));
+}
+
 /* Writes to one view of an iteration, to the whole column or to single rows. */
 static void write_view(random_source *random)
 {
@@ -193,13 +205,13 @@ static void write_view(random_source *random)
     while (quern_query_next(&it)) {
         if (!random_chance(random, 3)) continue;
         cr_assert_not_null(by_rows ? quern_view_write_rows(&it.view, 0) : quern_view_write(&it.view, 0));
-        quern_row_range run = {0};
-        while (quern_view_next_range(&it.view, &run))
-            for (uint32_t i = run.first; i < run.first + run.count; i++) {
-                if (by_rows && !random_chance(random, 10)) continue;
-                if (by_rows) cr_assert(quern_view_mark_row(&it.view, 0, i));
-                change_lane(place_of[quern_entity_index(it.view.entities[i])], 0);
-            }
+        assert_rows_of_ranges(&it.view);
+        QUERN_EACH_ROW(&it.view, i)
+        {
+            if (by_rows && !random_chance(random, 10)) continue;
+            if (by_rows) cr_assert(quern_view_mark_row(&it.view, 0, i));
+            change_lane(place_of[quern_entity_index(it.view.entities[i])], 0);
+        }
     }
     must(it.result);
     quern_query_destroy(query);

@@ -188,6 +188,38 @@ Test(toggles, chunk_is_visited_as_one_view_per_range_or_as_one_view)
     quern_query_destroy(whole);
 }
 
+Test(toggles, loop_over_rows_visits_selected_rows_and_can_be_left)
+{
+    disable(2);
+    disable(6);
+    quern_query *split = query_of(quern_term_read(number), false);
+    quern_query *whole = query_of(quern_term_read(number), true);
+    quern_query_iterator it = quern_query_iterate(whole);
+    cr_assert(quern_query_next(&it));
+    uint32_t visited[4], count = 0;
+    QUERN_EACH_ROW(&it.view, row)
+    {
+        if (row == 4) continue;
+        if (count == 4) break;
+        visited[count++] = row;
+    }
+    const uint32_t expected[4] = {0, 2, 5, 6};
+    cr_assert_arr_eq(visited, expected, sizeof expected);
+    uint32_t selected_count = 0, all_count = 0;
+    QUERN_EACH_ROW(&it.view, row)
+    selected_count += row < it.view.count;
+    cr_assert_eq(selected_count, it.view.count - 2);
+    for (it = quern_query_iterate(split); quern_query_next(&it);)
+        QUERN_EACH_ROW(&it.view, row)
+        {
+            cr_assert_lt(row, it.view.count);
+            all_count++;
+        }
+    cr_assert_eq(all_count, quern_query_count(split), "other views have all rows");
+    quern_query_destroy(split);
+    quern_query_destroy(whole);
+}
+
 Test(toggles, several_terms_each_exclude_rows)
 {
     random_source random = {5};

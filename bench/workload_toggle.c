@@ -3,7 +3,8 @@
 /* Disabled components. toggle: disables a component in a random tenth of the entities, by handle and in a
  * random order, and enables it in the next pass; the subject `many` does it by one call. walk_enabled:
  * position += velocity * step over the entities with Position enabled, nine of ten. walk_all_enabled: the
- * same loop with Position enabled in all entities. The control has a bit per row next to its arrays, toggles
+ * same loop with Position enabled in all entities. walk_half: with Position enabled in a random half, row by row by the
+ * bits of rows; the subject `ranges` iterates over ranges. The control has a bit per row next to its arrays, toggles
  * bits by row, and iterates over ranges of set bits. */
 
 #include "bench/raw.h"
@@ -21,24 +22,26 @@ enum { TENTH = 10, WORD_ROWS = 64 };
 typedef struct raw_toggles {
     raw_store store;
     uint32_t entity_count;
-    uint32_t *rows;    /* rows to be toggled */
-    uint64_t *enabled; /* one bit per row: whether Position is enabled */
-    bool disables;     /* whether the next pass of toggle disables */
+    uint32_t *rows;         /* rows to be toggled */
+    uint64_t *enabled;      /* one bit per row: whether Position is enabled */
+    bool disables;          /* whether the next pass of toggle disables */
+    uint32_t toggled_count; /* how many of `rows` are toggled */
 } raw_toggles;
 
 static void toggle_all_raw(raw_toggles *raw, bool disables)
 {
-    for (uint32_t i = 0; i < raw->entity_count / TENTH; i++) {
+    for (uint32_t i = 0; i < raw->toggled_count; i++) {
         const uint64_t bit = (uint64_t)1 << raw->rows[i] % WORD_ROWS;
         uint64_t *word = &raw->enabled[raw->rows[i] / WORD_ROWS];
         *word = disables ? *word & ~bit : *word | bit;
     }
 }
 
-static void *open_raw(const bench_case *scene)
+static void *open_raw_with(const bench_case *scene, uint32_t toggled_count)
 {
     raw_toggles *raw = bench_allocate(1, sizeof *raw);
     raw->entity_count = scene->entity_count;
+    raw->toggled_count = toggled_count;
     raw->disables = true;
     raw_store_open(&raw->store, RAW_MOVING);
     for (uint32_t i = 0; i < scene->entity_count; i++)
@@ -50,9 +53,21 @@ static void *open_raw(const bench_case *scene)
     return raw;
 }
 
+static void *open_raw(const bench_case *scene)
+{
+    return open_raw_with(scene, scene->entity_count / TENTH);
+}
+
 static void *open_raw_disabled(const bench_case *scene)
 {
     raw_toggles *raw = open_raw(scene);
+    toggle_all_raw(raw, true);
+    return raw;
+}
+
+static void *open_raw_half(const bench_case *scene)
+{
+    raw_toggles *raw = open_raw_with(scene, scene->entity_count / 2);
     toggle_all_raw(raw, true);
     return raw;
 }
@@ -101,12 +116,26 @@ static void run_walk_raw(void *state, uint32_t pass_count)
         }
 }
 
+static void run_walk_half_raw(void *state, uint32_t pass_count)
+{
+    const raw_toggles *raw = state;
+    const raw_table *table = &raw->store.tables[RAW_MAIN];
+    Position *positions = raw_column(table, RAW_POSITION);
+    const Velocity *velocities = raw_column(table, RAW_VELOCITY);
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        for (uint32_t first = 0; first < raw->entity_count; first += WORD_ROWS)
+            for (uint64_t bits = raw->enabled[first / WORD_ROWS]; bits != 0; bits &= bits - 1) {
+                const uint32_t row = first + (uint32_t)__builtin_ctzll(bits);
+                kernel_move(positions + row, velocities + row, 1);
+            }
+}
+
 /* Returns a checksum of the disabled rows among those that can be toggled. */
 static uint64_t checksum_toggle_raw(void *state)
 {
     const raw_toggles *raw = state;
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < raw->entity_count / TENTH; i++)
+    for (uint32_t i = 0; i < raw->toggled_count; i++)
         if ((raw->enabled[raw->rows[i] / WORD_ROWS] >> raw->rows[i] % WORD_ROWS & 1) == 0)
             sum += raw->rows[i] + 1;
     return sum;
@@ -138,11 +167,12 @@ typedef struct toggle_scene {
     quern_entity *toggled;
     quern_query *query;
     bool disables;
+    uint32_t toggled_count;
 } toggle_scene;
 
 static void toggle_all(const toggle_scene *scene, bool disables)
 {
-    for (uint32_t i = 0; i < scene->entity_count / TENTH; i++)
+    for (uint32_t i = 0; i < scene->toggled_count; i++)
         REQUIRE(quern_entity_set_component_enabled(scene->bench.world, scene->toggled[i], scene->place,
                                                    !disables));
 }
@@ -151,9 +181,8 @@ static void run_toggle_many(void *state, uint32_t pass_count)
 {
     toggle_scene *quern = state;
     for (uint32_t pass = 0; pass < pass_count; pass++, quern->disables = !quern->disables)
-        REQUIRE(quern_entity_set_component_enabled_many(quern->bench.world, quern->toggled,
-                                                        quern->entity_count / TENTH, quern->place,
-                                                        !quern->disables));
+        REQUIRE(quern_entity_set_component_enabled_many(
+            quern->bench.world, quern->toggled, quern->toggled_count, quern->place, !quern->disables));
 }
 
 static void create_all(toggle_scene *quern)
@@ -165,14 +194,15 @@ static void create_all(toggle_scene *quern)
         const void *values[] = {&position, &velocity};
         REQUIRE(quern_entity_create_with(quern->bench.world, components, values, 2, &quern->entities[i]));
     }
-    for (uint32_t i = 0; i < quern->entity_count / TENTH; i++)
+    for (uint32_t i = 0; i < quern->toggled_count; i++)
         quern->toggled[i] = quern->entities[quern->rows[i]];
 }
 
-static void *open_quern(const bench_case *scene)
+static void *open_quern_with(const bench_case *scene, uint32_t toggled_count)
 {
     toggle_scene *quern = bench_allocate(1, sizeof *quern);
     quern->entity_count = scene->entity_count;
+    quern->toggled_count = toggled_count;
     quern->disables = true;
     bench_world_open(&quern->bench);
     quern_component_def def = {QUERN_TYPE(Position), .can_disable = true};
@@ -180,12 +210,24 @@ static void *open_quern(const bench_case *scene)
     REQUIRE(quern_component_register(quern->bench.world, &def, &quern->place));
     quern->rows = bench_shuffled_indices(scene->entity_count);
     quern->entities = bench_allocate(scene->entity_count, sizeof *quern->entities);
-    quern->toggled = bench_allocate(scene->entity_count / TENTH + 1, sizeof *quern->toggled);
+    quern->toggled = bench_allocate(quern->toggled_count + 1, sizeof *quern->toggled);
     create_all(quern);
     const quern_query_def query = {
         .terms = {quern_term_write(quern->place), quern_term_read(quern->bench.velocity)},
         .whole_chunks = true};
     REQUIRE(quern_query_create(quern->bench.world, &query, &quern->query));
+    return quern;
+}
+
+static void *open_quern(const bench_case *scene)
+{
+    return open_quern_with(scene, scene->entity_count / TENTH);
+}
+
+static void *open_quern_half(const bench_case *scene)
+{
+    toggle_scene *quern = open_quern_with(scene, scene->entity_count / 2);
+    toggle_all(quern, true);
     return quern;
 }
 
@@ -219,11 +261,26 @@ static void run_walk(void *state, uint32_t pass_count)
     }
 }
 
+static void run_walk_half(void *state, uint32_t pass_count)
+{
+    const toggle_scene *quern = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        quern_query_iterator it = quern_query_iterate(quern->query);
+        while (quern_query_next(&it)) {
+            Position *positions = quern_view_write(&it.view, 0);
+            const Velocity *velocities = quern_view_read(&it.view, 1);
+            QUERN_EACH_ROW(&it.view, row)
+            kernel_move(positions + row, velocities + row, 1);
+        }
+        REQUIRE(it.result);
+    }
+}
+
 static uint64_t checksum_toggle(void *state)
 {
     const toggle_scene *quern = state;
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < quern->entity_count / TENTH; i++)
+    for (uint32_t i = 0; i < quern->toggled_count; i++)
         if (!quern_entity_is_component_enabled(quern->bench.world, quern->toggled[i], quern->place))
             sum += quern->rows[i] + 1;
     return sum;
@@ -308,4 +365,22 @@ const bench_workload workload_walk_all_enabled = {
             [BENCH_RAW] = {open_raw, NULL, run_walk_raw, NULL, checksum_walk_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, NULL, run_walk, NULL, checksum_walk, close_quern, NULL},
         },
+};
+
+const bench_workload workload_walk_half = {
+    .name = "walk_half",
+    .summary = "position += velocity * step where Position is enabled, in a random half of the entities",
+    .unit = "entity",
+    .entity_counts = {100000},
+    .single_thread = true,
+    .pass_count = bench_passes_of_4m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw_half, NULL, run_walk_half_raw, NULL, checksum_walk_raw, close_raw,
+                           NULL},
+            [BENCH_QUERN] = {open_quern_half, NULL, run_walk_half, NULL, checksum_walk, close_quern, NULL},
+            {open_quern_half, NULL, run_walk, NULL, checksum_walk, close_quern, NULL},
+        },
+    .subject_names = {NULL, NULL, "ranges"},
 };

@@ -758,7 +758,7 @@ typedef struct quern_row_iterator {
 
 /** Starts iterating the rows that the terms select, in a view that has all rows of its chunk
  * (QUERN_SYSTEM_WHOLE_CHUNKS, whole_chunks in quern_query_def). In any other view, all rows. */
-static inline quern_row_iterator quern_view_rows(const quern_view *view)
+static inline quern_row_iterator quern_view_iterate_rows(const quern_view *view)
 {
     quern_row_iterator it;
     it.bits = 0;
@@ -791,9 +791,9 @@ static inline bool quern_view_next_row(quern_row_iterator *iterator, uint32_t *o
  * Use it if few or scattered rows are selected, as by a change filter with row_changes: a range costs more
  * than a bit. If most rows are, quern_view_next_range is faster, because a compiler vectorises its loops.
  * break and continue work as in any loop. */
-#define QUERN_EACH_ROW(view, row)                                                                    \
-    for (quern_row_iterator quern__rows_##row = quern_view_rows(view); quern__rows_##row.is_running; \
-         quern__rows_##row.is_running = false)                                                       \
+#define QUERN_EACH_ROW(view, row)                                              \
+    for (quern_row_iterator quern__rows_##row = quern_view_iterate_rows(view); \
+         quern__rows_##row.is_running; quern__rows_##row.is_running = false)   \
         for (uint32_t row; quern_view_next_row(&quern__rows_##row, &row);)
 
 /* ------------------------------------------------------------------------------------------ query */

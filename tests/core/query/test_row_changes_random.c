@@ -186,7 +186,7 @@ static void switch_tag(uint32_t i)
 static void assert_rows_of_ranges(const quern_view *view)
 {
     quern_row_range run = {0};
-    quern_row_iterator rows = quern_view_rows(view);
+    quern_row_iterator rows = quern_view_iterate_rows(view);
     uint32_t row;
     while (quern_view_next_range(view, &run))
         for (uint32_t i = run.first; i < run.first + run.count; i++)

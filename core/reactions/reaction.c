@@ -288,7 +288,7 @@ static void set_bits(quern__subscription *subscription, uint32_t column, uintptr
 {
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
     if (count == 1 && is_alone(subscription))
-        quern__bit_column_put(row_bits, column, first, true);
+        quern__bit_column_set_row(row_bits, column, first);
     else
         quern__bit_column_set_rows(row_bits, column, first, count);
     raise(&subscription->is_pending);
@@ -527,7 +527,7 @@ static void mark_seen_row(quern__subscription *subscription, uintptr_t row,
         return;
     if (subscription->old.column_count > 0)
         quern__old_values_save(&subscription->old, row, &source->old, from, 1);
-    quern__bit_column_put(row_bits, subscription->set_column, row, true);
+    quern__bit_column_set_row(row_bits, subscription->set_column, row);
     raise(&subscription->is_pending);
     note_pending(subscription->reaction);
 }

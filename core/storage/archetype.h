@@ -107,8 +107,8 @@ typedef struct quern__archetype {
     uint8_t *column_of; /* by component index: a column index, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t component_count;
     uint32_t slot_capacity;
-    uint32_t asked_count; /* chunks that quern_world_reserve asked for; they stay held until quern_world_trim */
-    quern__map plans; /* move plans with this source: see move_plan.h */
+    uint32_t asked_count; /* chunks that quern_world_reserve asked for, held until quern_world_trim */
+    quern__map plans;     /* move plans with this source: see move_plan.h */
     uint64_t set_hash;
     uint32_t index; /* position in the order of archetypes; changes when earlier archetypes are removed */
     /* Determines the layout of chunks: the index at creation, so never below index. A history or an archive may set

@@ -148,6 +148,14 @@ static inline void quern__bit_column_put(const quern__row_bits *row_bits, uint32
     quern__bit_column_put_row(words, quern__location_row(location), bit);
 }
 
+/* Sets the bit of the row at a location, whatever its state, without atomic operations: no other thread may change bits
+ * of the chunk. */
+static inline void quern__bit_column_set_row(const quern__row_bits *row_bits, uint32_t index,
+                                             uintptr_t location)
+{
+    quern__bit_column_put(row_bits, index, location, true);
+}
+
 /* Set and clear the bits of `count` rows of one chunk from location `first` on, whatever their state. Thread-safe
  * while no other thread changes the same rows. */
 void quern__bit_column_set_rows(const quern__row_bits *row_bits, uint32_t index, uintptr_t first,

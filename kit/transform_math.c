@@ -7,6 +7,8 @@
 
 #include "kit/transform.h"
 
+#include "kit/angle.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -346,7 +348,7 @@ static inline void multiply2(const float outer[2][3], const float inner[2][3], f
 
 ALONE void quern_world2_place(const quern_world2 *parent, const quern_local2 *local, quern_world2 *out)
 {
-    const float sine = sinf(local->angle), cosine = cosf(local->angle);
+    const float sine = quern_angle_sin(local->angle), cosine = quern_angle_cos(local->angle);
     const float unscaled = local->scale[0] == 0 && local->scale[1] == 0 ? 1 : 0; /* as in rows_of_local3 */
     const float sx = local->scale[0] + unscaled, sy = local->scale[1] + unscaled;
     const quern_world2 own = {

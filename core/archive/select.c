@@ -430,7 +430,7 @@ static void save_column(selecting *it, quern__byte_writer *writer, uint32_t inde
         if (row->archetype != archetype)
             position = quern__archetype_column_position(archetype = row->archetype, index);
         if (i + PREFETCHED_ROWS < sources->count)
-            __builtin_prefetch(quern__position_value(position, row[PREFETCHED_ROWS].location));
+            QUERN__PREFETCH(quern__position_value(position, row[PREFETCHED_ROWS].location));
         count = count_consecutive(sources, i);
         if (count == 1)
             quern__copy_value(values + i * size_bytes, quern__position_value(position, row->location),

@@ -59,8 +59,8 @@ const char *quern_result_string(quern_result result)
     return result_names[result];
 }
 
-static QUERN__THREAD_LOCAL(char, message_of_thread[MESSAGE_BYTES]);
-#define error_message QUERN__OF_THREAD(message_of_thread)
+QUERN__THREAD_LOCAL(char, quern__message_of_thread[MESSAGE_BYTES]);
+#define error_message QUERN__OF_THREAD(quern__message_of_thread)
 
 const char *quern_error_message(void)
 {

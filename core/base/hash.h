@@ -3,8 +3,7 @@
 #ifndef QUERN_CORE_BASE_HASH_H
 #define QUERN_CORE_BASE_HASH_H
 
-/* Hash functions for hash tables and for the world hash. The same input gives the same hash on all machines of one byte
- * order. */
+/* Hash functions for hash tables and for the world hash. The same input gives the same hash on all machines. */
 
 #include "core/base/base_internal.h"
 
@@ -26,6 +25,10 @@ static inline uint64_t quern__hash_word(uint64_t hash, uint64_t word)
 
 /* Returns `hash` continued with bytes. */
 uint64_t quern__hash_bytes(uint64_t hash, const void *bytes, size_t count);
+
+/* Returns `hash` continued with numbers of number_bytes bytes each, which are hashed as little-endian bytes on all
+ * machines. */
+uint64_t quern__hash_numbers(uint64_t hash, const void *numbers, size_t number_bytes, size_t count);
 
 uint64_t quern__hash_string(const char *string);
 

@@ -209,8 +209,8 @@ static inline void quern__relax(void)
 
 /* ------------------------------------------------------------------------------- thread-local variables */
 
-/* QUERN__THREAD_LOCAL(TYPE, NAME) declares or defines a thread-local variable of file scope, after `extern`, `static` or
- * nothing. QUERN__OF_THREAD(NAME) is the variable of the calling thread.
+/* QUERN__THREAD_LOCAL(TYPE, NAME) defines a thread-local variable, and after `extern` declares it. It is not static: for
+ * Windows, only assembly names it. QUERN__OF_THREAD(NAME) is the variable of the calling thread.
  *
  * The fastest model that works is used. An access to an initial-exec variable is one load, but its memory is reserved
  * when the program starts. glibc reserves some more for libraries that are opened by dlopen; other C libraries cannot
@@ -223,7 +223,7 @@ static inline void quern__relax(void)
 
 extern unsigned long _tls_index; /* of the C runtime; NOLINT(bugprone-reserved-identifier) */
 
-#define QUERN__THREAD_LOCAL(type, name) __typeof__(type) name __attribute__((section(".tls$"), used))
+#define QUERN__THREAD_LOCAL(type, name) __typeof__(type) name __attribute__((section(".tls$")))
 #define QUERN__OF_THREAD(name)                                          \
     (*(__typeof__(name) *)__extension__({                               \
         uint64_t quern__offset;                                         \

@@ -353,7 +353,7 @@ static uint64_t hash_field(const quern_field *field, uint64_t hash, const char *
                            uint32_t first_handle_high)
 {
     if (field->type != QUERN_FIELD_ENTITY)
-        return quern__hash_bytes(hash, at, (size_t)field_bytes[field->type] * field->count);
+        return quern__hash_numbers(hash, at, field_bytes[field->type], field->count);
     for (uint32_t i = 0; i < field->count; i++) {
         quern_entity entity;
         memcpy(&entity, at + i * sizeof entity, sizeof entity);

@@ -37,9 +37,14 @@ static void interrupt(int signal_number)
 /* The first Ctrl-C ends the loop, a second one the program. */
 static void catch_interrupts(void)
 {
+#if defined(SA_RESETHAND)
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+#else
+    signal(SIGINT, interrupt); /* Windows restores the default when it calls the handler */
+    signal(SIGTERM, interrupt);
+#endif
 }
 
 static quern_jobs *create_jobs(uint32_t thread_count, quern_trace *trace)

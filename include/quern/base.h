@@ -40,12 +40,21 @@ extern "C" {
 #define QUERN_VERSION_MINOR 1 /**< Version of these headers, minor part. */
 #define QUERN_VERSION_PATCH 0 /**< Version of these headers, patch part. */
 
-#if defined(__GNUC__) || defined(__clang__)
+/* On Windows, cmake/symbols.txt lists what the DLL exports, and functions need no other declaration to be imported. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(_WIN32)
 /** Declares a function that the shared library exports. */
-#define QUERN_API                                __attribute__((visibility("default")))
-#define QUERN__FORMAT(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#define QUERN_API __attribute__((visibility("default")))
 #else
 #define QUERN_API
+#endif
+
+/* The formats of C, which gcc for Windows knows by another name. */
+#if defined(__MINGW32__) && !defined(__clang__)
+#define QUERN__FORMAT(format_index, first_index) \
+    __attribute__((format(gnu_printf, format_index, first_index)))
+#elif defined(__GNUC__) || defined(__clang__)
+#define QUERN__FORMAT(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#else
 #define QUERN__FORMAT(format_index, first_index)
 #endif
 

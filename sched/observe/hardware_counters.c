@@ -11,14 +11,14 @@ enum { EMPTY_READINGS = 16 };
 
 /* ------------------------------------------------------------------------------------------ threads */
 
-static QUERN__THREAD_LOCAL(uint64_t, number_of_thread);
+QUERN__THREAD_LOCAL(uint64_t, quern__number_of_thread);
 
 /* Returns a number that is unique to the calling thread. Counters belong to a thread: they are useless to
  * the next thread with the same worker index. Relaxed: the numbers only have to differ. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t latest;
-    uint64_t *number = &QUERN__OF_THREAD(number_of_thread);
+    uint64_t *number = &QUERN__OF_THREAD(quern__number_of_thread);
     if (*number == 0) *number = atomic_fetch_add_explicit(&latest, 1, memory_order_relaxed) + 1;
     return *number;
 }

@@ -10,6 +10,11 @@ if(QUERN_TEST_STANDIN OR QUERN_SANITIZE STREQUAL "thread")
   add_library(quern_test_framework STATIC support/standin/standin.c)
   quern_configure_target(quern_test_framework)
   target_include_directories(quern_test_framework SYSTEM PUBLIC support/standin)
+  if(WIN32)
+    target_compile_options(quern_test_framework
+                           PUBLIC -include ${CMAKE_CURRENT_SOURCE_DIR}/support/windows_heap.h)
+    target_link_libraries(quern_test_framework PUBLIC -Wl,-Bstatic -lpthread -Wl,-Bdynamic)
+  endif()
 else()
   find_path(QUERN_CRITERION_INCLUDE criterion/criterion.h)
   find_library(QUERN_CRITERION_LIBRARY criterion)
@@ -39,7 +44,7 @@ set(quern_test_environment
 
 # If the kernel randomises many address bits, the thread sanitizer of older compilers cannot map its shadow memory.
 # So tests start without randomisation, if the system permits it.
-set(quern_test_launcher "")
+set(quern_test_launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 if(QUERN_SANITIZE STREQUAL "thread")
   find_program(QUERN_SETARCH setarch)
   mark_as_advanced(QUERN_SETARCH)

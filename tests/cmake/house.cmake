@@ -14,7 +14,7 @@ if(CMAKE_CXX_COMPILER)
 else()
   set(header_suffixes c)
 endif()
-set(quern_kit_headers include/quern/kit/grid.h include/quern/kit/json.h include/quern/kit/random.h
+set(quern_kit_headers include/quern/kit/angle.h include/quern/kit/grid.h include/quern/kit/json.h include/quern/kit/random.h
                       include/quern/kit/transform.h)
 foreach(header IN LISTS quern_public_headers quern_kit_headers ITEMS include/quern/bench.h)
   string(REPLACE "include/" "" header ${header})
@@ -27,6 +27,11 @@ foreach(header IN LISTS quern_public_headers quern_kit_headers ITEMS include/que
     list(APPEND header_sources ${source})
   endforeach()
 endforeach()
+set(quern_c_headers ${quern_public_headers} kit/angle.h kit/grid.h kit/json.h kit/random.h kit/transform.h)
+list(FILTER quern_c_headers EXCLUDE REGEX "[.]hpp$")
+add_test(NAME headers_msvc COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_msvc_headers.sh ${PROJECT_SOURCE_DIR}
+                                   ${quern_c_headers})
+set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
 add_library(quern_headers OBJECT ${header_sources})
 quern_configure_target(quern_headers)
 set_target_properties(quern_headers PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
@@ -94,6 +99,10 @@ if(QUERN_PYTHON)
   foreach(name check_messages test_check_messages)
     add_test(NAME layering_${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.py)
   endforeach()
+  add_test(NAME one_file COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_one_file.sh ${PROJECT_SOURCE_DIR}
+                                 ${CMAKE_C_COMPILER} "${CMAKE_CXX_COMPILER}")
+  set_tests_properties(one_file PROPERTIES COST 10 TIMEOUT 600)
+  quern_label_optimised(one_file quern_static)
   add_test(NAME test_mutate COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/mutation/test_mutate.py)
 endif()
 

@@ -58,6 +58,32 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
                          $<TARGET_FILE:keep_headless>)
 endif()
 
+# The shared library exports what the public headers declare, and runs a program.
+if(NOT QUERN_SANITIZE AND NOT EMSCRIPTEN)
+  add_test(NAME exported_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_symbols.sh
+                                         ${PROJECT_BINARY_DIR}/quern.symbols $<TARGET_FILE:quern_shared> ${CMAKE_NM}
+                                         ${CMAKE_OBJDUMP})
+  quern_label_optimised(exported_symbols quern_shared)
+endif()
+if(WIN32)
+  add_executable(load_dll ${PROJECT_SOURCE_DIR}/examples/hello.c)
+  quern_configure_target(load_dll)
+  target_link_libraries(load_dll PRIVATE quern_shared)
+  set_target_properties(load_dll PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  add_test(NAME load_dll COMMAND ${quern_test_launcher} $<TARGET_FILE:load_dll>)
+  set_tests_properties(load_dll PROPERTIES PASS_REGULAR_EXPRESSION "is at 1000")
+  add_dependencies(quern_platform_tests load_dll)
+endif()
+
+# The same results on every platform.
+if(TARGET swarm)
+  add_test(NAME hashes COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_hashes.sh ${PROJECT_SOURCE_DIR}
+                               $<TARGET_FILE_DIR:swarm> "${CMAKE_EXECUTABLE_SUFFIX}" ${quern_test_launcher})
+  set_tests_properties(hashes PROPERTIES LABELS threaded PROCESSORS ${quern_threaded_processors})
+  quern_label_optimised(hashes swarm keep_headless quern_rollback quern_page_transforms quern_crane quern_near quern_delta)
+  quern_guard_test(hashes)
+endif()
+
 # One placement of the data in memory is enough here. The thread sanitizer finds nothing on one thread. A profile is
 # gathered in one of 16 frames, so 20 passes are enough for one.
 set(quern_bench_choice --placements 1 --warm-up 1 --threads 1,2)

@@ -18,7 +18,12 @@ flags=
 case $kind in
 32bit)
     flags='-m32 -msse2 -mfpmath=sse -Wno-psabi'
-    remedy="$compiler cannot build for 32 bits with -m32 (Debian's package gcc-multilib)"
+    libraries=/usr/i686-linux-gnu/lib
+    if command -v i686-linux-gnu-gcc >/dev/null; then
+        compiler=i686-linux-gnu-gcc
+        flags="-msse2 -mfpmath=sse -Wno-psabi -Wl,--dynamic-linker=$libraries/ld-linux.so.2 -Wl,-rpath,$libraries"
+    fi
+    remedy="there is no i686-linux-gnu-gcc (Debian's package gcc-i686-linux-gnu), and $compiler does not know -m32"
     ;;
 portable)
     flags=-DQUERN__PORTABLE=1

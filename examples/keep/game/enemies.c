@@ -9,6 +9,7 @@
 #include "systems.h"
 
 #include <math.h>
+#include <quern/kit/angle.h>
 
 static const float step_seconds = 1.0f / STEPS_PER_SECOND;
 static const float chilled_pace = 0.45f;
@@ -20,7 +21,7 @@ enum { WALK_ENEMY, WALK_PLACE, WALK_CHILL };
 /* Returns the position of an enemy in its lane, with a slight sway. */
 static Place place_in_lane(const Road *road, RoadStep step, const Enemy *enemy)
 {
-    const float sway = 0.25f * sinf(enemy->along * 1.7f + enemy->lane * 9);
+    const float sway = 0.25f * quern_angle_sin(enemy->along * 1.7f + enemy->lane * 9);
     const float aside = (enemy->lane * 0.42f * road->width) + sway;
     return (Place){step.at.x - step.ahead.y * aside, step.at.y + step.ahead.x * aside};
 }

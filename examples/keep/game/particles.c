@@ -9,6 +9,7 @@
 #include "systems.h"
 
 #include <math.h>
+#include <quern/kit/angle.h>
 
 static const float step_seconds = 1.0f / STEPS_PER_SECOND;
 static const float circle = 6.2831853f;
@@ -29,8 +30,8 @@ static void scatter(Cloud *cloud, uint32_t i, const Burst *burst, uint64_t bits)
                 speed = burst->speed * sqrtf(quern_random_unit(bits << 20));
     const float late = 0.4f + 0.6f * quern_random_unit(random_hash(bits, 1));
     cloud->places[i] = (Place){burst->x, burst->y};
-    cloud->velocities[i] =
-        (Velocity){burst->push_x + cosf(angle) * speed, burst->push_y + sinf(angle) * speed};
+    cloud->velocities[i] = (Velocity){burst->push_x + quern_angle_cos(angle) * speed,
+                                      burst->push_y + quern_angle_sin(angle) * speed};
     cloud->particles[i] = (Particle){.span = burst->count > 1 ? burst->span * late : burst->span,
                                      .size = burst->count > 1 ? burst->size * late : burst->size,
                                      .color = burst->color,
@@ -124,8 +125,10 @@ static void flicker(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < count; i++) {
         fireflies[i].phase = wrapped(fireflies[i].phase + step_seconds * 0.5f, circle);
         /* A flow without divergence, so fireflies do not gather anywhere. */
-        const float x = places[i].x + 0.5f * cosf(0.41f * places[i].y + fireflies[i].phase) * step_seconds;
-        const float y = places[i].y + 0.5f * sinf(0.37f * places[i].x + fireflies[i].phase) * step_seconds;
+        const float x =
+            places[i].x + 0.5f * quern_angle_cos(0.41f * places[i].y + fireflies[i].phase) * step_seconds;
+        const float y =
+            places[i].y + 0.5f * quern_angle_sin(0.37f * places[i].x + fireflies[i].phase) * step_seconds;
         places[i].x = wrapped(x, game->level.width);
         places[i].y = wrapped(y, game->level.height);
     }

@@ -8,6 +8,7 @@
 #include "systems.h"
 
 #include <math.h>
+#include <quern/kit/angle.h>
 
 static const float step_seconds = 1.0f / STEPS_PER_SECOND;
 static const float curse_radius = 4.5f, stun_seconds = 3.5f;
@@ -210,7 +211,7 @@ static void aim(quern_context *context, const quern_view *view)
         turret->is_locked = 0;
         if (!keep_target(context, game, turret, from) && !choose_target(context, game, turret, from))
             continue;
-        const float angle = atan2f(turret->aim_y - from.y, turret->aim_x - from.x);
+        const float angle = quern_angle_of(turret->aim_y - from.y, turret->aim_x - from.x);
         turret->is_locked = fabsf(turn(&locals[i], turret->turn_speed, angle)) < locked_angle;
     }
 }

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# test_symbols.sh LIST LIBRARY NM OBJDUMP: the shared library exports the functions of the list, and nothing else.
+set -eu
+
+list=$1 library=$2 nm=$3 objdump=$4
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+case $library in
+*.dll) "$objdump" -p "$library" | sed -n '/Ordinal\/Name Pointer. Table/,/^$/s/^.*\[ *[0-9]*\] *\([A-Za-z_][A-Za-z0-9_]*\)$/\1/p' ;;
+*) "$nm" -D --defined-only "$library" | awk '{ print $3 }' ;;
+esac | LC_ALL=C sort >"$folder/exported"
+[ -s "$folder/exported" ] || { echo "$library exports nothing"; exit 1; }
+LC_ALL=C sort "$list" | diff - "$folder/exported" >"$folder/difference" ||
+    { echo "declared with QUERN_API (<), and exported (>):"; cat "$folder/difference"; exit 1; }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPONENTS = 200, TERMS = 3, SETS = 100, SET_SIZE = 8, NAME_BYTES = 16, NO_SYSTEM = UINT32_MAX };
+enum { COMPONENTS = 200, TERMS = 3, SETS = 100, SET_SIZE = 8, NAME_BYTES = 24, NO_SYSTEM = UINT32_MAX };
 
 typedef struct declared_system {
     uint32_t components[TERMS]; /* different ones; the first is written, the others are read */

@@ -21,7 +21,7 @@ enum {
     HEADER_BYTES = 14,
     CHECKSUM_BYTES = 4,
     HASHES_PER_PACKET = 3,
-    CHUNKS_PER_CALL = 16
+    WORLD_CHUNKS_PER_CALL = 16
 };
 
 /* ------------------------------------------------------------------------------------------- writing */
@@ -140,7 +140,7 @@ static void send_join(quern_netplay *netplay)
 static void send_chunks(quern_netplay *netplay)
 {
     const quern__netplay_transfer *transfer = &netplay->transfer;
-    for (uint32_t i = 0; i < CHUNKS_PER_CALL; i++) {
+    for (uint32_t i = 0; i < WORLD_CHUNKS_PER_CALL; i++) {
         packet out;
         const uint64_t offset = (uint64_t)(transfer->first_missing + i) * QUERN__NETPLAY_CHUNK;
         if (offset >= transfer->total_bytes) return;

@@ -327,31 +327,34 @@ static const quern__json_item *children_of(const quern__json_item *object, const
     return quern__json_member(quern__json_member(object, "children"), relation);
 }
 
+/* With several targets per source, other entities may list the child as well: its target in `targets` is then the last
+ * one that did. */
 static quern_result check_child(world_loader *loader, uint32_t target, const quern__json_item *item,
-                                const char *relation)
+                                const quern_relation_def *relation)
 {
     uint32_t child;
     if (!quern__json_find_id(&loader->reader.handles, item, &child))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                "children by '%s' must be ids of entities in the JSON", relation);
-    if (child == target || loader->targets[child] != NO_ENTITY)
+                                "children by '%s' must be ids of entities in the JSON", relation->name);
+    const uint32_t known = loader->targets[child];
+    if (child == target || (relation->many ? known == target : known != NO_ENTITY))
         return quern__json_fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "entity with id %.*s is listed as a child by '%s' twice, or as its own child", (int)item->bytes,
-            item->text, relation);
+            item->text, relation->name);
     loader->targets[child] = target;
     return QUERN_OK;
 }
 
-static quern_result collect_targets(world_loader *loader, const char *relation)
+static quern_result collect_targets(world_loader *loader, const quern_relation_def *relation)
 {
     for (uint32_t i = 0; i < loader->count; i++)
         loader->targets[i] = NO_ENTITY;
     for (uint32_t i = 0; i < loader->count; i++) {
-        const quern__json_item *children = children_of(loader->items[i], relation), *child;
+        const quern__json_item *children = children_of(loader->items[i], relation->name), *child;
         if (children != NULL && children->kind != QUERN__JSON_ARRAY)
             return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                    "children by '%s' must be an array of ids", relation);
+                                    "children by '%s' must be an array of ids", relation->name);
         for (child = quern__json_first(children); child != NULL;
              child = quern__json_next(children, child)) {
             const quern_result result =
@@ -450,10 +453,10 @@ static quern_result check_relations(world_loader *loader)
     for (uint32_t i = 0; i < quern_relation_count(world) && result == QUERN_OK; i++) {
         quern_relation_def def;
         result = quern_relation_get_def(world, quern_relation_at(world, i), &def);
-        if (result == QUERN_OK) result = collect_targets(loader, def.name);
+        if (result == QUERN_OK) result = collect_targets(loader, &def);
         if (result == QUERN_OK && def.levels) result = check_cycles(loader, def.name);
     }
-    if (result == QUERN_OK) result = collect_targets(loader, "parent");
+    if (result == QUERN_OK) result = collect_targets(loader, &(quern_relation_def){.name = "parent"});
     return result == QUERN_OK ? check_names(loader) : result;
 }
 

@@ -344,7 +344,7 @@ static void print_children(json_writer *writer, quern_entity target)
         for (const char *mark = "["; !quern_entity_is_null(child); mark = ", ") {
             print(writer, mark);
             print_id(writer, child);
-            child = quern_entity_next_sibling(writer->world, child, relation);
+            child = quern_entity_next_source(writer->world, target, relation, child);
         }
         print(writer, "]");
     }

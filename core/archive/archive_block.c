@@ -166,11 +166,6 @@ void quern__section_end(quern__archive_writer *writer)
     block->count += zeros;
 }
 
-void quern__section_cancel(quern__archive_writer *writer)
-{
-    writer->block.count = writer->section_at;
-}
-
 quern_result quern__archive_writer_finish(quern__archive_writer *writer)
 {
     flush(writer, true);

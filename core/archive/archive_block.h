@@ -42,14 +42,11 @@ void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink,
                                  uint32_t known_type_count);
 
 /* Begins a section with a payload of at most max_bytes bytes (at most QUERN__SECTION_BYTES). Returns the
- * writer for the payload, valid until the section is ended or cancelled. */
+ * writer for the payload, valid until the section is ended. */
 quern__byte_writer *quern__section_begin(quern__archive_writer *writer, quern__section_kind kind,
                                          size_t max_bytes);
 
 void quern__section_end(quern__archive_writer *writer);
-
-/* Removes the open section from the block. */
-void quern__section_cancel(quern__archive_writer *writer);
 
 /* Returns the current size of the open section's payload in bytes. */
 static inline size_t quern__section_bytes(const quern__archive_writer *writer)

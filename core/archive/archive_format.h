@@ -125,7 +125,10 @@ typedef enum quern__archived_flag {
     QUERN__ARCHIVED_HAS_LEVELS = 2,
     QUERN__ARCHIVED_IS_ORDERED = 4,
     QUERN__ARCHIVED_HAS_HOOKS =
-        8 /* role VALUE: the values own resources, so the type occurs only in archetypes without rows */
+        8, /* role VALUE: the values own resources, so the type occurs only in archetypes without rows */
+    /* role RELATION: sources may have several targets. The type is a tag, which a row has if and only if LINKS sections
+     * have it as a source. Readers that do not know the flag reject a relation of size 0 */
+    QUERN__ARCHIVED_IS_MANY = 16
 } quern__archived_flag;
 
 typedef struct quern__type_section {
@@ -166,7 +169,8 @@ typedef struct quern__rows_section {
 typedef struct quern__links_section {
     uint32_t relation; /* type number of the relation */
     uint32_t zero;
-    /* Repeated up to the end of the payload: slot of the target, number of its sources, their slots. */
+    /* Repeated up to the end of the payload: slot of the target, number of its sources, their slots. The order of the
+     * sources is that of siblings; if sources may have several targets, it has no meaning. */
 } quern__links_section;
 
 typedef struct quern__free_section {

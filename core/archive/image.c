@@ -349,6 +349,8 @@ static void links_release(const quern__image *image, quern__archived_type *type)
 {
     if (type->links == NULL) return;
     const size_t count = image->head.slot_count;
+    quern__array_release(&image->allocator, &type->links->edges);
+    quern__array_release(&image->allocator, &type->links->scratch);
     quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     quern__release(&image->allocator, type->links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);

@@ -13,6 +13,7 @@
 
 #include "core/archive/archive_block.h"
 #include "core/archive/convert.h"
+#include "core/base/sort.h"
 #include "core/bytes/byte_writer.h"
 #include "core/world/world_internal.h"
 
@@ -34,12 +35,15 @@ typedef struct quern__archived_type {
     struct quern__archived_links *links;
 } quern__archived_type;
 
-/* The links of one relation, by slots of the archive. */
+/* The links of one relation, by slots of the archive, or its edges if sources may have several targets. */
 typedef struct quern__archived_links {
-    quern__relation *relation;         /* relation of the world */
-    uint32_t *targets;                 /* by slot; QUERN__SLOT_NONE: no target */
-    uint8_t *levels;                   /* by slot: level that the archetype of the row says */
+    quern__relation *relation; /* relation of the world */
+    uint32_t *targets;         /* by slot; QUERN__SLOT_NONE: no target. NULL: the relation has edges */
+    uint8_t *levels; /* by slot: level that the archetype of the row says; of edges: whether the row
+                                        * has the tag */
     uint32_t link_count, source_count; /* number of sources in LINKS sections, and of rows with a target */
+    /* The edges: source << 32 | target as keys; ascending once the image is checked. */
+    QUERN__ARRAY(quern__sort_item) edges, scratch;
 } quern__archived_links;
 
 typedef struct quern__archived_archetype {
@@ -137,6 +141,13 @@ quern_result quern__image_check_consistency(const quern__image *image);
  * had an entity, and has all types in the same order and with the same layouts. Errors: INVALID_ARGUMENT,
  * LAYOUT_MISMATCH. */
 quern_result quern__image_check_exact(const quern__image *image);
+
+/* Appends an edge to the links of a relation with several targets per source. Errors: OUT_OF_MEMORY. */
+quern_result quern__image_add_edge(const quern__image *image, quern__archived_links *links, uint32_t source,
+                                   uint32_t target);
+
+/* Sorts the edges and compares them with the rows. Errors: BAD_ARCHIVE, OUT_OF_MEMORY. */
+quern_result quern__image_check_edges(const quern__image *image, quern__archived_links *links);
 
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);

@@ -14,31 +14,42 @@ static quern_result allocate_links(quern__image *image, quern__archived_type *ty
     quern__archived_links *links =
         quern__allocate(allocator, sizeof *links, _Alignof(quern__archived_links));
     if (links == NULL) return quern__image_fail_memory();
-    *links = (quern__archived_links){
-        .relation = type->relation,
-        .targets = quern__allocate(allocator, count * sizeof *links->targets, QUERN__ARRAY_ALIGNMENT_BYTES),
-        .levels = quern__allocate(allocator, count, QUERN__ARRAY_ALIGNMENT_BYTES)};
+    *links =
+        (quern__archived_links){.relation = type->relation,
+                                .levels = quern__allocate(allocator, count, QUERN__ARRAY_ALIGNMENT_BYTES)};
     type->links = links;
-    if (links->targets == NULL || links->levels == NULL) return quern__image_fail_memory();
-    memset(links->targets, 0xFF, count * sizeof *links->targets); /* every target is QUERN__SLOT_NONE */
+    if (links->levels == NULL) return quern__image_fail_memory();
     memset(links->levels, 0, count);
+    if (type->relation->is_many) return QUERN_OK;
+    links->targets =
+        quern__allocate(allocator, count * sizeof *links->targets, QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (links->targets == NULL) return quern__image_fail_memory();
+    memset(links->targets, 0xFF, count * sizeof *links->targets); /* every target is QUERN__SLOT_NONE */
     return QUERN_OK;
 }
 
-static bool parse_children(const quern__image *image, quern__archived_links *links,
-                           quern__byte_reader *payload)
+static quern_result parse_children(const quern__image *image, quern__archived_links *links,
+                                   quern__byte_reader *payload)
 {
+    static const char what[] = "a LINKS section is invalid";
     const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
-    if (payload->has_failed || target >= image->head.slot_count || count == 0) return false;
+    if (payload->has_failed || target >= image->head.slot_count || count == 0)
+        return quern__image_fail(what);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t child = quern__read_u32(payload);
-        if (payload->has_failed || child >= image->head.slot_count || child == target) return false;
+        if (payload->has_failed || child >= image->head.slot_count || child == target)
+            return quern__image_fail(what);
         if (links == NULL) continue;
-        if (links->targets[child] != QUERN__SLOT_NONE) return false;
+        if (links->targets == NULL) {
+            const quern_result result = quern__image_add_edge(image, links, child, target);
+            if (result != QUERN_OK) return result;
+            continue;
+        }
+        if (links->targets[child] != QUERN__SLOT_NONE) return quern__image_fail(what);
         links->targets[child] = target;
         links->link_count++;
     }
-    return true;
+    return QUERN_OK;
 }
 
 quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *payload)
@@ -52,8 +63,7 @@ quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *p
     quern_result result = QUERN_OK;
     if (type->links == NULL && type->relation != NULL) result = allocate_links(image, type);
     while (result == QUERN_OK && quern__bytes_left(payload) > 0)
-        if (!parse_children(image, type->links, payload))
-            return quern__image_fail("a LINKS section is invalid");
+        result = parse_children(image, type->links, payload);
     return result;
 }
 
@@ -205,11 +215,26 @@ static bool parse_targets(const quern__archived_type *type, uint32_t level, cons
     return true;
 }
 
+/* Notes the tag of rows that have several targets. */
+static bool parse_tags(const quern__archived_type *type, const char *handles, uint32_t count)
+{
+    quern__archived_links *links = type->links;
+    if (links == NULL) return false;
+    links->source_count += count;
+    for (uint32_t i = 0; i < count; i++)
+        links->levels[quern_entity_index((quern_entity){quern__load_u64(handles, i)})] = 1;
+    return true;
+}
+
 static quern_result parse_column(const quern__image *image, const quern__archived_archetype *archived,
                                  uint32_t i, const char *handles, const char *values, uint32_t count)
 {
     const quern__archived_type *type = quern__image_type(image, archived, i);
     if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
+    if (type->relation != NULL && type->relation->is_many)
+        return parse_tags(type, handles, count)
+                   ? QUERN_OK
+                   : quern__image_fail("rows have the tag of a relation without edges");
     if (type->relation != NULL) {
         const uint32_t number = image->type_numbers.items[archived->first_type + i];
         const uint32_t level = type->relation->has_levels ? level_of(image, archived, number) : 0;
@@ -304,8 +329,9 @@ static bool is_valid_link(const quern__image *image, const quern__archived_links
     return (links->levels[slot] & ~(uint32_t)MARKS) == level && reaches_root(links, slot);
 }
 
-static quern_result check_links(const quern__image *image, const quern__archived_links *links)
+static quern_result check_links(const quern__image *image, quern__archived_links *links)
 {
+    if (links->targets == NULL) return quern__image_check_edges(image, links);
     if (links->link_count != links->source_count)
         return quern__image_fail("links and rows have different sources");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)

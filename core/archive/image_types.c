@@ -148,6 +148,18 @@ static bool is_ordered(const quern__archived_type *type)
     return (type->flags & QUERN__ARCHIVED_IS_ORDERED) != 0;
 }
 
+static bool is_many(const quern__archived_type *type)
+{
+    return (type->flags & QUERN__ARCHIVED_IS_MANY) != 0;
+}
+
+/* Whether the values of a relation's type are those that its flags ask for. */
+static bool has_valid_values(const quern__archived_type *type)
+{
+    if (is_many(type)) return type->type.size_bytes == 0 && !has_levels(type) && !is_ordered(type);
+    return type->type.size_bytes == sizeof(quern_entity) && type->type.has_entity_fields;
+}
+
 /* Maps a relation of the archive to a relation of the world. Each relation of the world can have only
  * one: an entity has one target per relation, and the links of two relations together could form a
  * cycle. */
@@ -189,6 +201,14 @@ static quern_result migrate_relation(const quern__image *image, quern__archived_
             "relation '%s' had no levels when it was saved, but '%s' has levels: give a migration to a "
             "component with an entity field 'target', and relate the entities after loading",
             type->type.name, to);
+    if (relation->is_many != is_many(type))
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "relation '%s' had %s when it was saved, but '%s' has %s: give a migration to a "
+                           "relation of the "
+                           "same kind, or to none",
+                           type->type.name,
+                           is_many(type) ? "several targets per source" : "one target per source", to,
+                           relation->is_many ? "several" : "one");
     return map_to_relation(image, type, relation);
 }
 
@@ -198,15 +218,17 @@ static quern_result fail_relation(const quern__archived_type *type, const quern_
         QUERN_ERROR_LAYOUT_MISMATCH,
         "'%s' was a relation when it was saved, but in this world it %s: give a migration to a relation "
         "(quern_relation_component), to a component with an entity field 'target', or to none",
-        type->type.name, relation == NULL ? "is a component" : "has another policy, levels or order");
+        type->type.name,
+        relation == NULL ? "is a component"
+                         : "has another policy, levels, order "
+                           "or number of targets");
 }
 
 static quern_result map_relation(const quern__image *image, quern__archived_type *type)
 {
     const quern__storage *storage = &image->world->storage;
     const char *name = type->type.name;
-    if (type->type.size_bytes != sizeof(quern_entity) || !type->type.has_entity_fields ||
-        type->policy > QUERN_TARGET_REFUSES)
+    if (!has_valid_values(type) || type->policy > QUERN_TARGET_REFUSES)
         return quern__image_fail("a TYPE section of a relation is invalid");
     type->migration = find_migration(image->def, name);
     if (type->migration != NULL) return migrate_relation(image, type);
@@ -222,7 +244,7 @@ static quern_result map_relation(const quern__image *image, quern__archived_type
     }
     quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
     if (relation == NULL || relation->policy != type->policy || relation->has_levels != has_levels(type) ||
-        relation->is_ordered != is_ordered(type))
+        relation->is_ordered != is_ordered(type) || relation->is_many != is_many(type))
         return fail_relation(type, relation);
     return map_to_relation(image, type, relation);
 }

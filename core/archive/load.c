@@ -3,6 +3,7 @@
 /* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
  * reserved for all of it. Then it is loaded, which cannot fail. */
 
+#include "core/archive/load_edges.h"
 #include "core/archive/run_restorer.h"
 #include "core/storage/change.h"
 #include "core/storage/required.h"
@@ -121,9 +122,10 @@ static quern_result reserve_rows(const loading *load)
     return result;
 }
 
-static quern_result reserve_links(const loading *load, const quern__archived_links *links)
+static quern_result reserve_links(const loading *load, quern__archived_links *links)
 {
     const quern__image *image = load->image;
+    if (links->targets == NULL) return quern__load_edges(image, links, load->handles);
     quern__links *target = &links->relation->links;
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++) {
         if (links->targets[slot] == QUERN__SLOT_NONE) continue;
@@ -193,6 +195,10 @@ static quern_result reserve(loading *load)
 
 static void unreserve(const loading *load)
 {
+    const quern__image *image = load->image;
+    for (uint32_t i = 0; i < image->types.count && load->handles != NULL; i++)
+        if (image->types.items[i]->links != NULL && image->types.items[i]->links->targets == NULL)
+            quern__unload_edges(image, image->types.items[i]->links, load->handles);
     for (uint32_t i = 0; i < load->image->archetypes.count; i++)
         if (load->image->archetypes.items[i].archetype != NULL)
             quern__rows_unreserve(load->storage, load->image->archetypes.items[i].archetype);
@@ -376,6 +382,7 @@ static void load_links(const loading *load, quern__byte_reader *payload)
     quern__links_section section;
     quern__read(payload, &section, sizeof section);
     const quern__archived_links *links = load->image->types.items[section.relation]->links;
+    if (links != NULL && links->targets == NULL) return; /* quern__load_edges has done it */
     while (links != NULL && quern__bytes_left(payload) > 0) {
         const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
         for (uint32_t i = 0; i < count; i++)

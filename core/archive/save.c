@@ -155,7 +155,8 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
         section.role = QUERN__ROLE_RELATION;
         section.policy = (uint32_t)relation->policy;
         section.flags |= (relation->has_levels ? QUERN__ARCHIVED_HAS_LEVELS : 0u) |
-                         (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
+                         (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u) |
+                         (relation->is_many ? QUERN__ARCHIVED_IS_MANY : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
         section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_DISABLED_BY_PARENT;
     } else if (quern__hooks_own_resources(&component->type.hooks)) {
@@ -219,33 +220,68 @@ static quern_result save_resources(quern__saving *saving)
 
 /* ------------------------------------------------------------------------------------------- links */
 
-/* Divides long lists of sources between sections. The reader appends the sources of a later section. */
+/* A LINKS section for one target, as it is filled with sources. */
+typedef struct links_writer {
+    quern__saving *saving;
+    const quern__relation *relation;
+    uint32_t target; /* slot in the archive */
+    uint32_t count;  /* number of sources in the open section */
+    char *room;      /* payload of the open section; NULL: none is open */
+} links_writer;
+
+enum { LINKS_HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), LINKS_MOST = 2048 };
+
+static void end_links(links_writer *it)
+{
+    if (it->room == NULL) return;
+    const uint32_t head[] = {it->saving->numbers[it->relation->component_index], 0, it->target, it->count};
+    memcpy(it->room, head, LINKS_HEAD);
+    it->saving->writer.block.count -= (LINKS_MOST - it->count) * sizeof it->count;
+    quern__section_end(&it->saving->writer);
+    it->room = NULL;
+    it->count = 0;
+}
+
+/* Adds a source, unless it is not saved. Divides long lists between sections: the reader appends the sources of a
+ * later section. */
+static void write_source(links_writer *it, uint32_t source)
+{
+    const uint32_t slot = quern__saving_find_slot(it->saving, source);
+    const size_t most_bytes = LINKS_HEAD + LINKS_MOST * sizeof slot;
+    if (slot == QUERN__SLOT_NONE) return;
+    if (it->count == LINKS_MOST) end_links(it);
+    if (it->room == NULL)
+        it->room = quern__write_room(
+            quern__section_begin(&it->saving->writer, QUERN__SECTION_LINKS, most_bytes), most_bytes);
+    memcpy(it->room + LINKS_HEAD + it->count++ * sizeof slot, &slot, sizeof slot);
+}
+
 void quern__saving_write_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
 {
-    enum { HEAD = sizeof(quern__links_section) + 2 * sizeof(uint32_t), MOST = 2048 };
+    const quern__edge_list *sources = quern__edges_sources(&relation->edges, target);
     uint32_t child = quern__links_first(&relation->links, target);
-    if (child == QUERN__SLOT_NONE) return;
-    const uint32_t to = quern__saving_find_slot(saving, target);
-    while (child != QUERN__SLOT_NONE && to != QUERN__SLOT_NONE) {
-        const size_t most_bytes = HEAD + MOST * sizeof child;
-        quern__byte_writer *writer =
-            quern__section_begin(&saving->writer, QUERN__SECTION_LINKS, most_bytes);
-        char *room = quern__write_room(writer, most_bytes);
-        uint32_t count = 0;
-        for (; child != QUERN__SLOT_NONE && count < MOST;
-             child = quern__links_at(&relation->links, child)->next) {
-            const uint32_t slot = quern__saving_find_slot(saving, child);
-            if (slot == QUERN__SLOT_NONE) continue;
-            memcpy(room + HEAD + count++ * sizeof slot, &slot, sizeof slot);
-        }
-        const uint32_t head[] = {saving->numbers[relation->component_index], 0, to, count};
-        memcpy(room, head, HEAD);
-        writer->count -= (MOST - count) * sizeof child;
-        if (count > 0)
-            quern__section_end(&saving->writer);
-        else
-            quern__section_cancel(&saving->writer);
+    if (child == QUERN__SLOT_NONE && sources->count == 0) return;
+    links_writer it = {
+        .saving = saving, .relation = relation, .target = quern__saving_find_slot(saving, target)};
+    if (it.target == QUERN__SLOT_NONE) return;
+    for (; child != QUERN__SLOT_NONE; child = quern__links_at(&relation->links, child)->next)
+        write_source(&it, child);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(sources); i++) {
+        const quern__edge_range range = quern__edge_list_range(sources, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            write_source(&it, range.slots[k]);
     }
+    end_links(&it);
+}
+
+/* Writes the edges of a relation with several targets per source. */
+static void save_edges(quern__saving *saving, const quern__relation *relation)
+{
+    const quern__edges *edges = &relation->edges;
+    for (uint32_t page = 0; page < edges->pages.count; page++)
+        for (uint32_t i = 0; edges->pages.items[page] != NULL && i < QUERN__EDGE_PAGE_SLOTS; i++)
+            if (edges->pages.items[page][i].sources.count > 0)
+                quern__saving_write_children(saving, relation, page * QUERN__EDGE_PAGE_SLOTS + i);
 }
 
 static void save_links(quern__saving *saving)
@@ -258,6 +294,7 @@ static void save_links(quern__saving *saving)
             for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++)
                 if (links->pages.items[page][i].count > 0)
                     quern__saving_write_children(saving, relation, page * QUERN__LINK_PAGE_SLOTS + i);
+        save_edges(saving, relation);
     }
 }
 

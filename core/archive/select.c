@@ -185,10 +185,24 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
 
 /* ------------------------------------------------------------------------------------------ groups */
 
-/* Returns the entity's level if only the entities of the list existed; 0: its target is not in the list. */
+/* Whether the list contains one of the entity's targets in a relation with several. */
+static bool has_edge_in_list(const selecting *it, const quern__relation *relation, uint32_t slot)
+{
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, slot);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(targets); i++) {
+        const quern__edge_range range = quern__edge_list_range(targets, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            if (quern__saving_find_slot(it->saving, range.slots[k]) != QUERN__SLOT_NONE) return true;
+    }
+    return false;
+}
+
+/* Returns the entity's level if only the entities of the list existed; 0: its target is not in the list. Returns 1 for
+ * an entity with several targets, at least one of them in the list. */
 static uint32_t level_in_list(const selecting *it, const quern__relation *relation, uint32_t slot)
 {
     uint32_t level = 0;
+    if (relation->is_many) return has_edge_in_list(it, relation, slot);
     while (level < QUERN_MAX_RELATION_LEVEL) {
         slot = quern__links_target(&relation->links, slot);
         if (slot == QUERN__SLOT_NONE || quern__saving_find_slot(it->saving, slot) == QUERN__SLOT_NONE)
@@ -508,11 +522,13 @@ static void save_groups(selecting *it)
 static void save_links(const selecting *it)
 {
     const quern__relations *relations = it->saving->world->storage.relations;
-    for (uint32_t r = 0; r < relations->list.count; r++)
-        for (uint32_t i = 0;
-             i < it->archive->entities.count && relations->list.items[r]->links.pages.count > 0; i++)
-            quern__saving_write_children(it->saving, relations->list.items[r],
+    for (uint32_t r = 0; r < relations->list.count; r++) {
+        const quern__relation *relation = relations->list.items[r];
+        const bool has_links = relation->links.pages.count > 0 || relation->edges.count > 0;
+        for (uint32_t i = 0; i < it->archive->entities.count && has_links; i++)
+            quern__saving_write_children(it->saving, relation,
                                          quern_entity_index(it->archive->entities.items[i]));
+    }
 }
 
 static void save_names(const selecting *it)

@@ -306,7 +306,8 @@ static quern_result list_sources(quern__storage *storage, quern__relation *relat
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++) {
             const uint32_t slot = quern_entity_index(handles[row]);
             result = quern__cascade_add(cascade, storage, slot);
-            if (result == QUERN_OK) result = quern__cascade_list_detached(cascade, storage, relation, slot);
+            if (result == QUERN_OK)
+                result = quern__cascade_list_detached(cascade, storage, relation, slot, QUERN__SLOT_NONE);
         }
     }
     return result;

@@ -7,6 +7,11 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
 {
     const quern__component *managed =
         world->storage.components.list.items[quern__component_index(component)];
+    if (managed->managed.relation != NULL && managed->managed.relation->is_many)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is the tag of a relation with several targets per source; add targets by "
+                           "quern_entity_relate or quern_commands_relate",
+                           managed->type.name);
     if (managed->managed.relation != NULL && managed->managed.level == 0)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -57,7 +62,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
 {
     const quern__storage *storage = &world->storage;
     const quern__relation *relation = quern__relation_of(storage, (quern_relation){component.bits});
-    if (relation == NULL) return quern__world_fail_managed(world, component);
+    if (relation == NULL || relation->is_many) return quern__world_fail_managed(world, component);
     quern_entity target = {0};
     if (value != NULL) memcpy(&target, value, sizeof target); /* values need not be aligned */
     quern_result result = quern__world_check_target(world, relation, value != NULL ? &target : NULL);

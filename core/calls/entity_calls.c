@@ -233,17 +233,24 @@ static bool is_managed(const quern_world *world, quern_component component)
     return quern__components_is_managed(&world->storage.components, quern__component_index(component));
 }
 
-/* Whether the component is that of a relation, the only managed components that callers may add or remove. */
+/* Whether the component is that of a relation, the only managed components that callers may remove. */
 static bool is_relation(const quern_world *world, quern_component component)
 {
     return quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL;
+}
+
+/* Whether the component has the target of a relation as value, so that callers may add and set it. */
+static bool has_target_value(const quern_world *world, quern_component component)
+{
+    const quern__relation *relation = quern__relation_of(&world->storage, (quern_relation){component.bits});
+    return relation != NULL && !relation->is_many;
 }
 
 /* Adds or sets a managed component: relates the entity, or fails if it is not the component of a relation. */
 static quern_result set_managed(quern_world *world, quern_entity entity, quern_component component,
                                 const void *value, const char *function)
 {
-    if (!is_relation(world, component))
+    if (!has_target_value(world, component))
         return quern__in_call(quern__world_fail_managed(world, component), function);
     if (value == NULL) return quern__fail_null(function, "value");
     quern_entity target;
@@ -258,7 +265,8 @@ static quern_result add_checked(quern_world *world, quern_entity entity, quern_c
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result != QUERN_OK) return result;
-    if (is_managed(world, component) && !has(world, record, component))
+    if (is_managed(world, component) &&
+        (!has(world, record, component) || !has_target_value(world, component)))
         return set_managed(world, entity, component, value, function);
     if (has(world, record, component))
         return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,

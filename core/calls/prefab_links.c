@@ -94,6 +94,28 @@ static bool add_links_unordered(quern__prefab_capture *it, quern__relation *rela
     return true;
 }
 
+/* Adds a link for each edge of the members, in the order of sources and targets. Edges from outside of the tree to
+ * members are not captured. */
+static bool add_edges(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
+{
+    for (uint32_t i = 0; i < it->entities.count; i++) {
+        const quern__edge_list *targets =
+            quern__edges_targets(&relation->edges, quern_entity_index(it->entities.items[i]));
+        for (uint32_t r = 0; r < quern__edge_list_ranges(targets); r++) {
+            const quern__edge_range range = quern__edge_list_range(targets, r);
+            for (uint32_t k = 0; k < range.count; k++) {
+                const quern_entity target = quern__entity_of_slot(&it->world->storage, range.slots[k]);
+                const uint32_t member = quern__prefab_capture_find_member(it, target);
+                const bool is_outside = member == QUERN_NO_MEMBER;
+                it->prefab->has_edges = true;
+                if (!add_link(it, relation, links, i, member, is_outside ? target : quern_entity_null()))
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
 static quern_result list_links(quern__prefab_capture *it)
 {
     const quern__relations *relations = it->world->storage.relations;
@@ -104,8 +126,11 @@ static quern_result list_links(quern__prefab_capture *it)
         quern__relation *relation = relations->list.items[i];
         for (links.count = 0; links.count < it->entities.count; links.count++)
             links.items[links.count] = QUERN_NO_MEMBER;
-        is_done = relation->has_levels ? add_links_by_level(it, relation, &links)
-                                       : add_links_unordered(it, relation, &links);
+        if (relation->is_many)
+            is_done = add_edges(it, relation, &links);
+        else
+            is_done = relation->has_levels ? add_links_by_level(it, relation, &links)
+                                           : add_links_unordered(it, relation, &links);
     }
     quern__array_release(it->allocator, &links);
     return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();

@@ -172,6 +172,25 @@ quern_result quern_entity_relate_many(quern_world *world, const quern_entity *so
     return quern__world_leave(world, relate_many(world, sources, relation, targets, count));
 }
 
+static quern_result fail_other_target(const quern__storage *storage, const quern__relation *relation,
+                                      quern_entity source, quern_entity target)
+{
+    return quern__fail(
+        QUERN_ERROR_COMPONENT_ABSENT,
+        "entity %u:%u does not have target %u:%u in '%s': check with quern_entity_has_target",
+        quern_entity_index(source), quern_entity_generation(source), quern_entity_index(target),
+        quern_entity_generation(target), quern__relation_name(storage, relation));
+}
+
+/* Removes all targets of a source that has no link. */
+static quern_result unrelate_edges(quern_world *world, quern__relation *relation, quern_entity source)
+{
+    const uint32_t slot = quern_entity_index(source);
+    if (quern__edges_targets(&relation->edges, slot)->count == 0)
+        return fail_without_target(&world->storage, relation, source);
+    return quern__unrelate_all_edges(&world->storage, relation, slot);
+}
+
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
                                    const char *function)
 {
@@ -179,7 +198,7 @@ quern_result quern__world_unrelate(quern_world *world, quern_entity source, quer
     quern_result result = check(world, source, relation, function, &known);
     if (result != QUERN_OK) return result;
     if (quern__links_target(&known->links, quern_entity_index(source)) == QUERN__SLOT_NONE)
-        result = fail_without_target(&world->storage, known, source);
+        result = unrelate_edges(world, known, source);
     else
         result = quern__unrelate(&world->storage, known, source);
     return quern__in_call(result, function);
@@ -190,6 +209,40 @@ quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quer
     static const char function[] = "quern_entity_unrelate";
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_leave(world, quern__world_unrelate(world, source, relation, function));
+}
+
+/* Returns whether the source has the target. Both are alive. */
+static bool has_target(const quern__relation *relation, quern_entity source, quern_entity target)
+{
+    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
+    return relation->is_many ? quern__edges_has(&relation->edges, s, t)
+                             : quern__links_target(&relation->links, s) == t;
+}
+
+static quern_result unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
+                                  quern_entity target)
+{
+    static const char function[] = "quern_entity_unrelate_from";
+    quern__relation *known;
+    quern_result result = check(world, source, relation, function, &known);
+    if (result != QUERN_OK) return result;
+    result = check_alive(world, target, "the target");
+    if (result == QUERN_OK && !has_target(known, source, target))
+        result = fail_other_target(&world->storage, known, source, target);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (known->is_many)
+        result = quern__unrelate_edge(&world->storage, known, quern_entity_index(source),
+                                      quern_entity_index(target));
+    else
+        result = quern__unrelate(&world->storage, known, source);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
+                                        quern_entity target)
+{
+    if (!quern__world_enter(world, "quern_entity_unrelate_from")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, unrelate_from(world, source, relation, target));
 }
 
 static quern_result check_move_before(const quern_world *world, const quern__relation *relation,
@@ -235,71 +288,185 @@ quern_result quern_entity_move_before(quern_world *world, quern_entity source, q
 /* ------------------------------------------------------------------------------------------- looking */
 
 /* Returns the links of an entity. Returns NULL without a message if there are none, and with a message if the call is
- * wrong. */
+ * wrong. *out_relation: the relation, or NULL if the call is wrong. */
 static const quern__link_node *find_link(const quern_world *world, quern_entity entity,
-                                         quern_relation relation, const char *function)
+                                         quern_relation relation, const char *function,
+                                         quern__relation **out_relation)
 {
-    quern__relation *known;
-    if (check(world, entity, relation, function, &known) != QUERN_OK) return NULL;
-    return quern__links_find(&known->links, quern_entity_index(entity));
+    if (check(world, entity, relation, function, out_relation) == QUERN_OK)
+        return quern__links_find(&(*out_relation)->links, quern_entity_index(entity));
+    *out_relation = NULL;
+    return NULL;
+}
+
+/* Returns the targets or sources of an entity without links: those by edges. known: NULL if the call is wrong. */
+static const quern__edge_list *find_targets(const quern__relation *known, quern_entity source)
+{
+    return known != NULL ? quern__edges_targets(&known->edges, quern_entity_index(source))
+                         : &quern__no_edges;
+}
+
+static const quern__edge_list *find_sources(const quern__relation *known, quern_entity target)
+{
+    return known != NULL ? quern__edges_sources(&known->edges, quern_entity_index(target))
+                         : &quern__no_edges;
+}
+
+/* Returns the member of a set after an entity, or the first one after null. */
+static quern_entity entity_after(const quern_world *world, const quern__edge_list *list,
+                                 quern_entity entity)
+{
+    const uint32_t slot = quern_entity_is_null(entity) ? QUERN__SLOT_NONE : quern_entity_index(entity);
+    return quern__entity_of_link(&world->storage, quern__edge_list_next(list, slot));
+}
+
+/* Stores entities of a set. Returns their number, or 0 with a message if the array is missing. */
+static uint32_t list_entities(const quern_world *world, const quern__edge_list *list,
+                              quern_entity *out_entities, uint32_t capacity, const char *function,
+                              const char *argument)
+{
+    if (capacity > 0 && out_entities == NULL) {
+        quern__fail_null(function, argument);
+        return 0;
+    }
+    quern__list_edge_entities(&world->storage, list, out_entities, capacity);
+    return list->count;
 }
 
 quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_target");
-    return link != NULL ? quern__entity_of_link(&world->storage, link->target) : (quern_entity){0};
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_target", &known);
+    if (link != NULL) return quern__entity_of_link(&world->storage, link->target);
+    return entity_after(world, find_targets(known, source), (quern_entity){0});
+}
+
+bool quern_entity_has_target(const quern_world *world, quern_entity source, quern_relation relation,
+                             quern_entity target)
+{
+    quern__relation *known;
+    return check(world, source, relation, "quern_entity_has_target", &known) == QUERN_OK &&
+           quern__in_call(check_alive(world, target, "the target"), "quern_entity_has_target") ==
+               QUERN_OK &&
+           has_target(known, source, target);
+}
+
+uint32_t quern_entity_target_count(const quern_world *world, quern_entity source, quern_relation relation)
+{
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_target_count", &known);
+    return link != NULL ? link->target != QUERN__SLOT_NONE : find_targets(known, source)->count;
+}
+
+quern_entity quern_entity_next_target(const quern_world *world, quern_entity source,
+                                      quern_relation relation, quern_entity target)
+{
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, source, relation, "quern_entity_next_target", &known);
+    if (link != NULL)
+        return quern_entity_is_null(target) ? quern__entity_of_link(&world->storage, link->target)
+                                            : (quern_entity){0};
+    return entity_after(world, find_targets(known, source), target);
+}
+
+uint32_t quern_entity_list_targets(const quern_world *world, quern_entity source, quern_relation relation,
+                                   quern_entity *out_targets, uint32_t capacity)
+{
+    static const char function[] = "quern_entity_list_targets";
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, source, relation, function, &known);
+    if (link == NULL)
+        return list_entities(world, find_targets(known, source), out_targets, capacity, function,
+                             "out_targets");
+    const quern__edge_list one = {.slots = (uint32_t *)(uintptr_t)&link->target,
+                                  .count = link->target != QUERN__SLOT_NONE,
+                                  .capacity = 1};
+    return list_entities(world, &one, out_targets, capacity, function, "out_targets");
 }
 
 quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
                                        quern_relation relation)
 {
-    const quern__link_node *link = find_link(world, target, relation, "quern_entity_first_source");
-    return link != NULL ? quern__entity_of_link(&world->storage, link->first) : (quern_entity){0};
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, target, relation, "quern_entity_first_source", &known);
+    if (link != NULL) return quern__entity_of_link(&world->storage, link->first);
+    return entity_after(world, find_sources(known, target), (quern_entity){0});
+}
+
+quern_entity quern_entity_next_source(const quern_world *world, quern_entity target,
+                                      quern_relation relation, quern_entity source)
+{
+    static const char function[] = "quern_entity_next_source";
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, target, relation, function, &known);
+    if (link == NULL) return entity_after(world, find_sources(known, target), source);
+    if (quern_entity_is_null(source)) return quern__entity_of_link(&world->storage, link->first);
+    const quern__link_node *node = find_link(world, source, relation, function, &known);
+    if (node == NULL || node->target != quern_entity_index(target)) return (quern_entity){0};
+    return quern__entity_of_link(&world->storage, node->next);
+}
+
+/* Returns the links of a source, or NULL if it has no target. Fails, with a message, for relations with several targets
+ * per source, where a source has siblings for each of its targets. */
+static const quern__link_node *find_sibling(const quern_world *world, quern_entity source,
+                                            quern_relation relation, const char *function)
+{
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, source, relation, function, &known);
+    if (link == NULL && known != NULL && known->is_many)
+        quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                    "%s: relation '%s' is .many, so a source has siblings for each of its targets: use "
+                    "quern_entity_next_source",
+                    function, quern__relation_name(&world->storage, known));
+    return link != NULL && link->target != QUERN__SLOT_NONE ? link : NULL;
 }
 
 quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
                                        quern_relation relation)
 {
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_next_sibling");
+    const quern__link_node *link = find_sibling(world, source, relation, "quern_entity_next_sibling");
     return link != NULL ? quern__entity_of_link(&world->storage, link->next) : (quern_entity){0};
 }
 
 quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entity source,
                                            quern_relation relation)
 {
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_previous_sibling");
+    const quern__link_node *link = find_sibling(world, source, relation, "quern_entity_previous_sibling");
     return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
 }
 
 uint32_t quern_entity_source_count(const quern_world *world, quern_entity target, quern_relation relation)
 {
-    const quern__link_node *link = find_link(world, target, relation, "quern_entity_source_count");
-    return link != NULL ? link->count : 0;
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, target, relation, "quern_entity_source_count", &known);
+    return link != NULL ? link->count : find_sources(known, target)->count;
 }
 
 uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target, quern_relation relation,
                                    quern_entity *out_sources, uint32_t capacity)
 {
     static const char function[] = "quern_entity_list_sources";
-    const quern__link_node *link = find_link(world, target, relation, function);
-    if (link == NULL) return 0;
+    quern__relation *known;
+    const quern__link_node *link = find_link(world, target, relation, function, &known);
+    if (link == NULL)
+        return list_entities(world, find_sources(known, target), out_sources, capacity, function,
+                             "out_sources");
     if (capacity > 0 && out_sources == NULL) {
         quern__fail_null(function, "out_sources");
         return 0;
     }
-    const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
     uint32_t child = link->first;
     for (uint32_t i = 0; i < capacity && child != QUERN__SLOT_NONE; i++) {
         out_sources[i] = quern__entity_of_slot(&world->storage, child);
-        child = quern__links_at(links, child)->next;
+        child = quern__links_at(&known->links, child)->next;
     }
     return link->count;
 }
 
 uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_sibling_index");
-    if (link == NULL || link->target == QUERN__SLOT_NONE) return QUERN_NO_SIBLING_INDEX;
+    const quern__link_node *link = find_sibling(world, source, relation, "quern_entity_sibling_index");
+    if (link == NULL) return QUERN_NO_SIBLING_INDEX;
     const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
     uint32_t index = 0;
     for (uint32_t i = quern__links_at(links, link->target)->first; i != quern_entity_index(source);

@@ -19,6 +19,7 @@ typedef struct listed_column {
 typedef struct listing {
     const quern__storage *storage;
     const quern__links *links;
+    const quern__edges *edges; /* NULL unless the relation has several targets per source */
     listed_column columns[QUERN_MAX_GETTER_COLUMNS];
     quern_entity *sources;
     uint32_t capacity;
@@ -32,6 +33,40 @@ static inline const quern__link_node *find_links(const quern__storage *storage, 
     const quern__link_node *link = quern__links_find(links, quern_entity_index(target));
     if (link == NULL || link->first == QUERN__SLOT_NONE) return NULL;
     return quern__entities_find(&storage->entities, target) != NULL ? link : NULL;
+}
+
+/* Stores the source in a slot as the k-th one, with the addresses of its values. */
+static void list_source(const listing *list, uint32_t column_count, uint64_t k, uint32_t source)
+{
+    const quern__record *record = quern__entities_record(&list->storage->entities, source);
+    list->sources[k] = (quern_entity){(uint64_t)record->handle_high << 32 | source};
+    for (uint32_t c = 0; c < column_count; c++) {
+        const quern__column_position position = list->columns[c].positions[record->archetype_number];
+        list->columns[c].values[k] =
+            position.offset_bytes != 0 ? quern__position_value(position, record->location) : NULL;
+    }
+}
+
+/* Performs list_sources for a relation with several targets per source. */
+static uint64_t list_edge_sources(const listing *list, uint32_t column_count, const quern_entity *targets,
+                                  uint32_t count)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__edge_list *sources =
+            quern__entities_find(&list->storage->entities, targets[i]) != NULL
+                ? quern__edges_sources(list->edges, quern_entity_index(targets[i]))
+                : &quern__no_edges;
+        uint64_t k = total;
+        for (uint32_t r = 0; r < quern__edge_list_ranges(sources); r++) {
+            const quern__edge_range range = quern__edge_list_range(sources, r);
+            for (uint32_t s = 0; s < range.count && k < list->capacity; s++, k++)
+                list_source(list, column_count, k, range.slots[s]);
+        }
+        if (list->counts != NULL) list->counts[i] = sources->count;
+        total += sources->count;
+    }
+    return total;
 }
 
 /* Lists the sources of all targets. Returns their number, which may exceed the capacity. column_count is a constant
@@ -80,6 +115,7 @@ static bool check_arguments(const quern_world *world, const quern_entity *target
     if (result == QUERN_OK) {
         result = quern__in_call(quern__relation_check(&world->storage, relation, &known), function);
         if (result == QUERN_OK) list->links = &known->links;
+        if (result == QUERN_OK) list->edges = known->is_many ? &known->edges : NULL;
     }
     list->storage = &world->storage;
     return result == QUERN_OK;
@@ -100,7 +136,8 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
     list.sources = out_sources;
     list.capacity = out_sources != NULL ? capacity : 0;
     list.counts = out_counts;
-    return list_sources(&list, 0, targets, count);
+    return list.edges != NULL ? list_edge_sources(&list, 0, targets, count)
+                              : list_sources(&list, 0, targets, count);
 }
 
 /* -------------------------------------------------------------------------------------- with values */
@@ -163,8 +200,12 @@ uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint
     list.sources = out_sources;
     list.capacity = capacity;
     list.counts = out_counts;
-    const uint64_t source_count = column_count == 2 ? list_sources(&list, 2, targets, count)
-                                                    : list_sources(&list, column_count, targets, count);
+    uint64_t source_count;
+    if (list.edges != NULL)
+        source_count = list_edge_sources(&list, column_count, targets, count);
+    else
+        source_count = column_count == 2 ? list_sources(&list, 2, targets, count)
+                                         : list_sources(&list, column_count, targets, count);
     for (uint32_t i = 0; i < column_count; i++)
         note_written(&columns[i], out_sources, source_count < capacity ? source_count : capacity);
     return source_count;

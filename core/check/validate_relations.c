@@ -98,8 +98,86 @@ static void count_rows(relation_check *check)
     }
 }
 
+/* ----------------------------------------------------------------------------------------------- edges */
+
+/* Checks that a set ascends within its ranges and counts its members. */
+static quern_result validate_set(const relation_check *check, uint32_t slot, const quern__edge_list *list)
+{
+    uint64_t count = 0, least = 0;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(list); i++) {
+        const quern__edge_range range = quern__edge_list_range(list, i);
+        const bool has_first = list->capacity == QUERN__EDGE_DIRECTORY;
+        REQUIRE(!has_first || list->directory->blocks.items[i].first >= least,
+                "slot %u in relation '%s' has a block of edges out of order", slot, check->name);
+        if (has_first) least = list->directory->blocks.items[i].first;
+        for (uint32_t k = 0; k < range.count; k++) {
+            REQUIRE(range.slots[k] >= least, "slot %u in relation '%s' has edges out of order", slot,
+                    check->name);
+            REQUIRE(range.slots[k] != slot && is_alive(check->storage, range.slots[k]),
+                    "slot %u in relation '%s' has an edge with slot %u, which is itself or not alive", slot,
+                    check->name, range.slots[k]);
+            least = (uint64_t)range.slots[k] + 1;
+        }
+        count += range.count;
+    }
+    REQUIRE(count == list->count, "slot %u in relation '%s' has %llu edges of one kind, but counts %u",
+            slot, check->name, (unsigned long long)count, list->count);
+    return QUERN_OK;
+}
+
+/* Checks the edges of one slot, and the tag of a source. */
+static quern_result validate_node(relation_check *check, uint32_t slot, const quern__edge_node *node)
+{
+    if (node->targets.count == 0 && node->sources.count == 0) return QUERN_OK;
+    REQUIRE(is_alive(check->storage, slot), "slot %u has edges in relation '%s', but is not alive", slot,
+            check->name);
+    quern_result result = validate_set(check, slot, &node->targets);
+    if (result == QUERN_OK) result = validate_set(check, slot, &node->sources);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(&node->targets); i++) {
+        const quern__edge_range range = quern__edge_list_range(&node->targets, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            REQUIRE(
+                quern__edge_list_has(quern__edges_sources(&check->relation->edges, range.slots[k]), slot),
+                "slot %u has slot %u as target in relation '%s', but is not among its sources", slot,
+                range.slots[k], check->name);
+    }
+    check->target_count += node->targets.count;
+    check->listed_count += node->sources.count;
+    if (node->targets.count == 0) return QUERN_OK;
+    const quern__archetype *archetype = quern__storage_archetype_of(
+        check->storage, quern__entities_record(&check->storage->entities, slot));
+    REQUIRE(quern__archetype_has(archetype, check->relation->component_index),
+            "slot %u has a target in relation '%s', but not its tag", slot, check->name);
+    check->source_count--;
+    return QUERN_OK;
+}
+
+static quern_result validate_edges(const quern__storage *storage, const quern__relation *relation)
+{
+    relation_check check = {
+        .storage = storage, .relation = relation, .name = quern__relation_name(storage, relation)};
+    const quern__edges *edges = &relation->edges;
+    count_rows(&check);
+    for (uint32_t page = 0; page < edges->pages.count; page++)
+        for (uint32_t i = 0; edges->pages.items[page] != NULL && i < QUERN__EDGE_PAGE_SLOTS; i++) {
+            quern_result result =
+                validate_node(&check, page * QUERN__EDGE_PAGE_SLOTS + i, &edges->pages.items[page][i]);
+            if (result != QUERN_OK) return result;
+        }
+    REQUIRE(
+        check.listed_count == check.target_count && edges->count == check.target_count &&
+            check.source_count == 0,
+        "relation '%s' has %llu edges by targets, %llu by sources and %llu by count, and %llu rows with "
+        "its tag have no target",
+        check.name, (unsigned long long)check.target_count, (unsigned long long)check.listed_count,
+        (unsigned long long)edges->count, (unsigned long long)check.source_count);
+    return QUERN_OK;
+}
+
 static quern_result validate_relation(const quern__storage *storage, const quern__relation *relation)
 {
+    if (relation->is_many) return validate_edges(storage, relation);
     relation_check check = {
         .storage = storage, .relation = relation, .name = quern__relation_name(storage, relation)};
     const quern__links *links = &relation->links;

@@ -107,12 +107,31 @@ uint64_t quern__hash_links(const quern__links *links, uint64_t name, uint64_t ha
     return hash;
 }
 
+/* Sets with the same members give the same hash, however their memory is divided. */
+uint64_t quern__hash_edges(const quern__edges *edges, uint64_t name, uint64_t hash)
+{
+    for (uint32_t page = 0; page < edges->pages.count; page++)
+        for (uint32_t i = 0; edges->pages.items[page] != NULL && i < QUERN__EDGE_PAGE_SLOTS; i++) {
+            const quern__edge_list *targets = &edges->pages.items[page][i].targets;
+            if (targets->count == 0) continue;
+            hash = quern__hash_word(hash, name ^ ((uint64_t)page * QUERN__EDGE_PAGE_SLOTS + i));
+            hash = quern__hash_word(hash, targets->count);
+            for (uint32_t r = 0; r < quern__edge_list_ranges(targets); r++) {
+                const quern__edge_range range = quern__edge_list_range(targets, r);
+                for (uint32_t k = 0; k < range.count; k++)
+                    hash = quern__hash_word(hash, range.slots[k]);
+            }
+        }
+    return hash;
+}
+
 static uint64_t hash_relations(const quern__storage *storage, uint64_t hash)
 {
     for (uint32_t i = 0; i < storage->relations->list.count; i++) {
         const quern__relation *relation = storage->relations->list.items[i];
-        hash = quern__hash_links(&relation->links,
-                                 quern__hash_string(quern__relation_name(storage, relation)), hash);
+        const uint64_t name = quern__hash_string(quern__relation_name(storage, relation));
+        hash = quern__hash_links(&relation->links, name, hash);
+        hash = quern__hash_edges(&relation->edges, name, hash);
     }
     return hash;
 }

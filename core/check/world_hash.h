@@ -17,4 +17,7 @@ uint64_t quern__hash_entity_names(const quern__storage *storage, uint64_t hash);
 /* Adds the target of each source, and the order of sources with one target. name: hash of the relation's name. */
 uint64_t quern__hash_links(const quern__links *links, uint64_t name, uint64_t hash);
 
+/* Adds the targets of each source with edges. name: hash of the relation's name. */
+uint64_t quern__hash_edges(const quern__edges *edges, uint64_t name, uint64_t hash);
+
 #endif

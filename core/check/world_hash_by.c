@@ -5,6 +5,7 @@
  * entity of its components, each with the hash of its name. */
 
 #include "core/base/hash.h"
+#include "core/relations/relate.h"
 #include "core/world/world_internal.h"
 
 typedef struct hashing {
@@ -92,10 +93,33 @@ static void add_values(hashing *it, const quern__archetype *archetype, const que
     }
 }
 
-/* Adds tags, except those of levels, which follow from targets. */
-static void add_tag(const hashing *it, const quern__chunk_slot *slot, uint32_t index, row_sums *rows)
+/* Adds the targets of rows that may have several. */
+static void add_edges(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
+                      const quern__component *component, row_sums *rows)
+{
+    const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+    const uint64_t name = quern__hash_string(component->type.name);
+    for (uint32_t row = 0; row < slot->row_count; row++) {
+        const quern__edge_list *targets =
+            quern__edges_targets(&component->managed.relation->edges, quern_entity_index(entities[row]));
+        for (uint32_t i = 0; i < quern__edge_list_ranges(targets); i++) {
+            const quern__edge_range range = quern__edge_list_range(targets, i);
+            for (uint32_t k = 0; k < range.count; k++) {
+                const uint64_t of_target =
+                    hash_of_entity(it, quern__entity_of_slot(it->storage, range.slots[k]));
+                if (of_target != 0) rows->sums[row] += quern__hash_word(name, of_target);
+            }
+        }
+    }
+}
+
+/* Adds tags, except those of levels and of edges, which follow from targets. */
+static void add_tag(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
+                    uint32_t index, row_sums *rows)
 {
     const quern__component *component = it->storage->components.list.items[index];
+    if (component->managed.relation != NULL && component->managed.relation->is_many)
+        add_edges(it, archetype, slot, component, rows);
     if (component->managed.relation != NULL) return;
     const uint64_t hash = quern__hash_word(quern__hash_string(component->type.name), 0);
     for (uint32_t row = 0; row < slot->row_count; row++)
@@ -134,7 +158,7 @@ static uint64_t hash_slot(hashing *it, const quern__archetype *archetype, uint32
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const uint32_t index = archetype->component_indices[i];
         if (quern__archetype_column(archetype, index) >= QUERN__COLUMN_TAG)
-            add_tag(it, slot, index, &rows);
+            add_tag(it, archetype, slot, index, &rows);
         else if (index != it->id_index)
             add_values(it, archetype, slot, index, &rows);
     }

@@ -28,7 +28,10 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     stats.held_bytes = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
                        quern__entities_record_bytes(&storage->entities);
     stats.relation_count = storage->relations->list.count;
-    stats.link_bytes = quern__link_pages_held_bytes(&storage->relations->link_pages);
+    stats.link_bytes = quern__link_pages_held_bytes(&storage->relations->link_pages) +
+                       storage->relations->edge_pool.directory_bytes;
+    for (uint32_t i = 0; i < storage->relations->list.count; i++)
+        stats.edge_count += storage->relations->list.items[i]->edges.count;
     stats.held_bytes += stats.link_bytes + quern__names_held_bytes(storage->names);
     stats.held_bytes += quern__prefabs_held_bytes(storage);
     stats.event_bytes = quern__events_held_bytes(world);

@@ -60,10 +60,12 @@ static bool append_resources(quern_delta *delta)
 static bool append_all(quern_delta *delta)
 {
     quern__delta_names names;
-    const bool has_room = quern__delta_names_list(delta, &names) && quern__delta_list_rows(delta) &&
-                          quern__delta_names_append_cleared(delta, &names) &&
-                          quern__delta_append_removed(delta) && quern__delta_append_added(delta) &&
-                          quern__delta_names_append_given(delta, &names) && append_resources(delta);
+    const bool has_room =
+        quern__delta_names_list(delta, &names) && quern__delta_list_rows(delta) &&
+        quern__delta_names_append_cleared(delta, &names) && quern__delta_append_removed(delta) &&
+        quern__delta_append_edges(delta, QUERN_DELTA_UNRELATED) && quern__delta_append_destroyed(delta) &&
+        quern__delta_append_added(delta) && quern__delta_append_edges(delta, QUERN_DELTA_RELATED) &&
+        quern__delta_names_append_given(delta, &names) && append_resources(delta);
     quern__delta_names_release(delta, &names);
     return has_room;
 }
@@ -93,6 +95,9 @@ void quern__delta_release(quern_delta *delta)
     quern__snapshot_release(history, &delta->to);
     quern__page_release(&history->store, delta->batches_page);
     quern__page_release(&history->store, delta->handles_page);
+    for (uint32_t i = 0; i < delta->edge_page_count; i++)
+        quern__page_release(&history->store, quern__pages_in(history, delta->edge_pages)[i]);
+    quern__page_release(&history->store, delta->edge_pages);
     history->delta_count--;
     quern__page_release(&history->store, delta->page);
 }

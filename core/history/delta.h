@@ -34,6 +34,8 @@ struct quern_delta {
     quern_delta_batch *batches;
     quern__page batches_page;
     quern__page handles_page; /* entity handles of the NAMED batches */
+    quern__page edge_pages;   /* array of the pages of RELATED and UNRELATED batches; 0: none */
+    uint32_t edge_page_count;
     uint32_t count, capacity; /* number of batches, and room for batches */
     quern_delta_stats stats;
 };
@@ -47,12 +49,17 @@ void quern__delta_release(quern_delta *delta);
 bool quern__delta_append(quern_delta *delta, const quern_delta_batch *batch);
 
 /* quern__delta_list_rows lists the rows that differ. quern__delta_append_removed appends the batches of
- * removed components and destroyed entities, DESTROYED last. quern__delta_append_added appends the
+ * removed components, quern__delta_append_destroyed those of destroyed entities. quern__delta_append_added appends the
  * batches of created entities and added or changed components, CREATED first. Each function returns
  * false if out of memory. */
 bool quern__delta_list_rows(quern_delta *delta);
 bool quern__delta_append_removed(quern_delta *delta);
+bool quern__delta_append_destroyed(quern_delta *delta);
 bool quern__delta_append_added(quern_delta *delta);
+
+/* Appends the batches of edges that exist only in `from` (UNRELATED) or only in `to` (RELATED), by relation. Returns
+ * false if out of memory. */
+bool quern__delta_append_edges(quern_delta *delta, quern_delta_kind kind);
 
 /* The names of one snapshot, sorted by slot. Each item points to its name in the snapshot's page of
  * names. */

@@ -224,6 +224,17 @@ static quern_result record_value(delta_applying *it, quern_entity entity, const 
     return quern_commands_set(commands, entity, component_of(it, of), it->value);
 }
 
+/* Records that the entity gets or loses the target with the key at `value`. */
+static quern_result record_edge(delta_applying *it, quern_entity entity, const delta_type *of,
+                                const char *value, bool adds)
+{
+    const quern_relation relation = {component_of(it, of).bits};
+    const quern_entity target = map_key(it, (quern_entity){quern__load_u64(value, 0)});
+    if (target.bits == 0) return fail_bytes("the target of an entity does not exist");
+    return adds ? quern_commands_relate(&it->applier->recorder, entity, relation, target)
+                : quern_commands_unrelate_from(&it->applier->recorder, entity, relation, target);
+}
+
 static quern_result record_on_entity(delta_applying *it, const quern__delta_batch_head *batch, uint64_t key,
                                      const char *value)
 {
@@ -242,6 +253,9 @@ static quern_result record_on_entity(delta_applying *it, const quern__delta_batc
     case QUERN_DELTA_DISABLED:
         return quern_commands_set_component_enabled(commands, entity, component_of(it, of),
                                                     batch->kind == QUERN_DELTA_ENABLED);
+    case QUERN_DELTA_RELATED:
+    case QUERN_DELTA_UNRELATED:
+        return record_edge(it, entity, of, value, batch->kind == QUERN_DELTA_RELATED);
     case QUERN_DELTA_NAMED:
         return record_name(it, entity);
     default:
@@ -255,7 +269,7 @@ static quern_result record_on_entity(delta_applying *it, const quern__delta_batc
 
 static bool is_valid_batch(const delta_applying *it, const quern__delta_batch_head *batch)
 {
-    if (it->bytes.has_failed || batch->kind < QUERN_DELTA_CREATED || batch->kind > QUERN_DELTA_RESOURCE)
+    if (it->bytes.has_failed || batch->kind < QUERN_DELTA_CREATED || batch->kind > QUERN_DELTA_UNRELATED)
         return false;
     if (batch->kind == QUERN_DELTA_RESOURCE)
         return batch->count == 0 && batch->number < it->resources.count;
@@ -291,7 +305,8 @@ static quern_result record_batch(delta_applying *it)
     if (batch.kind == QUERN_DELTA_RESOURCE) return skip_resource(it, &begin, batch.number);
     const char *keys = quern__read_items(&it->bytes, batch.count, sizeof(uint64_t));
     const bool has_values = quern__delta_has_values(batch.kind);
-    const uint32_t size_bytes = has_values ? it->components.items[batch.number].type->size_bytes : 0;
+    uint32_t size_bytes = has_values ? it->components.items[batch.number].type->size_bytes : 0;
+    if (quern__delta_has_targets(batch.kind)) size_bytes = sizeof(uint64_t);
     const char *values = quern__read_items(&it->bytes, batch.count, size_bytes);
     if (keys == NULL || values == NULL) return fail_bytes("a batch is incomplete");
     if (has_values && quern__hooks_own_resources(&it->components.items[batch.number].type->hooks))

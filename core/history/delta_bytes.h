@@ -8,8 +8,9 @@
  *   | head | components | resources | batches |
  *
  *   component, resource   name with a length of one byte, size, hash of the layout. Numbered from 0
- *   batch                 head; keys of the entities; values in `to`, if the kind has any and the type a size; of a
- *                         NAMED batch the length of the name (0: none) and the name
+ *   batch                 head; keys of the entities; values in `to`, if the kind has any and the type a size; of
+ *                         RELATED and UNRELATED batches the keys of the targets; of a NAMED batch the length of the
+ *                         name (0: none) and the name
  *
  * The *key* of an entity is its handle as quern__entity_to_relative gives it: use count and slot in the world of the
  * history. It is the same in all processes. Handles in described fields are keys, too. 0 is the null handle.
@@ -62,10 +63,16 @@ static inline uint64_t quern__delta_layout_hash(const quern__type *type)
     return hash;
 }
 
+/* Whether a batch of the kind has a target for each entity. */
+static inline bool quern__delta_has_targets(quern_delta_kind kind)
+{
+    return kind == QUERN_DELTA_RELATED || kind == QUERN_DELTA_UNRELATED;
+}
+
 /* Whether a batch of the kind is about one component. */
 static inline bool quern__delta_has_component(quern_delta_kind kind)
 {
-    return (kind >= QUERN_DELTA_ADDED && kind <= QUERN_DELTA_DISABLED);
+    return (kind >= QUERN_DELTA_ADDED && kind <= QUERN_DELTA_DISABLED) || quern__delta_has_targets(kind);
 }
 
 /* Whether a batch of the kind has values in `to`. */

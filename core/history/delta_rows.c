@@ -390,11 +390,13 @@ static bool append_added(const component_diff *it)
            append_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
 }
 
-/* Whether the component is managed by the world alone, such as the tag of a level: programs can neither
- * add nor remove it. */
+/* Whether the component is managed by the world alone: programs can neither add nor remove it, such as the
+ * tag of a level, or it follows from edges, which have batches of their own (delta_edges.c). */
 static bool is_internal(const quern__component *component)
 {
-    return component->is_managed && (component->managed.relation == NULL || component->managed.level > 0);
+    const quern__managed *managed = &component->managed;
+    return component->is_managed &&
+           (managed->relation == NULL || managed->level > 0 || managed->relation->is_many);
 }
 
 static const quern_entity *handles_of(const quern__history *history, const saved_row *at)
@@ -441,6 +443,13 @@ bool quern__delta_append_removed(quern_delta *delta)
     bool has_room = true;
     for (uint32_t i = 0; i < scratch->ranges.count && has_room; i++)
         has_room = append_components(delta, &scratch->ranges.items[i], append_removed);
+    return has_room;
+}
+
+bool quern__delta_append_destroyed(quern_delta *delta)
+{
+    const quern__delta_scratch *scratch = &delta->history->delta_scratch;
+    bool has_room = true;
     for (uint32_t i = scratch->first_destroyed; i < scratch->ranges.count && has_room; i++) {
         const row_range *rows = &scratch->ranges.items[i];
         has_room = append_entities(delta, &rows->from, rows->count, QUERN_DELTA_DESTROYED);

@@ -93,6 +93,9 @@ static quern_result write_component_batch(delta_writing *it, const quern_delta_b
     number_type(it->component_numbers, index, &it->head.component_count, type, &it->components, &number);
     write_head_and_keys(it, batch, number);
     if (has_values) write_values(it, type, batch->values, batch->count);
+    const quern_entity *targets = batch->kind == QUERN_DELTA_RELATED ? batch->values : batch->old_values;
+    for (uint32_t i = 0; quern__delta_has_targets(batch->kind) && i < batch->count; i++)
+        quern__write_u64(&it->batches, key_of(it, targets[i]).bits);
     return QUERN_OK;
 }
 

@@ -30,8 +30,7 @@ static quern_result start_tracking(quern_world *world)
     bool has_marks =
         result == QUERN_OK && quern__entities_track_modified(&storage->entities, &storage->allocator);
     for (uint32_t k = 0; k < storage->relations->list.count && has_marks; k++)
-        has_marks =
-            quern__links_start_touching(&storage->relations->list.items[k]->links, &storage->allocator);
+        has_marks = quern__relation_start_touching(storage->relations->list.items[k], &storage->allocator);
     if (has_marks) {
         storage->components.first_filter_count = 1;
         storage->relations->marks_touched_groups = true;
@@ -50,7 +49,7 @@ static void stop_marking(quern__storage *storage)
     storage->relations->marks_touched_groups = false;
     quern__entities_untrack_modified(&storage->entities, &storage->allocator);
     for (uint32_t i = 0; i < storage->relations->list.count; i++)
-        quern__links_stop_touching(&storage->relations->list.items[i]->links, &storage->allocator);
+        quern__relation_stop_touching(storage->relations->list.items[i], &storage->allocator);
 }
 
 static void stop_tracking(quern_world *world)
@@ -66,11 +65,8 @@ static void clear_marks(const quern__storage *storage)
 {
     for (uint32_t i = 0; i < storage->entities.modified.count; i++)
         storage->entities.modified.items[i] = 0;
-    for (uint32_t k = 0; k < storage->relations->list.count; k++) {
-        const quern__links *links = &storage->relations->list.items[k]->links;
-        for (uint32_t i = 0; i < links->touched.count; i++)
-            links->touched.items[i] = 0;
-    }
+    for (uint32_t k = 0; k < storage->relations->list.count; k++)
+        quern__relation_clear_touched(storage->relations->list.items[k]);
 }
 
 /* ----------------------------------------------------------------------------------------- snapshots */
@@ -197,6 +193,7 @@ void quern__history_release(quern__history *history)
     stop_tracking(history->world);
     quern__array_release(&allocator, &history->transfers);
     quern__array_release(&allocator, &history->column_restores);
+    quern__array_release(&allocator, &history->edge_restores);
     quern__array_release(&allocator, &history->delta_scratch.ranges);
     quern__array_release(&allocator, &history->delta_scratch.unpaired);
     quern__map_release(&history->delta_scratch.unpaired_by_handle, &allocator);

@@ -68,6 +68,13 @@ typedef struct quern__column_restore {
 
 #define QUERN__RESTORE_HANDLES UINT32_MAX
 
+/* Sets of edges of one slot that a restore has built, to replace those in the world. */
+typedef struct quern__edge_restore {
+    quern__edges *edges;
+    uint32_t slot;
+    quern__edge_node node;
+} quern__edge_restore;
+
 /* The entity slots of a snapshot, in groups of QUERN__SLOT_GROUP. A group has no page if the
  * world lacks its page of records. */
 typedef struct quern__saved_slots {
@@ -77,10 +84,10 @@ typedef struct quern__saved_slots {
     quern__page groups;       /* array of quern__page, by group; 0: absent */
 } quern__saved_slots;
 
-/* The links of one relation in a snapshot. */
+/* The links of one relation in a snapshot, or its edges (saved_edges.h). */
 typedef struct quern__saved_links {
-    uint32_t page_count; /* pages of links in the world; each has 64 groups */
-    quern__page groups;  /* array of quern__page, by group; 0: no links */
+    uint32_t page_count; /* pages of links or edges in the world; each has 64 groups */
+    quern__page groups;  /* array of quern__page, by group; 0: no links or edges */
 } quern__saved_links;
 
 /* Pages of values that have hooks and belong to no column, in the order in which restoring reads them. */
@@ -150,6 +157,7 @@ typedef struct quern__history {
 
     QUERN__ARRAY(quern__transfer) transfers;
     QUERN__ARRAY(quern__column_restore) column_restores;
+    QUERN__ARRAY(quern__edge_restore) edge_restores;
     /* List of event blocks that the current restore has reserved. */
     struct quern__event_block *event_blocks;
     uint64_t copied_bytes, copied_count; /* bytes and blocks copied by the last save or restore */

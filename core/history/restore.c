@@ -10,7 +10,7 @@
  *             fail. */
 
 #include "core/calls/calls_internal.h"
-#include "core/history/history_internal.h"
+#include "core/history/saved_edges.h"
 #include "core/storage/change.h"
 
 /* ---------------------------------------------------------------------------------- finding archetypes */
@@ -285,6 +285,7 @@ static void undo(const restore *it)
         quern__archetype_release(archetype, allocator);
     }
     quern__entities_cancel_pages(&it->storage->entities, allocator);
+    quern__undo_edges(it->history);
     quern__undo_world_state(it->history);
 }
 

@@ -128,18 +128,75 @@ static void relate_item(const quern__play_walk *it, quern__item *item, uint32_t 
     if (source != NULL) relate(it, item, i, &it->batch->operation->operands[0], source);
 }
 
-static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+/* Returns the relation of a batch of commands on one. */
+static quern__relation *relation_of(const quern__play_walk *it)
 {
-    quern__note *source = quern__play_find_note(it, item, i);
-    if (source == NULL) return;
     const quern__storage *storage = it->relating->storage;
-    const uint32_t index = it->batch->operation->operands[0].component_index, slot = source->slot;
-    quern__relation *relation = storage->components.list.items[index]->managed.relation;
-    if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
-    if (!quern__naming_allows_target(storage, relation, slot, QUERN__SLOT_NONE))
+    return storage->components.list.items[it->batch->operation->operands[0].component_index]
+        ->managed.relation;
+}
+
+/* Returns the slot of the target in an item, or QUERN__NOTE_NONE if the target is dead. */
+static uint32_t target_of(const quern__play_walk *it, const quern__item *item)
+{
+    quern_entity entity;
+    memcpy(&entity, (const char *)item + it->batch->operation->operands[0].offset_bytes, sizeof entity);
+    return quern__play_find_slot(it, entity);
+}
+
+static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const quern__note *source = quern__play_find_note(it, item, i);
+    if (source == NULL) return;
+    quern__relation *relation = relation_of(it);
+    const uint32_t slot = source->slot, target = target_of(it, item);
+    if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
+        quern__play_drop(it, item, i, QUERN_DROP_TARGET_DEAD, 1);
+    else if (!quern__edges_has(&relation->edges, slot, target))
+        quern__relating_add_edge(it->relating, relation, slot, target);
+}
+
+static void remove_all_edges(quern__relating *relating, quern__relation *relation, uint32_t slot)
+{
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, slot);
+    bool is_done = true;
+    while (targets->count > 0 && is_done)
+        is_done = quern__relating_remove_edge(relating, relation, slot,
+                                              quern__edge_list_next(targets, QUERN__SLOT_NONE));
+}
+
+/* Removes the target of a source that has one. */
+static void unrelate(const quern__play_walk *it, quern__item *item, uint32_t i, uint32_t slot)
+{
+    quern__relation *relation = relation_of(it);
+    if (!quern__naming_allows_target(it->relating->storage, relation, slot, QUERN__SLOT_NONE))
         quern__play_drop(it, item, i, QUERN_DROP_SIBLING_NAME_TAKEN, it->batch->operation->command_count);
     else
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
+}
+
+static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const quern__note *source = quern__play_find_note(it, item, i);
+    if (source == NULL) return;
+    quern__relation *relation = relation_of(it);
+    if (relation->is_many)
+        remove_all_edges(it->relating, relation, source->slot);
+    else if (quern__links_target(&relation->links, source->slot) != QUERN__SLOT_NONE)
+        unrelate(it, item, i, source->slot);
+}
+
+static void unrelate_from_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const quern__note *source = quern__play_find_note(it, item, i);
+    if (source == NULL) return;
+    quern__relation *relation = relation_of(it);
+    const uint32_t slot = source->slot, target = target_of(it, item);
+    if (target == QUERN__NOTE_NONE) return;
+    if (relation->is_many && quern__edges_has(&relation->edges, slot, target))
+        quern__relating_remove_edge(it->relating, relation, slot, target);
+    else if (!relation->is_many && quern__links_target(&relation->links, slot) == target)
+        unrelate(it, item, i, slot);
 }
 
 /* Ends a new entity that an earlier pass through the stages refused, and drops the commands that give it
@@ -206,4 +263,14 @@ void quern__play_relates(const quern__play_walk *walk)
 void quern__play_unrelates(const quern__play_walk *walk)
 {
     quern__play_each(walk, unrelate_item);
+}
+
+void quern__play_adds_edges(const quern__play_walk *walk)
+{
+    quern__play_each(walk, add_edge_item);
+}
+
+void quern__play_unrelates_from(const quern__play_walk *walk)
+{
+    quern__play_each(walk, unrelate_from_item);
 }

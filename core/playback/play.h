@@ -24,7 +24,7 @@ typedef struct quern__play_walk {
 typedef void quern__play_function(const quern__play_walk *walk);
 
 quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
-    quern__play_names, quern__play_switches;
+    quern__play_adds_edges, quern__play_unrelates_from, quern__play_names, quern__play_switches;
 
 /* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
  * point disables or enables a tree. */

@@ -65,6 +65,7 @@ static void check_batch(finding *found, const quern__stream *stream, quern__comm
     for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
         const quern__operand *operand = &batch->operation->operands[i];
         if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
+        if (operand->is_relation) continue; /* the relate stage finds the targets of relations */
         for (uint32_t k = 0; k < quern__batch_value_count(batch); k++)
             check_value(found, stream, operand->type, quern__batch_value(batch, k) + operand->offset_bytes);
     }

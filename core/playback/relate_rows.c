@@ -62,6 +62,17 @@ static quern_result add_level(quern__relating *relating, const quern__relation *
     return result;
 }
 
+/* Adds or removes the tag of a relation with several targets per source. */
+static quern_result add_tag(quern__relating *relating, const quern__relation *relation,
+                            const quern__difference *before, uint32_t slot, quern__item head)
+{
+    quern__item *ignored;
+    const bool has_tag = quern__edges_targets(&relation->edges, slot)->count > 0;
+    if ((before->row_target != QUERN__SLOT_NONE) == has_tag) return QUERN_OK;
+    return add_follow_up(relating, relation->component_index,
+                         has_tag ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
+}
+
 /* Adds follow-up commands for every difference between the entity's links and its row. */
 static quern_result add_differences(quern__relating *relating, const quern__note *entity, quern__item head)
 {
@@ -70,6 +81,10 @@ static quern_result add_differences(quern__relating *relating, const quern__note
          i = relating->differences.items[i].next) {
         const quern__difference *before = &relating->differences.items[i];
         const quern__relation *relation = relating->storage->relations->list.items[before->relation];
+        if (relation->is_many) {
+            result = add_tag(relating, relation, before, entity->slot, head);
+            continue;
+        }
         const uint32_t target = quern__links_target(&relation->links, entity->slot);
         const uint32_t level = quern__links_level(&relation->links, entity->slot);
         if (before->row_target != target) result = add_target(relating, relation, target, head);

@@ -89,8 +89,12 @@ static bool note_changes(quern__relating *relating)
         const quern__link_change *change = &log->changes.items[relating->noted_count];
         if (change->kind == QUERN__CHANGE_NAME) continue;
         quern__note *entity = quern__relating_note(relating, change->slot);
-        if (entity == NULL || !quern__relating_note_row(relating, entity, change->relation->index,
-                                                        change->old_target, change->old_level))
+        const bool had_tag = change->relation->is_many && change->old_level > 0;
+        const uint32_t old_target =
+            change->relation->is_many && !had_tag ? QUERN__SLOT_NONE : change->old_target;
+        if (entity == NULL ||
+            !quern__relating_note_row(relating, entity, change->relation->index, old_target,
+                                      change->relation->is_many ? 0 : change->old_level))
             return false;
     }
     return true;
@@ -113,6 +117,20 @@ bool quern__relating_set_target(quern__relating *relating, quern__relation *rela
            note_changes(relating);
 }
 
+bool quern__relating_add_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
+                              uint32_t target)
+{
+    return is_done(relating, quern__link_log_add_edge(relating->storage, relation, source, target)) &&
+           note_changes(relating);
+}
+
+bool quern__relating_remove_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
+                                 uint32_t target)
+{
+    return is_done(relating, quern__link_log_remove_edge(relating->storage, relation, source, target)) &&
+           note_changes(relating);
+}
+
 bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
                               bool *out_is_taken)
 {
@@ -132,8 +150,11 @@ void quern__relating_clear_ended(const quern__relating *relating)
     for (uint32_t i = 0; i < relating->notes.count; i++) {
         const quern__note *entity = &relating->notes.items[i];
         for (uint32_t k = 0; k < relations->list.count && entity->has_ended; k++) {
-            const quern__links *links = &relations->list.items[k]->links;
+            quern__relation *relation = relations->list.items[k];
+            const quern__links *links = &relation->links;
             if (quern__links_has_page(links, entity->slot)) quern__links_clear(links, entity->slot);
+            if (relation->is_many)
+                quern__edges_clear(&relation->edges, &relating->storage->allocator, entity->slot);
         }
     }
 }
@@ -151,6 +172,18 @@ static bool list_ending(quern__relating *relating, uint32_t slot)
     return true;
 }
 
+/* Lists all sources of edges to a slot. Returns false if out of memory. */
+static bool list_edge_sources(quern__relating *relating, const quern__relation *relation, uint32_t slot)
+{
+    const quern__edge_list *sources = quern__edges_sources(&relation->edges, slot);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(sources); i++) {
+        const quern__edge_range range = quern__edge_list_range(sources, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            if (!list_ending(relating, range.slots[k])) return false;
+    }
+    return true;
+}
+
 /* Lists all entities that end with listed ones. Returns false if out of memory. */
 static bool list_cascade(quern__relating *relating)
 {
@@ -162,8 +195,24 @@ static bool list_cascade(quern__relating *relating)
             for (uint32_t child = quern__links_first(&relation->links, relating->ending_slots.items[i]);
                  child != QUERN__SLOT_NONE; child = quern__links_at(&relation->links, child)->next)
                 if (!list_ending(relating, child)) return false;
+            if (relation->is_many &&
+                !list_edge_sources(relating, relation, relating->ending_slots.items[i]))
+                return false;
         }
     return true;
+}
+
+/* Whether some source of edges to a slot does not end. */
+static bool has_living_edge_source(const quern__relating *relating, const quern__relation *relation,
+                                   uint32_t slot)
+{
+    const quern__edge_list *sources = quern__edges_sources(&relation->edges, slot);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(sources); i++) {
+        const quern__edge_range range = quern__edge_list_range(sources, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            if (!quern__relating_has_ended(relating, range.slots[k])) return true;
+    }
+    return false;
 }
 
 /* Whether a source that does not end refuses the end of its target, which is listed. */
@@ -173,10 +222,14 @@ static bool is_refused_by_sources(const quern__relating *relating)
     for (uint32_t k = 0; k < relations->list.count; k++) {
         const quern__relation *relation = relations->list.items[k];
         if (relation->policy != QUERN_TARGET_REFUSES) continue;
-        for (uint32_t i = 0; i < relating->ending_slots.count; i++)
+        for (uint32_t i = 0; i < relating->ending_slots.count; i++) {
+            if (relation->is_many &&
+                has_living_edge_source(relating, relation, relating->ending_slots.items[i]))
+                return true;
             for (uint32_t child = quern__links_first(&relation->links, relating->ending_slots.items[i]);
                  child != QUERN__SLOT_NONE; child = quern__links_at(&relation->links, child)->next)
                 if (!quern__relating_has_ended(relating, child)) return true;
+        }
     }
     return false;
 }
@@ -197,6 +250,24 @@ static bool unlink_from_living(quern__relating *relating, quern__relation *relat
             !quern__relating_set_target(relating, relation, child, QUERN__SLOT_NONE))
             return false;
     }
+    return true;
+}
+
+/* Removes the edges between an entity that ends and entities that do not. */
+static bool remove_edges_to_living(quern__relating *relating, quern__relation *relation, uint32_t slot)
+{
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, slot),
+                           *sources = quern__edges_sources(&relation->edges, slot);
+    for (uint32_t target = quern__edge_list_next(targets, QUERN__SLOT_NONE); target != QUERN__SLOT_NONE;
+         target = quern__edge_list_next(targets, target))
+        if (!quern__relating_has_ended(relating, target) &&
+            !quern__relating_remove_edge(relating, relation, slot, target))
+            return false;
+    for (uint32_t source = quern__edge_list_next(sources, QUERN__SLOT_NONE); source != QUERN__SLOT_NONE;
+         source = quern__edge_list_next(sources, source))
+        if (!quern__relating_has_ended(relating, source) &&
+            !quern__relating_remove_edge(relating, relation, source, slot))
+            return false;
     return true;
 }
 
@@ -222,6 +293,7 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
             if (quern__links_has_page(&relation->links, ending) &&
                 !unlink_from_living(relating, relation, ending))
                 return true;
+            if (relation->is_many && !remove_edges_to_living(relating, relation, ending)) return true;
         }
     return true;
 }

@@ -38,6 +38,7 @@ typedef struct quern__note {
  * the link. */
 typedef struct quern__difference {
     uint32_t relation;
+    /* With several targets per source, row_target is QUERN__SLOT_NONE if the row has no tag, otherwise any slot. */
     uint32_t row_target, row_level;
     uint32_t next; /* next difference of the same entity */
 } quern__difference;
@@ -113,6 +114,13 @@ bool quern__relating_note_row(quern__relating *relating, quern__note *entity, ui
  * Notes all of them. Returns false if out of memory. */
 bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
                                 uint32_t target);
+
+/* Adds or removes an edge of a relation with several targets per source, and notes the source. Precondition: the edge
+ * does not exist, or exists. Returns false if out of memory. */
+bool quern__relating_add_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
+                              uint32_t target);
+bool quern__relating_remove_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
+                                 uint32_t target);
 
 /* Names an entity that does not end; "" removes the name. Sets *out_is_taken and changes nothing if a sibling
  * has the name. Returns false if out of memory. */

@@ -281,7 +281,8 @@ static void link_others(const quern__instances *it, const quern_entity *handles)
     const quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
-        if (link->relation == it->storage->relations->parent) continue;
+        /* quern__instances_reserve_links has added the edges */
+        if (link->relation == it->storage->relations->parent || link->relation->is_many) continue;
         const quern_entity target = link->target != QUERN_NO_MEMBER ? handles[link->target] : link->outside;
         link_entity(link->relation, quern_entity_index(handles[link->source]), quern_entity_index(target));
     }
@@ -396,6 +397,7 @@ static bool reserve_links(const quern__instances *it, const quern__new_slots *sl
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
         assert(link->relation != NULL);
+        if (link->relation->is_many) continue;
         if (link->relation != last && !reserve_relation(it, link->relation, slots)) return false;
         last = link->relation;
         if (link->target == QUERN_NO_MEMBER &&
@@ -403,6 +405,46 @@ static bool reserve_links(const quern__instances *it, const quern__new_slots *sl
             return false;
     }
     return true;
+}
+
+/* The edges of all instances in their order: numbers from 0 to instances * links. */
+typedef struct new_edge {
+    quern__relation *relation; /* NULL: the link is no edge */
+    uint32_t source, target;
+} new_edge;
+
+static new_edge edge_at(const quern__instances *it, const quern__new_slots *slots, uint64_t number)
+{
+    const quern__prefab *prefab = it->prefab;
+    const quern__prefab_link *link = &prefab->links.items[number % prefab->links.count];
+    const uint32_t first = (uint32_t)(number / prefab->links.count) * prefab->members.count;
+    if (!link->relation->is_many) return (new_edge){.relation = NULL};
+    return (new_edge){.relation = link->relation,
+                      .source = new_slot(slots, first + link->source),
+                      .target = link->target != QUERN_NO_MEMBER ? new_slot(slots, first + link->target)
+                                                                : quern_entity_index(link->outside)};
+}
+
+/* Adds the edges of all instances. The members do not exist yet, so nothing else sees the edges. Removes them again if
+ * memory is exhausted. */
+static bool add_edges(const quern__instances *it, const quern__new_slots *slots)
+{
+    const uint64_t count = (uint64_t)it->count * it->prefab->links.count;
+    uint64_t i = 0;
+    for (; i < count; i++) {
+        const new_edge edge = edge_at(it, slots, i);
+        if (edge.relation == NULL) continue;
+        if (!quern__edges_reserve(&edge.relation->edges, &it->storage->allocator, edge.source, edge.target))
+            break;
+        quern__edges_add(&edge.relation->edges, edge.source, edge.target);
+        edge.relation->links.version++;
+    }
+    if (i == count) return true;
+    while (i-- > 0) {
+        const new_edge edge = edge_at(it, slots, i);
+        if (edge.relation != NULL) quern__edges_remove(&edge.relation->edges, edge.source, edge.target);
+    }
+    return false;
 }
 
 static bool reserve_names(const quern__instances *it, const quern__new_slots *slots, uint32_t *name_count)
@@ -435,7 +477,8 @@ quern_result quern__instances_reserve_links(const quern__instances *it, const qu
                                             uint32_t *name_count)
 {
     if (has_links(it, slots)) return QUERN_OK;
-    if (reserve_links(it, slots) && (it->prefab->name_count == 0 || reserve_names(it, slots, name_count)))
+    if (reserve_links(it, slots) && (it->prefab->name_count == 0 || reserve_names(it, slots, name_count)) &&
+        (!it->prefab->has_edges || add_edges(it, slots)))
         return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for links and names");
 }

@@ -48,8 +48,8 @@ typedef struct quern__prefab_group {
     bool is_plain;                               /* whether all columns are plain */
 } quern__prefab_group;
 
-/* The target of a member in a relation. The links of one relation are consecutive. In a relation with levels, the
- * link of a target precedes those of its sources. */
+/* The target of a member in a relation, or one of its targets if there may be several. The links of one relation are
+ * consecutive. In a relation with levels, the link of a target precedes those of its sources. */
 typedef struct quern__prefab_link {
     quern__relation *relation;
     uint32_t source;      /* member */
@@ -114,7 +114,8 @@ typedef struct quern__prefab {
     _Atomic uint32_t reference_count; /* the registry's, and at most one per recorder */
     bool has_children;                /* whether a link belongs to the hierarchy */
     bool has_other_links;             /* whether a link belongs to another relation */
-    bool has_outside;                 /* whether a target is outside of the tree */
+    bool has_edges;   /* whether a link belongs to a relation with several targets per source */
+    bool has_outside; /* whether a target is outside of the tree */
     /* Whether levels depend on targets outside of the tree. These levels can change, so plans are not reused. */
     bool has_outside_levels;
     quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* plan for each level of the root; NULL until needed */

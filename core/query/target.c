@@ -137,6 +137,27 @@ static void list_rows(const quern__query *query)
     }
 }
 
+/* Performs list_rows for a relation with several targets per source. */
+static void list_edge_rows(const quern__query *query, const quern__edge_list *sources)
+{
+    quern__target *it = query->target;
+    const quern__storage *storage = query->storage;
+    const quern__archetype *last = NULL;
+    uint32_t match = UINT32_MAX;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(sources); i++) {
+        const quern__edge_range range = quern__edge_list_range(sources, i);
+        for (uint32_t k = 0; k < range.count; k++) {
+            const quern__record *record = quern__entities_record(&storage->entities, range.slots[k]);
+            const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+            if (archetype != last) match = find_match(query, archetype);
+            last = archetype;
+            if (match != UINT32_MAX)
+                it->rows.items[it->rows.count++] =
+                    (quern__sort_item){.key = make_key(match, record->location)};
+        }
+    }
+}
+
 /* Joins the sorted rows to ranges. */
 static void join_rows(quern__target *it)
 {
@@ -165,7 +186,10 @@ quern_result quern__target_list(const quern__query *query)
     const bool is_alive = quern__entities_find(&storage->entities, it->entity) != NULL;
     const quern__link_node *node =
         is_alive ? quern__links_find(&it->relation->links, quern_entity_index(it->entity)) : NULL;
-    const uint32_t count = node != NULL ? node->count : 0;
+    const quern__edge_list *sources =
+        is_alive ? quern__edges_sources(&it->relation->edges, quern_entity_index(it->entity))
+                 : &quern__no_edges;
+    const uint32_t count = node != NULL ? node->count : sources->count;
     it->rows.count = it->ranges.count = 0;
     if (!quern__array_reserve(&storage->allocator, &it->rows, count) ||
         !quern__array_reserve(&storage->allocator, &it->sort_scratch, count) ||
@@ -174,7 +198,10 @@ quern_result quern__target_list(const quern__query *query)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %u sources of entity %u:%u",
                            count, quern_entity_index(it->entity), quern_entity_generation(it->entity));
     }
-    if (count > 0) list_rows(query);
+    if (sources->count > 0)
+        list_edge_rows(query, sources);
+    else if (count > 0)
+        list_rows(query);
     quern__sort(it->rows.items, it->sort_scratch.items, it->rows.count);
     join_rows(it);
     it->list_number++;

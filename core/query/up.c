@@ -22,6 +22,11 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
                            type->name);
     const quern_result result = quern__relation_check(storage, term->relation, &relation);
     if (result != QUERN_OK) return quern__message_add_element(result, "the relation of term", i);
+    if (relation->is_many)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u reads '%s' upward, but in relation '%s' a source has several targets "
+                           "(.many): list them with quern_context_next_target and look up their values",
+                           i, type->name, quern__relation_name(storage, relation));
     if (type->size_bytes == 0)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,

@@ -46,7 +46,9 @@ typedef struct quern__command_kind {
     uint8_t needed_flag;
     /* kind of the command if its component belongs to a relation; 0: the command fails there */
     uint8_t relation_kind;
-    bool gives_value;     /* kinds with one component: a value follows the head of each item */
+    bool gives_value; /* kinds with one component: a value follows the head of each item */
+    /* the component may be the tag of a relation with several targets per source */
+    bool allows_many;
     bool replaces_itself; /* a repetition with another value makes the earlier command ineffective */
     /* what pending commands of the kind do, if a history cannot save them; NULL: it can */
     const char *unsavable_action;
@@ -74,7 +76,13 @@ typedef struct quern__command_kind {
          .merge_kind = QUERN__MERGE_ROW, .plain_traits = QUERN__TRAIT_IN_PLACE, .gives_value = true,       \
          .replaces_itself = true, .relation_kind = QUERN__OPERATION_RELATE)                                \
     KIND(REMOVE, QUERN__TRAITS_USUAL, quern__read_remove, NULL, NULL, .merge_kind = QUERN__MERGE_ROW,      \
-         .relation_kind = QUERN__OPERATION_UNRELATE)                                                       \
+         .relation_kind = QUERN__OPERATION_UNRELATE, .allows_many = true)                                  \
+    KIND(ADD_EDGE, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_adds_edges,                             \
+         .merge_kind = QUERN__MERGE_NONE, .gives_value = true, .relation_kind = QUERN__OPERATION_ADD_EDGE, \
+         .allows_many = true)                                                                              \
+    KIND(UNRELATE_FROM, QUERN__TRAITS_RELATING, NULL, NULL, quern__play_unrelates_from,                    \
+         .merge_kind = QUERN__MERGE_NONE, .gives_value = true,                                             \
+         .relation_kind = QUERN__OPERATION_UNRELATE_FROM, .allows_many = true)                             \
     KIND(ENABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_clear_bit, quern__clear_bits,    \
          NULL, .merge_kind = QUERN__MERGE_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE,                     \
          .replaces_itself = true)                                                                          \
@@ -83,8 +91,9 @@ typedef struct quern__command_kind {
 
 /* CREATE has any number of operands, each with or without a value. It lacks UNRELATED if an operand is the
  * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
- * target. NAME has no operand: the name follows the head of the item, and "" removes the name. ENABLE_TREE
- * and DISABLE_TREE have no operand and no value. The operands of SPAWN are the overrides of the prefab. */
+ * target. So have ADD_EDGE, for relations with several targets per source, and UNRELATE_FROM. NAME has no
+ * operand: the name follows the head of the item, and "" removes the name. ENABLE_TREE and DISABLE_TREE have no
+ * operand and no value. The operands of SPAWN are the overrides of the prefab. */
 #define QUERN__COMMAND_KINDS(KIND)                                                                         \
     QUERN__SINGLE_KINDS(KIND)                                                                              \
     KIND(DESTROY, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_DESTROYS) | QUERN__TRAIT_DESTROY_OR_CREATE,      \

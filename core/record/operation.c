@@ -3,7 +3,7 @@
 #include "core/record/operation.h"
 
 #include "core/base/bitset.h"
-#include "core/storage/archetype.h"
+#include "core/relations/relation_internal.h"
 
 enum { ITEM_ALIGNMENT_BYTES = 8 };
 
@@ -53,20 +53,41 @@ void quern__operations_release(quern__operations *operations, const quern_alloca
 
 /* -------------------------------------------------------------------------------------------- layout */
 
-/* Whether the component belongs to a relation and has the target as value; tags of levels do not. */
+/* The type of targets, for commands on the tag of a relation with several targets per source. No field is described,
+ * because such commands are played, and never merged to values of rows. */
+static const quern__type target_type = {.name = "target",
+                                        .size_bytes = sizeof(quern_entity),
+                                        .alignment_bytes = _Alignof(quern_entity),
+                                        .has_entity_fields = true};
+
+/* Whether the component belongs to a relation; tags of levels do not. */
 static bool is_relation(const quern__components *components, uint32_t component_index)
 {
     const quern__component *component = components->list.items[component_index];
     return component->is_managed && component->managed.relation != NULL && component->managed.level == 0;
 }
 
+/* Whether the component is the tag of a relation with several targets per source. */
+static bool is_many(const quern__components *components, uint32_t component_index)
+{
+    return is_relation(components, component_index) &&
+           components->list.items[component_index]->managed.relation->is_many;
+}
+
 /* Checks that commands may use the component if the world manages it: only relating and unrelating may.
- * relates: the command relates or unrelates if the component belongs to a relation. */
+ * relates: the command relates or unrelates if the component belongs to a relation. allows_many: also if that has
+ * several targets per source. */
 static quern_result check_managed(const quern__components *components, uint32_t component_index,
-                                  bool relates)
+                                  bool relates, bool allows_many)
 {
     const quern__component *component = components->list.items[component_index];
-    if (!component->is_managed || (relates && is_relation(components, component_index))) return QUERN_OK;
+    if (!component->is_managed) return QUERN_OK;
+    if (is_many(components, component_index) && !allows_many)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is the tag of a relation with several targets per source; add targets by "
+                           "quern_commands_relate",
+                           component->type.name);
+    if (relates && is_relation(components, component_index)) return QUERN_OK;
     if (is_relation(components, component_index))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s' is the component of a relation: its value is the target, which must be "
@@ -82,6 +103,7 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
                         uint32_t component_index, bool is_given)
 {
     const quern__type *type = quern__components_type(components, component_index);
+    if (is_given && is_many(components, component_index)) type = &target_type;
     const uint32_t needed_flag = quern__command_kinds[operation->kind].needed_flag;
     quern__operand *operand = &operation->operands[i];
     *operand =
@@ -90,7 +112,7 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
                          .component_index = (uint16_t)component_index,
                          .size_bytes = (uint16_t)type->size_bytes,
                          .is_plain = !quern__hooks_exist(&type->hooks),
-                         .is_relation = is_relation(components, component_index),
+                         .is_relation = is_given && is_relation(components, component_index),
                          .row_flags = type->flags & QUERN__ROW_FLAG_BITS,
                          .row_flag = (uint8_t)(needed_flag != 0 ? quern__lowest_bit_32(needed_flag) : 0)};
     if (!is_given || type->size_bytes == 0) return;
@@ -188,7 +210,7 @@ quern_result quern__operations_find_single(quern__operations *operations,
     const quern__command_kind *row = &quern__command_kinds[kind];
     quern_result result = quern__components_check_flag(components, component_index, row->needed_flag);
     if (result == QUERN_OK && !operations->allows_managed)
-        result = check_managed(components, component_index, row->relation_kind != 0);
+        result = check_managed(components, component_index, row->relation_kind != 0, row->allows_many);
     if (result != QUERN_OK) return result;
     *out_operation = find_single(operations, components, allocator, component_index, kind);
     return *out_operation != NULL ? QUERN_OK
@@ -214,7 +236,8 @@ static quern_result check_list(const quern__operations *operations, const quern_
         if (result != QUERN_OK) return quern__message_add_element(result, "component", i);
         uint32_t index = quern__component_index(list[i]);
         const quern__type *type = quern__components_type(components, index);
-        if (!operations->allows_managed) result = check_managed(components, index, is_given(values, i));
+        if (!operations->allows_managed)
+            result = check_managed(components, index, is_given(values, i), false);
         if (result != QUERN_OK) return result;
         if (quern__bitset_has(seen, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,

@@ -12,13 +12,13 @@
 #include "core/storage/component_internal.h"
 
 typedef struct quern__operand {
-    const quern__type *type;
+    const quern__type *type; /* of the value; for the tag of a relation, that of an entity handle */
     quern_component component;
     uint16_t component_index;
     uint16_t size_bytes;
     uint16_t offset_bytes; /* offset of the value in an item; 0: the operand has no value */
     bool is_plain;         /* the type has no hooks */
-    bool is_relation;      /* the component belongs to a relation */
+    bool is_relation;      /* the component belongs to a relation, and the value is a target */
     uint8_t row_flags;     /* row flags of the component: bits of QUERN__ROW_FLAGS */
     uint8_t row_flag; /* index of the row flag that the command changes; 0 for kinds without needed_flag */
 } quern__operand;

@@ -514,16 +514,17 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
     return record(commands, QUERN__OPERATION_SET, entity, component, value, "quern_commands_set");
 }
 
-/* Records a relate command, or an unrelate command if value is NULL. Not inlined: these commands are rare
- * compared with those on components. */
+/* Records a command that relates or unrelates. value: the target, or NULL. SET becomes ADD_EDGE if the relation has
+ * several targets per source. Not inlined: these commands are rare compared with those on components. */
 static QUERN__NO_INLINE quern_result record_relation(quern_commands *commands, quern__operation_kind kind,
                                                      quern_entity source, quern_relation relation,
                                                      const quern_entity *value, const char *function)
 {
-    quern__relation *ignored;
+    quern__relation *known;
     if (commands == NULL) return quern__fail_null(function, "commands");
-    const quern_result result = quern__relation_check(commands->storage, relation, &ignored);
+    const quern_result result = quern__relation_check(commands->storage, relation, &known);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    if (known->is_many && kind == QUERN__OPERATION_SET) kind = QUERN__OPERATION_ADD_EDGE;
     return record(commands, kind, source, quern_relation_component(relation), value, function);
 }
 
@@ -538,6 +539,13 @@ quern_result quern_commands_unrelate(quern_commands *commands, quern_entity sour
 {
     return record_relation(commands, QUERN__OPERATION_REMOVE, source, relation, NULL,
                            "quern_commands_unrelate");
+}
+
+quern_result quern_commands_unrelate_from(quern_commands *commands, quern_entity source,
+                                          quern_relation relation, quern_entity target)
+{
+    return record_relation(commands, QUERN__OPERATION_UNRELATE_FROM, source, relation, &target,
+                           "quern_commands_unrelate_from");
 }
 
 quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity, const char *name)

@@ -17,7 +17,8 @@ void quern__spawns_release(quern_commands *commands)
 }
 
 /* Components and values of the creates of a group. Targets of relations other than the parent relation are left
- * out: they may be members that are created later. */
+ * out: they may be members that are created later. So are the tags of relations with several targets per source, which
+ * follow from edges. */
 typedef struct create_list {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS + 1];
     const void *values[QUERN_MAX_ENTITY_COMPONENTS + 1];
@@ -33,13 +34,21 @@ static void list_creates(const quern__storage *storage, const quern__prefab *pre
     for (uint32_t i = 0; i < group->component_count; i++) {
         const uint16_t index = prefab->component_indices.items[group->first_component + i];
         const bool has_values = column < end && column->component_index == index;
-        const bool is_left_out = has_values && column->is_other_target;
+        const quern__relation *relation = storage->components.list.items[index]->managed.relation;
+        const bool is_left_out =
+            (has_values && column->is_other_target) || (relation != NULL && relation->is_many);
         const void *values = has_values ? column->values : NULL;
         if (has_values) column++;
         if (is_left_out) continue;
         out_list->components[out_list->count] = quern__component_handle(&storage->components, index);
         out_list->values[out_list->count++] = values;
     }
+}
+
+/* Returns the kind of the commands that give a member the target of a link. */
+static quern__operation_kind link_kind(const quern__relation *relation)
+{
+    return relation->is_many ? QUERN__OPERATION_ADD_EDGE : QUERN__OPERATION_SET;
 }
 
 /* Captured members may have tags managed by the world, such as the one for entities disabled through their
@@ -86,7 +95,7 @@ static quern_result fill_cache(quern_commands *commands, const quern__prefab *pr
         if (relation == storage->relations->parent) continue;
         result =
             quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
-                                          relation->component_index, QUERN__OPERATION_SET, &operation);
+                                          relation->component_index, link_kind(relation), &operation);
         if (result == QUERN_OK) add_commands(cache, operation, 1);
     }
     if (prefab->name_count > 0) add_commands(cache, &quern__operation_name, prefab->name_count);
@@ -268,7 +277,8 @@ static void record_relates(const quern__spawning *it)
         const quern__operation *operation = NULL;
         if (link->relation == storage->relations->parent) continue;
         quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
-                                      link->relation->component_index, QUERN__OPERATION_SET, &operation);
+                                      link->relation->component_index, link_kind(link->relation),
+                                      &operation);
         assert(operation != NULL);
         const quern_entity target =
             link->target != QUERN_NO_MEMBER ? member_handle(it, link->target) : link->outside;

@@ -77,7 +77,7 @@ static inline quern__spawn_variant *find_variant(const quern__spawning *it)
 bool quern__spawn_can_be_compact(const quern__spawning *it)
 {
     size_t bytes = 0;
-    if (it->parent.bits != 0 || it->prefab->has_outside) return false;
+    if (it->parent.bits != 0 || it->prefab->has_outside || it->prefab->has_edges) return false;
     for (uint32_t i = 0; i < it->override_count; i++) {
         const quern__type *type = column_of(it->prefab, &it->overrides[i])->type;
         if (quern__hooks_exist(&type->hooks) || type->has_entity_fields) return false;

@@ -162,7 +162,8 @@ quern_result quern_relation_get_def(const quern_world *world, quern_relation rel
     *out_def = (quern_relation_def){.name = quern__relation_name(&world->storage, known),
                                     .on_target_destroyed = known->policy,
                                     .levels = known->has_levels,
-                                    .ordered = known->is_ordered};
+                                    .ordered = known->is_ordered,
+                                    .many = known->is_many};
     return QUERN_OK;
 }
 

@@ -69,6 +69,19 @@ static bool append_sources(quern__cascade *cascade, const quern_allocator *alloc
     return true;
 }
 
+/* Performs append_sources for a relation with several targets per source. */
+static bool append_edge_sources(quern__cascade *cascade, const quern_allocator *allocator,
+                                const quern__relation *relation, uint32_t slot)
+{
+    const quern__edge_list *sources = quern__edges_sources(&relation->edges, slot);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(sources); i++) {
+        const quern__edge_range range = quern__edge_list_range(sources, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            if (!append(cascade, allocator, range.slots[k])) return false;
+    }
+    return true;
+}
+
 static bool append_dependents(quern__cascade *cascade, const quern__storage *storage)
 {
     const quern__relations *relations = storage->relations;
@@ -77,6 +90,9 @@ static bool append_dependents(quern__cascade *cascade, const quern__storage *sto
             const quern__relation *relation = relations->list.items[k];
             if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE &&
                 !append_sources(cascade, &storage->allocator, relation, cascade->slots.items[i]))
+                return false;
+            if (relations->many_count > 0 && relation->policy == QUERN_TARGET_DESTROYS_SOURCE &&
+                !append_edge_sources(cascade, &storage->allocator, relation, cascade->slots.items[i]))
                 return false;
         }
     return true;
@@ -95,11 +111,11 @@ static quern_result fail_in_use(const quern__storage *storage, const quern__rela
 }
 
 quern_result quern__cascade_list_detached(quern__cascade *cascade, const quern__storage *storage,
-                                          quern__relation *relation, uint32_t source)
+                                          quern__relation *relation, uint32_t source, uint32_t target)
 {
     if (!quern__array_reserve(&storage->allocator, &cascade->detached, cascade->detached.count + 1))
         return fail_memory(cascade);
-    cascade->detached.items[cascade->detached.count++] = (quern__detached_source){relation, source};
+    cascade->detached.items[cascade->detached.count++] = (quern__detached_source){relation, source, target};
     return QUERN_OK;
 }
 
@@ -112,8 +128,27 @@ static quern_result apply_policy(quern__cascade *cascade, const quern__storage *
          source = quern__links_at(&relation->links, source)->next) {
         if (quern__cascade_has(cascade, source)) continue;
         if (relation->policy == QUERN_TARGET_REFUSES) return fail_in_use(storage, relation, slot, source);
-        quern_result result = quern__cascade_list_detached(cascade, storage, relation, source);
+        quern_result result = quern__cascade_list_detached(cascade, storage, relation, source, slot);
         if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* Performs apply_policy for a relation with several targets per source. */
+static quern_result apply_edge_policy(quern__cascade *cascade, const quern__storage *storage,
+                                      quern__relation *relation, uint32_t slot)
+{
+    const quern__edge_list *sources = quern__edges_sources(&relation->edges, slot);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(sources); i++) {
+        const quern__edge_range range = quern__edge_list_range(sources, i);
+        for (uint32_t k = 0; k < range.count; k++) {
+            if (quern__cascade_has(cascade, range.slots[k])) continue;
+            if (relation->policy == QUERN_TARGET_REFUSES)
+                return fail_in_use(storage, relation, slot, range.slots[k]);
+            quern_result result =
+                quern__cascade_list_detached(cascade, storage, relation, range.slots[k], slot);
+            if (result != QUERN_OK) return result;
+        }
     }
     return QUERN_OK;
 }
@@ -127,12 +162,27 @@ quern_result quern__cascade_close(quern__cascade *cascade, const quern__storage 
         quern__relation *relation = relations->list.items[k];
         if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) continue;
         for (uint32_t i = 0; i < cascade->slots.count && result == QUERN_OK; i++)
-            result = apply_policy(cascade, storage, relation, cascade->slots.items[i]);
+            result = relation->is_many
+                         ? apply_edge_policy(cascade, storage, relation, cascade->slots.items[i])
+                         : apply_policy(cascade, storage, relation, cascade->slots.items[i]);
     }
     return result;
 }
 
 /* ------------------------------------------------------------------------------------- removing links */
+
+/* Removes the edge to the lost target, or all edges of the source. */
+static quern_result detach_edges(quern__storage *storage, const quern__detached_source *detached)
+{
+    const quern__edge_list *targets = quern__edges_targets(&detached->relation->edges, detached->source);
+    if (detached->target != QUERN__SLOT_NONE)
+        return quern__link_log_remove_edge(storage, detached->relation, detached->source, detached->target);
+    quern_result result = QUERN_OK;
+    while (targets->count > 0 && result == QUERN_OK)
+        result = quern__link_log_remove_edge(storage, detached->relation, detached->source,
+                                             quern__edge_list_next(targets, QUERN__SLOT_NONE));
+    return result;
+}
 
 quern_result quern__cascade_detach(const quern__cascade *cascade, quern__storage *storage)
 {
@@ -141,7 +191,9 @@ quern_result quern__cascade_detach(const quern__cascade *cascade, quern__storage
     for (uint32_t i = 0; i < cascade->detached.count && result == QUERN_OK; i++) {
         quern__relation *relation = cascade->detached.items[i].relation;
         const uint32_t source = cascade->detached.items[i].source;
-        if (quern__naming_allows_target(storage, relation, source, QUERN__SLOT_NONE))
+        if (relation->is_many)
+            result = detach_edges(storage, &cascade->detached.items[i]);
+        else if (quern__naming_allows_target(storage, relation, source, QUERN__SLOT_NONE))
             result = quern__link_log_set_target(storage, relation, source, QUERN__SLOT_NONE, cascade);
         else
             result =
@@ -160,6 +212,25 @@ static void unlink_one(const quern__cascade *cascade, const quern__links *links,
     quern__links_clear(links, slot);
 }
 
+/* Clears the edges of all destroyed entities, after removing them from the sources of surviving targets. */
+static void unlink_edges(const quern__cascade *cascade, const quern__storage *storage,
+                         quern__relation *relation)
+{
+    quern__edges *edges = &relation->edges;
+    for (uint32_t i = 0; i < cascade->slots.count; i++) {
+        const uint32_t slot = cascade->slots.items[i];
+        const quern__edge_list *targets = quern__edges_targets(edges, slot);
+        for (uint32_t r = 0; r < quern__edge_list_ranges(targets); r++) {
+            const quern__edge_range range = quern__edge_list_range(targets, r);
+            for (uint32_t k = 0; k < range.count; k++)
+                if (!quern__cascade_has(cascade, range.slots[k]))
+                    quern__edges_forget_source(edges, slot, range.slots[k]);
+        }
+        quern__edges_clear(edges, &storage->allocator, slot);
+    }
+    relation->links.version++;
+}
+
 void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storage)
 {
     const quern__relations *relations = storage->relations;
@@ -168,6 +239,8 @@ void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storag
         for (uint32_t i = 0; i < cascade->slots.count; i++)
             unlink_one(cascade, links, cascade->slots.items[i]);
     }
+    for (uint32_t k = 0; k < relations->list.count && relations->many_count > 0; k++)
+        if (relations->list.items[k]->is_many) unlink_edges(cascade, storage, relations->list.items[k]);
     for (uint32_t i = 0; i < cascade->slots.count && storage->names->count > 0; i++)
         quern__names_drop(storage->names, cascade->slots.items[i]);
 }

@@ -12,7 +12,8 @@
  *                                 requested entities appends them: entity by entity, relation by relation, source by
  *                                 source, each when it is first seen. The search ends on cycles, and it does not
  *                                 recurse, so the depth of a tree is not limited by the call stack
- *   detached                      surviving sources with a target in slots, in a relation that unrelates them
+ *   detached                      surviving sources with a target in slots, in a relation that unrelates them; if
+ *                                 sources may have several targets, once for each such target
  *
  * Adding and closing only read links. */
 
@@ -26,6 +27,7 @@ struct quern__storage;
 typedef struct quern__detached_source {
     struct quern__relation *relation;
     uint32_t source;
+    uint32_t target; /* the lost target; QUERN__SLOT_NONE: all targets */
 } quern__detached_source;
 
 typedef struct quern__cascade {
@@ -53,11 +55,12 @@ quern_result quern__cascade_close(quern__cascade *cascade, const struct quern__s
 /* Empties the cascade and clears its marks. */
 void quern__cascade_end(quern__cascade *cascade);
 
-/* Lists a source that survives and loses its target. Callers outside of cascade.c use it for cascades that destroy
- * no entity. If they also add all sources that lose their target to `slots`, detaching one of these sources updates only
+/* Lists a source that survives and loses this target (QUERN__SLOT_NONE: all its targets). Callers outside of cascade.c
+ * use it for cascades that destroy no entity. If they also add all sources that lose their target to `slots`, detaching one of these sources updates only
  * the entities below it that are not in `slots`. Errors: OUT_OF_MEMORY; the caller then ends the cascade. */
 quern_result quern__cascade_list_detached(quern__cascade *cascade, const struct quern__storage *storage,
-                                          struct quern__relation *relation, uint32_t source);
+                                          struct quern__relation *relation, uint32_t source,
+                                          uint32_t target);
 
 static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t slot)
 {

@@ -74,6 +74,47 @@ quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *re
     return QUERN_OK;
 }
 
+/* --------------------------------------------------------------------------------------------- edges */
+
+/* Logs a change of an edge. had_target and has_target: whether the source has targets before and after it. */
+static bool log_edge(quern__storage *storage, quern__relation *relation, uint32_t source, uint32_t target,
+                     quern__link_change_kind kind, bool had_target, bool has_target)
+{
+    quern__link_log *log = &storage->relations->log;
+    if (!quern__array_reserve(&storage->allocator, &log->changes, log->changes.count + 1)) return false;
+    log->changes.items[log->changes.count++] =
+        (quern__link_change){.relation = relation,
+                             .slot = source,
+                             .old_target = target,
+                             .old_level = had_target,
+                             .row_tier = had_target != has_target ? (uint32_t)has_target : QUERN__ROW_STAYS,
+                             .kind = kind};
+    return true;
+}
+
+quern_result quern__link_log_add_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                      uint32_t target)
+{
+    if (!quern__edges_reserve(&relation->edges, &storage->allocator, source, target) ||
+        !log_edge(storage, relation, source, target, QUERN__CHANGE_EDGE_ADDED,
+                  quern__edges_at(&relation->edges, source)->targets.count > 0, true))
+        return quern__link_log_fail(storage);
+    quern__edges_add(&relation->edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
+quern_result quern__link_log_remove_edge(quern__storage *storage, quern__relation *relation,
+                                         uint32_t source, uint32_t target)
+{
+    if (!log_edge(storage, relation, source, target, QUERN__CHANGE_EDGE_REMOVED, true,
+                  quern__edges_at(&relation->edges, source)->targets.count > 1))
+        return quern__link_log_fail(storage);
+    quern__edges_remove(&relation->edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
 /* --------------------------------------------------------------------------------------------- names */
 
 /* Logs the current name of a slot, or that it has none. Returns false if out of memory. */
@@ -144,6 +185,10 @@ void quern__link_log_revert(quern__storage *storage)
         const quern__link_change *change = &log->changes.items[i];
         if (change->kind == QUERN__CHANGE_NAME)
             revert_name(storage, change);
+        else if (change->kind == QUERN__CHANGE_EDGE_ADDED)
+            quern__edges_remove(&change->relation->edges, change->slot, change->old_target);
+        else if (change->kind == QUERN__CHANGE_EDGE_REMOVED)
+            quern__edges_add(&change->relation->edges, change->slot, change->old_target);
         else
             revert_link(storage, change);
     }

@@ -78,6 +78,13 @@ QUERN__ALWAYS_INLINE quern_result quern__link_log_set_target(quern__storage *sto
  * caller then reverts the transaction. */
 quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *relation, uint32_t source);
 
+/* Adds or removes an edge of a relation with several targets per source. Preconditions: the edge does not exist, or
+ * exists. Errors: OUT_OF_MEMORY; the caller then reverts the transaction. */
+quern_result quern__link_log_add_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                      uint32_t target);
+quern_result quern__link_log_remove_edge(quern__storage *storage, quern__relation *relation,
+                                         uint32_t source, uint32_t target);
+
 /* Sets the name of the slot and drops its old name. Preconditions: `text` does not point into the old name; no other
  * child of the parent has the name. Errors: OUT_OF_MEMORY; the caller then reverts the transaction. */
 quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, uint32_t parent,

@@ -173,6 +173,13 @@ static inline void move_rows(quern__storage *storage, const quern__relation *wri
     }
 }
 
+quern_result quern__move_logged_rows(quern__storage *storage)
+{
+    const quern_result result = reserve_rows(storage);
+    if (result == QUERN_OK) move_rows(storage, NULL);
+    return result;
+}
+
 quern_result quern__relate_rows(quern__storage *storage, quern_result result)
 {
     if (result == QUERN_OK) result = reserve_rows(storage);
@@ -271,9 +278,12 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
 {
     const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
     const quern__links *links = &relation->links;
-    if (!quern__links_reserve(&relation->links, &storage->allocator, s) ||
-        !quern__links_reserve(&relation->links, &storage->allocator, t))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+    if (QUERN__UNLIKELY(!quern__links_has_page(links, s) || !quern__links_has_page(links, t))) {
+        if (relation->is_many) return quern__relate_edge(storage, relation, s, t);
+        if (!quern__links_reserve(&relation->links, &storage->allocator, s) ||
+            !quern__links_reserve(&relation->links, &storage->allocator, t))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+    }
     const quern__link_node *link = quern__links_at(links, s);
     if (link->target == t) return QUERN_OK;
     const uint32_t level = quern__relation_source_level(relation, t);
@@ -465,6 +475,8 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
                                 const quern_entity *sources, const quern_entity *targets, uint32_t count,
                                 uint32_t *out_failed)
 {
+    if (relation->is_many)
+        return quern__relate_many_edges(storage, relation, sources, targets, count, out_failed);
     *out_failed = count;
     quern_result result = reserve_links(storage, relation, sources, targets, count);
     if (result != QUERN_OK) return result;

@@ -11,6 +11,7 @@ const quern_relation_def quern__parent_def = {
 static void relation_release(quern__relation *relation, const quern_allocator *allocator)
 {
     quern__links_release(&relation->links, allocator);
+    quern__edges_release(&relation->edges, allocator);
     quern__release(allocator, relation, sizeof *relation, _Alignof(quern__relation));
 }
 
@@ -30,6 +31,7 @@ void quern__relations_release(quern__relations *relations, const quern_allocator
     for (uint32_t i = 0; i < relations->list.count; i++)
         relation_release(relations->list.items[i], allocator);
     quern__array_release(allocator, &relations->list);
+    quern__edge_pool_trim(&relations->edge_pool, allocator);
     quern__link_pages_release(&relations->link_pages, allocator);
     release_scratch(relations, allocator);
 }
@@ -40,16 +42,23 @@ static quern_result check_def(const quern_relation_def *def)
 {
     quern_result result = quern__check_name(def->name, "relation");
     if (result != QUERN_OK) return result;
-    if ((unsigned)def->on_target_destroyed <= QUERN_TARGET_REFUSES) return QUERN_OK;
+    if ((unsigned)def->on_target_destroyed > QUERN_TARGET_REFUSES)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "relation '%s': on_target_destroyed is %d, which is no value of quern_target_policy", def->name,
+            (int)def->on_target_destroyed);
+    if (!def->many || (!def->levels && !def->ordered)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "relation '%s': on_target_destroyed is %d, which is no value of quern_target_policy",
-                       def->name, (int)def->on_target_destroyed);
+                       "relation '%s' is .many and .%s, but a source with several targets has no %s: leave "
+                       "one of them out",
+                       def->name, def->levels ? "levels" : "ordered",
+                       def->levels ? "single level" : "single list of siblings");
 }
 
 static bool has_definition(const quern__relation *relation, const quern_relation_def *def)
 {
     return relation->policy == def->on_target_destroyed && relation->has_levels == def->levels &&
-           relation->is_ordered == def->ordered;
+           relation->is_ordered == def->ordered && relation->is_many == def->many;
 }
 
 /* Registering a relation again returns the existing one. Errors: DUPLICATE_NAME if the name belongs to a component, or
@@ -65,14 +74,15 @@ static quern_result use_registered(const quern__storage *storage, quern_componen
                            def->name);
     if (!has_definition(relation, def))
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
-                           "relation '%s' is registered with another policy, levels or order: register the "
-                           "same definition, or choose another name",
+                           "relation '%s' is registered with another policy, levels, order or number "
+                           "of targets: register the same definition, or choose another name",
                            def->name);
     *out_relation = relation;
     return QUERN_OK;
 }
 
-/* Registers the relation's components: that of the target, then one tag per level. */
+/* Registers the relation's components: that of the target, then one tag per level. Of a relation with several targets
+ * per source, only the tag of its sources. */
 static quern_result add_components(quern__storage *storage, const quern_relation_def *def,
                                    quern__relation *relation)
 {
@@ -82,6 +92,7 @@ static quern_result add_components(quern__storage *storage, const quern_relation
                                      .alignment_bytes = _Alignof(quern_entity),
                                      .type_name = "quern_entity",
                                      .fields = {{.name = "target", .type = QUERN_FIELD_ENTITY}}};
+    if (def->many) component = (quern_component_def){.name = def->name};
     quern_result result =
         quern__components_add_managed(&storage->components, &storage->allocator, &component, &managed);
     for (uint32_t level = 1; result == QUERN_OK && def->levels && level < QUERN__LEVEL_COUNT; level++) {
@@ -111,10 +122,11 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
                                   .policy = def->on_target_destroyed,
                                   .has_levels = def->levels,
                                   .is_ordered = def->ordered,
-                                  .links = {.memory = &relations->link_pages}};
+                                  .is_many = def->many,
+                                  .links = {.memory = &relations->link_pages},
+                                  .edges = {.pool = &relations->edge_pool}};
     quern_result result = QUERN_OK;
-    if (relations->marks_touched_groups &&
-        !quern__links_start_touching(&relation->links, &storage->allocator))
+    if (relations->marks_touched_groups && !quern__relation_start_touching(relation, &storage->allocator))
         result =
             quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory to mark changes", def->name);
     if (result == QUERN_OK) result = add_components(storage, def, relation);
@@ -124,6 +136,7 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
         return result;
     }
     relations->list.items[relations->list.count++] = relation;
+    relations->many_count += relation->is_many;
     storage->has_attachments = true;
     *out_relation = relation;
     return QUERN_OK;
@@ -192,6 +205,38 @@ uint32_t quern__relation_level(const quern__relation *relation, const quern__arc
     return 0;
 }
 
+bool quern__relations_has_edges(const quern__relations *relations, uint32_t slot)
+{
+    for (uint32_t i = 0; i < relations->list.count; i++) {
+        const quern__edges *edges = &relations->list.items[i]->edges;
+        if (quern__edges_targets(edges, slot)->count > 0 || quern__edges_sources(edges, slot)->count > 0)
+            return true;
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------------------------- modification marks */
+
+bool quern__relation_start_touching(quern__relation *relation, const quern_allocator *allocator)
+{
+    return quern__links_start_touching(&relation->links, allocator) &&
+           (!relation->is_many || quern__edges_start_touching(&relation->edges, allocator));
+}
+
+void quern__relation_stop_touching(quern__relation *relation, const quern_allocator *allocator)
+{
+    quern__links_stop_touching(&relation->links, allocator);
+    quern__edges_stop_touching(&relation->edges, allocator);
+}
+
+void quern__relation_clear_touched(const quern__relation *relation)
+{
+    for (uint32_t i = 0; i < relation->links.touched.count; i++)
+        relation->links.touched.items[i] = 0;
+    for (uint32_t i = 0; i < relation->edges.touched.count; i++)
+        relation->edges.touched.items[i] = 0;
+}
+
 /* ------------------------------------------------------------------------------------------- plans */
 
 static bool belongs_to(const quern__relation *relation, uint32_t component_index)
@@ -241,7 +286,8 @@ static void forget_plans(quern__storage *storage, const quern__archetype *archet
 
 void quern__relations_init(quern__relations *relations, quern__storage *storage)
 {
-    *relations = (quern__relations){.listener = {.removed = forget_plans}};
+    *relations = (quern__relations){.listener = {.removed = forget_plans},
+                                    .edge_pool = {.memory = &relations->link_pages}};
     storage->relations = relations;
     quern__storage_listen(storage, &relations->listener);
 }
@@ -249,7 +295,10 @@ void quern__relations_init(quern__relations *relations, quern__storage *storage)
 void quern__relations_trim(quern__storage *storage)
 {
     quern__relations *relations = storage->relations;
-    for (uint32_t i = 0; i < relations->list.count; i++)
+    for (uint32_t i = 0; i < relations->list.count; i++) {
         quern__links_trim(&relations->list.items[i]->links, &storage->allocator);
+        quern__edges_trim(&relations->list.items[i]->edges, &storage->allocator);
+    }
+    quern__edge_pool_trim(&relations->edge_pool, &storage->allocator);
     release_scratch(relations, &storage->allocator);
 }

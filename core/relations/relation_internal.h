@@ -5,11 +5,13 @@
 
 /* The registry of a world's relations. A relation consists of a component with the target as value, and of links
  * (links.h), which also list the sources of each target. A relation with levels has a hidden tag component for each
- * level except 0, so all entities of an archetype have the same level. Invariants, checked by quern_world_validate,
- * for each living entity:
+ * level except 0, so all entities of an archetype have the same level. A relation with several targets per source has
+ * edges (edges.h) instead of links, and its component is a tag. Invariants, checked by quern_world_validate, for each
+ * living entity:
  *
  *   it has the component         if and only if its link has a target; the value is then that entity, which is alive
  *   it has the tag of a level    if and only if its link has that level, from 1 on
+ *   it has the tag of edges      if and only if it has a target
  *
  * The components of a relation are managed: they are added to rows and removed from rows only together with links
  * (relate.h and core/playback). A move plan that adds or removes them is never cached as an edge (move_plan.h), so
@@ -22,6 +24,7 @@
 #include "core/base/map.h"
 #include "core/names/name_internal.h"
 #include "core/relations/cascade.h"
+#include "core/relations/edges.h"
 #include "core/relations/links.h"
 #include "core/storage/archetype.h"
 
@@ -45,7 +48,9 @@ typedef struct quern__relation {
     quern_target_policy policy;
     bool has_levels;
     bool is_ordered;
-    quern__links links;
+    bool is_many;       /* whether sources may have several targets; `links` then has no pages */
+    quern__links links; /* links.version also counts changes of edges */
+    quern__edges edges; /* empty unless is_many */
     quern__cached_plan plans[QUERN__RELATION_PLANS]; /* cache; index: key % QUERN__RELATION_PLANS */
 } quern__relation;
 
@@ -53,7 +58,9 @@ typedef struct quern__relation {
 typedef enum quern__link_change_kind {
     QUERN__CHANGE_TARGET, /* the target and the level of a source */
     QUERN__CHANGE_LEVEL,  /* only the level */
-    QUERN__CHANGE_NAME
+    QUERN__CHANGE_NAME,
+    QUERN__CHANGE_EDGE_ADDED,
+    QUERN__CHANGE_EDGE_REMOVED
 } quern__link_change_kind;
 
 /* The row_tier of an entry that moves no row. */
@@ -64,10 +71,11 @@ typedef struct quern__link_change {
     quern__relation *relation;           /* NULL for names */
     const struct quern__move_plan *plan; /* plan of the row's move; scratch memory of relate.c */
     uint32_t slot;
-    uint32_t old_target; /* slot; for names an index in saved_names; QUERN__SLOT_NONE: none */
-    uint32_t old_next;   /* next sibling before the change; only for QUERN__CHANGE_TARGET */
-    uint32_t old_level;
-    uint32_t row_tier; /* quern__link_tier() that the row moves to, or QUERN__ROW_STAYS */
+    /* Slot, or QUERN__SLOT_NONE: none. Of names, an index in saved_names; of edges, the target of the edge. */
+    uint32_t old_target;
+    uint32_t old_next;  /* next sibling before the change; only for QUERN__CHANGE_TARGET */
+    uint32_t old_level; /* of edges, whether the source had a target: its old tier */
+    uint32_t row_tier;  /* quern__link_tier() that the row moves to, or QUERN__ROW_STAYS */
     quern__link_change_kind kind;
 } quern__link_change;
 
@@ -80,6 +88,8 @@ typedef struct quern__link_log {
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* relations by index; their addresses do not change */
     quern__link_pages link_pages;
+    quern__edge_pool edge_pool;
+    uint32_t many_count;             /* number of relations with several targets per source */
     bool marks_touched_groups;       /* whether new relations start with quern__links_start_touching */
     quern__relation *parent;         /* relation of quern_world_parent; NULL until it is registered */
     quern__link_log log;             /* empty between transactions */
@@ -119,6 +129,11 @@ quern_relation quern__relation_handle(const struct quern__storage *storage,
 
 const char *quern__relation_name(const struct quern__storage *storage, const quern__relation *relation);
 
+/* Starts marking changed groups of links and edges; all groups begin as touched. Returns false if out of memory. */
+bool quern__relation_start_touching(quern__relation *relation, const quern_allocator *allocator);
+void quern__relation_stop_touching(quern__relation *relation, const quern_allocator *allocator);
+void quern__relation_clear_touched(const quern__relation *relation);
+
 /* Returns the component index of the tag of a level. Precondition: level > 0. */
 static inline uint32_t quern__relation_tag(const quern__relation *relation, uint32_t level)
 {
@@ -137,7 +152,7 @@ static inline uint32_t quern__relation_source_level(const quern__relation *relat
 }
 
 /* Returns the tier of an entity: 0 if it has no target, otherwise its level + 1. The tier determines which
- * components of the relation the entity has. */
+ * components of the relation the entity has. Sources of edges have tier 1. */
 static inline uint32_t quern__link_tier(const quern__link_node *node)
 {
     return node->target != QUERN__SLOT_NONE ? node->level + 1 : 0;
@@ -171,6 +186,9 @@ static inline quern_result quern__relation_plan(struct quern__storage *storage, 
 /* Releases link pages without links, and scratch memory that is kept between calls. */
 void quern__relations_trim(struct quern__storage *storage);
 
+/* Returns whether the entity in a slot is a source or a target of an edge in any relation. */
+bool quern__relations_has_edges(const quern__relations *relations, uint32_t slot);
+
 /* Returns whether the entity in a slot is a source or a target in any relation. */
 static inline bool quern__relations_has_links(const quern__relations *relations, uint32_t slot)
 {
@@ -178,7 +196,7 @@ static inline bool quern__relations_has_links(const quern__relations *relations,
         const quern__link_node *link = quern__links_find(&relations->list.items[i]->links, slot);
         if (link != NULL && (link->target != QUERN__SLOT_NONE || link->count > 0)) return true;
     }
-    return false;
+    return relations->many_count > 0 && quern__relations_has_edges(relations, slot);
 }
 
 #endif

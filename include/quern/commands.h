@@ -147,20 +147,25 @@ QUERN_API quern_result quern_commands_set_component_enabled(quern_commands *comm
 QUERN_API quern_result quern_commands_set_enabled(quern_commands *commands, quern_entity entity,
                                                   bool enabled);
 
-/** Sets the target of a source in a relation, like quern_entity_relate, in the order of commands: it sees
- * the results of earlier commands, including those of other callbacks. Source and target may be
- * provisional. Setting or adding the component of the relation, or creating an entity with it, is
- * equivalent. The command is dropped if, at that point, the target has been destroyed or, in a relation
- * with levels, is below the source. Further errors: INVALID_ARGUMENT (not a relation of this world, or
- * source and target are the same). */
+/** Sets the target of a source in a relation, or adds one in a relation with `many`, like
+ * quern_entity_relate, in the order of commands: it sees the results of earlier commands, including those of
+ * other callbacks. Source and target may be provisional. Setting or adding the component of the relation, or
+ * creating an entity with it, is equivalent, except with `many`. The command is dropped if, at that point,
+ * the target has been destroyed or, in a relation with levels, is below the source. Further errors:
+ * INVALID_ARGUMENT (not a relation of this world, or source and target are the same). */
 QUERN_API quern_result quern_commands_relate(quern_commands *commands, quern_entity source,
                                              quern_relation relation, quern_entity target);
 
-/** Removes the target of a source in a relation; removing the component of the relation is equivalent. No
- * effect if the source has no target at that point. Further errors: INVALID_ARGUMENT (not a relation of
- * this world). */
+/** Removes the target of a source in a relation, or all targets in a relation with `many`; removing the
+ * component of the relation is equivalent. No effect if the source has no target at that point. Further
+ * errors: INVALID_ARGUMENT (not a relation of this world). */
 QUERN_API quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source,
                                                quern_relation relation);
+
+/** Removes one target of a source in a relation, like quern_entity_unrelate_from. No effect if the source
+ * does not have the target at that point. Further errors: those of quern_commands_relate. */
+QUERN_API quern_result quern_commands_unrelate_from(quern_commands *commands, quern_entity source,
+                                                    quern_relation relation, quern_entity target);
 
 /** Sets the name of an entity, like quern_entity_set_name, in the order of commands: it sees the results of
  * earlier commands, including those of other callbacks. The entity may be provisional. NULL or "" removes

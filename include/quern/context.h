@@ -83,8 +83,9 @@ QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, qu
 QUERN_API bool quern_context_is_component_enabled(quern_context *context, quern_entity entity,
                                                   quern_component component);
 
-/** Returns the target of a source in a relation; null, without a message, if it has none or is not alive.
- * Commands of this phase have no effect yet. Refused if the relation is not declared in `relations`. */
+/** Returns the target of a source in a relation, or its first target in a relation with `many`; null,
+ * without a message, if it has none or is not alive. Commands of this phase have no effect yet. Refused if
+ * the relation is not declared in `relations`. */
 QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity source,
                                             quern_relation relation);
 
@@ -93,8 +94,31 @@ QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity
 QUERN_API quern_entity quern_context_first_source(quern_context *context, quern_entity target,
                                                   quern_relation relation);
 
-/** Returns the sibling after a source in a relation; null if it is the last one, has no target, or is not
- * alive. Refused like quern_context_target. */
+/** Returns whether a source has the target in a relation; false if one of them is not alive. Refused like
+ * quern_context_target. */
+QUERN_API bool quern_context_has_target(quern_context *context, quern_entity source,
+                                        quern_relation relation, quern_entity target);
+
+/** Returns the number of targets of a source in a relation; 0 if it is not alive. O(1). Refused like
+ * quern_context_target. */
+QUERN_API uint32_t quern_context_target_count(quern_context *context, quern_entity source,
+                                              quern_relation relation);
+
+/** Stores up to `capacity` targets of a source in a relation, in the order of quern_entity_next_target, and
+ * returns how many it has; 0 if it is not alive. out_targets may be NULL if capacity is 0. Refused like
+ * quern_context_target. */
+QUERN_API uint32_t quern_context_list_targets(quern_context *context, quern_entity source,
+                                              quern_relation relation, quern_entity *out_targets,
+                                              uint32_t capacity);
+
+/** Stores up to `capacity` sources of a target in a relation, in their order, and returns how many it has; 0
+ * if it is not alive. out_sources may be NULL if capacity is 0. Refused like quern_context_target. */
+QUERN_API uint32_t quern_context_list_sources(quern_context *context, quern_entity target,
+                                              quern_relation relation, quern_entity *out_sources,
+                                              uint32_t capacity);
+
+/** Returns the sibling after a source in a relation without `many`; null if it is the last one, has no
+ * target, or is not alive. Refused like quern_context_target. */
 QUERN_API quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
                                                   quern_relation relation);
 

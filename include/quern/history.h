@@ -167,22 +167,32 @@ typedef enum quern_delta_kind {
     QUERN_DELTA_NAMED,
     /** The entities exist only in `from`. REMOVED batches with their components precede. */
     QUERN_DELTA_DESTROYED,
-    QUERN_DELTA_RESOURCE /**< A resource has different values. */
+    QUERN_DELTA_RESOURCE, /**< A resource has different values. */
+    /** The entities are related to the targets in `values` only in `to`, by a relation with `many`. */
+    QUERN_DELTA_RELATED,
+    /** The entities are related to the targets in `old_values` only in `from`, by a relation with `many`. */
+    QUERN_DELTA_UNRELATED
 } quern_delta_kind;
 
 /** A difference that several entities have in common. The entities are consecutive in both frames, so that
- * handles and values are plain arrays. Members that do not apply to the kind are zero. */
+ * handles and values are plain arrays. In RELATED and UNRELATED, an entity is repeated for each of its
+ * targets. Members that do not apply to the kind are zero. */
 typedef struct quern_delta_batch {
     quern_delta_kind kind;        /**< The difference. */
     uint32_t count;               /**< Number of entities, at least 1; 0 for RESOURCE. */
     const quern_entity *entities; /**< Handles of the entities. */
-    quern_component component;    /**< The component, for ADDED, CHANGED, REMOVED, ENABLED and DISABLED. */
-    quern_resource resource;      /**< The resource, for RESOURCE. */
-    uint32_t value_bytes;         /**< Size of one value; 0 for tags. */
-    const void *values;           /**< Values in `to`, for ADDED, CHANGED and RESOURCE; NULL for tags. */
-    const void *old_values; /**< Values in `from`, for REMOVED, CHANGED and RESOURCE; NULL for tags. */
-    const char *name;       /**< Name after the batch, for NAMED; NULL for none. */
-    const char *old_name;   /**< Name before the batch, for NAMED; NULL for none. */
+    /** The component, for ADDED, CHANGED, REMOVED, ENABLED and DISABLED; that of the relation, for RELATED
+     * and UNRELATED. */
+    quern_component component;
+    quern_resource resource; /**< The resource, for RESOURCE. */
+    uint32_t value_bytes;    /**< Size of one value; 0 for tags. */
+    /** Values in `to`, for ADDED, CHANGED and RESOURCE; NULL for tags. For RELATED, the targets
+     * (quern_entity). */
+    const void *values;
+    /** Values in `from`, for REMOVED, CHANGED and RESOURCE; NULL for tags. For UNRELATED, the targets. */
+    const void *old_values;
+    const char *name;     /**< Name after the batch, for NAMED; NULL for none. */
+    const char *old_name; /**< Name before the batch, for NAMED; NULL for none. */
 } quern_delta_batch;
 
 /** The differences between two frames; see quern_delta_create. */
@@ -204,17 +214,20 @@ typedef struct quern_delta_stats {
  *   2. ENABLED and REMOVED, per range of rows by component: first for entities that exist in both frames,
  *      by archetype and row of `to`, then for entities that exist only in `from`, by archetype and row of
  *      `from`
- *   3. DESTROYED, by archetype and row of `from`
- *   4. CREATED, by archetype and row of `to`
- *   5. per range of rows by component, by archetype and row of `to`; for one component in this order:
+ *   3. UNRELATED, by relation; in a batch by index of the source, then by index of the target
+ *   4. DESTROYED, by archetype and row of `from`
+ *   5. CREATED, by archetype and row of `to`
+ *   6. per range of rows by component, by archetype and row of `to`; for one component in this order:
  *      ADDED or CHANGED, ENABLED, DISABLED
- *   6. NAMED, by index of the entity: names that are set
- *   7. RESOURCE, in the order of registration
+ *   7. RELATED, in the order of UNRELATED
+ *   8. NAMED, by index of the entity: names that are set
+ *   9. RESOURCE, in the order of registration
  *
  * A world equal to `from` becomes equal to `to` if each batch is applied in this order by plain calls, in
- * a loop over its entities: quern_entity_create, _add, _set, _remove, _enable, _set_name and _destroy
- * never fail because of the state of the world. A world with other handles must translate the handles of
- * the entities and the handles inside values; an entity is created before any value refers to it.
+ * a loop over its entities: quern_entity_create, _add, _set, _remove, _enable, _relate, _unrelate_from,
+ * _set_name and _destroy never fail because of the state of the world. A world with other handles must
+ * translate the handles of the entities and the handles inside values; an entity is created before any
+ * value refers to it.
  * Everything is removed before anything is added. Therefore names never collide, relations with levels
  * never form a cycle, and no entity exceeds its maximum number of components. A destroyed entity is no
  * entity's target, so policies of relations have no effect.
@@ -222,11 +235,12 @@ typedef struct quern_delta_stats {
  * The target of a relation is the value of the relation's component (a quern_entity), so relating appears
  * as ADDED, CHANGED and REMOVED. A new target appears as CHANGED if the old target exists in `to`, and the
  * relation has no levels or the source is itself no target in `to`; otherwise it appears as REMOVED, and
- * later as ADDED.
+ * later as ADDED. Targets of relations with `many` appear as RELATED and UNRELATED, and the tag of these
+ * relations in no batch.
  *
  * A name is cleared (1) if its entity does not exist in `to`, has no name or another parent there, or if
  * another entity has this parent and name in `to`. The entity's name in `to`, if any, is then set later
- * (6). Other names change in one step (6).
+ * (8). Other names change in one step (8).
  *
  * Exchanging `from` and `to` gives the opposite delta: entities of CREATED are DESTROYED, components of
  * ADDED are REMOVED, and old values and values are exchanged.

@@ -19,9 +19,9 @@
  * one.
  *
  * Entity fields that refer to a member of the captured tree refer to the corresponding member of the new
- * instance; all other values are copied. Targets of relations are treated in the same way: a target
- * outside of the tree must be alive when the prefab is spawned. Members other than the root get their
- * captured names. The root's own parent and name are not captured.
+ * instance; all other values are copied. Targets of relations are treated in the same way, also several
+ * targets of one source: a target outside of the tree must be alive when the prefab is spawned. Members
+ * other than the root get their captured names. The root's own parent and name are not captured.
  *
  * Errors of all functions: NULL_ARGUMENT; UNKNOWN_PREFAB (the prefab is null, was destroyed, or belongs to
  * another world). The functions on worlds follow the rules of world.h: between frames and in exclusive

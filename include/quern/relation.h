@@ -11,6 +11,10 @@
  * them children.) A world may have many relations. The built-in hierarchy, quern_world_parent, is the one
  * that names and prefabs use.
  *
+ * A relation with `many` has any number of targets per source instead: likes, an inventory, the edges of a
+ * graph. Its targets and sources are sets in ascending order of quern_entity_index. The component is a tag
+ * without value: sources have it as long as they have a target, so archetypes do not depend on the targets.
+ *
  * The target is the value of a component of the source (quern_relation_component), so queries can match
  * sources by it, and callbacks can read it. Never write that value through a pointer: it would contradict
  * the links between siblings, which quern_world_validate reports.
@@ -62,6 +66,8 @@ typedef struct quern_relation_def {
     /** Whether the order of siblings is significant: a new source becomes the last one, and
      * quern_entity_move_before moves it. Otherwise a new source becomes the first one. */
     bool ordered QUERN__ZERO;
+    /** Whether a source may have several targets. Excludes `levels` and `ordered`. */
+    bool many QUERN__ZERO;
 } quern_relation_def;
 
 /** Registers a relation and its component. Registering the same name with the same definition again returns
@@ -84,7 +90,8 @@ QUERN_API quern_relation quern_world_parent(quern_world *world);
 /** Returns the component that stores the target, a quern_entity. Terms may match and read it. Functions
  * that set, add or create any component also accept this one, and then relate the entity: quern_entity_set,
  * quern_entity_add, quern_entity_create_with and their commands. Removing it unrelates the entity. Any
- * other way to write it is an error. */
+ * other way to write it is an error. Of a relation with `many`, it is a tag: terms may match it, removing
+ * it removes all targets, and adding or setting it is an error. */
 static inline quern_component quern_relation_component(quern_relation relation)
 {
     quern_component component = {relation.bits};
@@ -106,7 +113,9 @@ static inline bool quern_relation_equal(quern_relation a, quern_relation b)
 /* ------------------------------------------------------------------------------------------ changing */
 
 /** Sets the target of the source, replacing its current target. The source becomes the last of its
- * siblings, or the first if the relation is not ordered. If it has this target already, nothing changes.
+ * siblings, or the first if the relation is not ordered. In a relation with `many`, adds the target to those
+ * of the source, in O(log n) of the numbers of its targets and of the target's sources; the source's row
+ * moves only with its first target. If the source has this target already, nothing changes.
  * Further errors: CYCLE (only with levels), SIBLING_NAME_TAKEN (in quern_world_parent: a sibling has the source's
  * name), TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
@@ -124,10 +133,17 @@ QUERN_API quern_result quern_entity_relate_many(quern_world *world, const quern_
                                                 quern_relation relation, const quern_entity *targets,
                                                 uint32_t count);
 
-/** Removes the target of the source. Further errors: COMPONENT_ABSENT (the source has no target),
- * SIBLING_NAME_TAKEN (in quern_world_parent: another root has its name). */
+/** Removes the target of the source, or all its targets in a relation with `many`. Further errors:
+ * COMPONENT_ABSENT (the source has no target), SIBLING_NAME_TAKEN (in quern_world_parent: another root has
+ * its name). */
 QUERN_API quern_result quern_entity_unrelate(quern_world *world, quern_entity source,
                                              quern_relation relation);
+
+/** Removes one target of the source. In a relation with `many`, the row of the source moves only with its
+ * last target. Further errors: COMPONENT_ABSENT (the source does not have this target), SIBLING_NAME_TAKEN
+ * (as quern_entity_unrelate). */
+QUERN_API quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source,
+                                                  quern_relation relation, quern_entity target);
 
 /** Moves the source among its siblings: before the sibling `before`, or to the end if that is null. Further
  * errors: INVALID_ARGUMENT (the relation is not ordered, or `before` is no sibling), COMPONENT_ABSENT (the
@@ -137,15 +153,44 @@ QUERN_API quern_result quern_entity_move_before(quern_world *world, quern_entity
 
 /* ------------------------------------------------------------------------------------------- looking */
 
-/** Returns the target of the source; null if it has none. */
+/** Returns the target of the source, or its first target; null if it has none. */
 QUERN_API quern_entity quern_entity_target(const quern_world *world, quern_entity source,
                                            quern_relation relation);
+
+/** Returns whether the source has the target. O(log n) in a relation with `many`. Returns false, with a
+ * message, if one of them is not alive. */
+QUERN_API bool quern_entity_has_target(const quern_world *world, quern_entity source,
+                                       quern_relation relation, quern_entity target);
+
+/** Returns the number of targets of the source. O(1). */
+QUERN_API uint32_t quern_entity_target_count(const quern_world *world, quern_entity source,
+                                             quern_relation relation);
+
+/** Returns the target of the source after the given one, or the first target if that is null; null after
+ * the last. In a relation with `many`, the given entity need not be a target any more: the next target is
+ * the one with the next larger index, found in O(log n). So targets may be added and removed between the
+ * calls. */
+QUERN_API quern_entity quern_entity_next_target(const quern_world *world, quern_entity source,
+                                                quern_relation relation, quern_entity target);
+
+/** Stores up to `capacity` targets of the source, in their order, and returns how many it has. out_targets
+ * may be NULL if capacity is 0. */
+QUERN_API uint32_t quern_entity_list_targets(const quern_world *world, quern_entity source,
+                                             quern_relation relation, quern_entity *out_targets,
+                                             uint32_t capacity);
 
 /** Returns the first source of the target; null if it has none. */
 QUERN_API quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
                                                  quern_relation relation);
 
-/** Returns the sibling after the source; null after the last. */
+/** Returns the source of the target after the given one, or the first source if that is null; null after
+ * the last. In a relation with `many`, as quern_entity_next_target; otherwise the given entity must be a
+ * source of the target. */
+QUERN_API quern_entity quern_entity_next_source(const quern_world *world, quern_entity target,
+                                                quern_relation relation, quern_entity source);
+
+/** Returns the sibling after the source; null after the last. This function and the others on siblings are
+ * for relations without `many`: a source with several targets has siblings for each of them. */
 QUERN_API quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
                                                  quern_relation relation);
 

@@ -106,6 +106,7 @@ typedef struct quern_world_stats {
     uint32_t relation_count; /**< Registered relations. */
     uint64_t link_bytes;     /**< Bytes of the links between siblings and targets; part of held_bytes. */
     uint32_t prefab_count;   /**< Captured prefabs that were not destroyed. */
+    uint64_t edge_count;     /**< Pairs of source and target in all relations with several targets. */
     /** Bytes of waiting events and of memory reserved for events; part of held_bytes. */
     uint64_t event_bytes;
 } quern_world_stats;

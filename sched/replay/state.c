@@ -18,7 +18,8 @@ static void write_relations(const quern__storage *storage, quern__byte_writer *b
     quern__write_u32(bytes, storage->relations->list.count);
     for (uint32_t i = 0; i < storage->relations->list.count; i++) {
         const quern__relation *relation = storage->relations->list.items[i];
-        write_pair(bytes, relation->component_index, quern__hash_links(&relation->links, 0, 0));
+        write_pair(bytes, relation->component_index,
+                   quern__hash_edges(&relation->edges, 0, quern__hash_links(&relation->links, 0, 0)));
     }
 }
 

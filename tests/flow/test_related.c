@@ -6,6 +6,7 @@
  * every open order. */
 
 #include "core/calls/world_commands.h"
+#include "core/relations/relate.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
@@ -21,21 +22,26 @@
 #include <string.h>
 
 enum { SEEDS = effort(8, 8, 3) };
-enum { FRAMES = 9, SYSTEMS = 3, RELATIONS = 4, REASONS = 6, START = 250, MAX = 6000, NONE = -1 };
+enum { FRAMES = 9, SYSTEMS = 3, REASONS = 6, START = 250, MAX = 6000, MAX_EDGES = 20000, NONE = -1 };
+/* The first RELATIONS relations have one target per source, the others several. */
+enum { RELATIONS = 4, ALL_RELATIONS = 7 };
 
 /* The first relation starts with a chain that is deeper than the limit of levels. */
-static const quern_relation_def relation_defs[RELATIONS] = {
+static const quern_relation_def relation_defs[ALL_RELATIONS] = {
     {.name = "holder", .levels = true, .ordered = true},
     {.name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
     {.name = "lock", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
     {.name = "ring"},
+    {.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+    {.name = "needs", .on_target_destroyed = QUERN_TARGET_REFUSES, .many = true},
+    {.name = "part", .many = true},
 };
 
 static quern_world *world;
 static quern_schedule *schedule;
 static quern_query *query;
 static quern_component number_type, flag_type, other_type;
-static quern_relation relations[RELATIONS];
+static quern_relation relations[ALL_RELATIONS];
 static uint64_t frame;
 
 /* The entities that are alive when a frame begins, in the order of their slots. */
@@ -44,7 +50,7 @@ static uint32_t known_count;
 
 /* --------------------------------------------------------------------------------------------- the log */
 
-typedef enum kind { CREATE, CREATE_RELATED, DESTROY, RELATE, UNRELATE, FLAG, UNFLAG } kind;
+typedef enum kind { CREATE, CREATE_RELATED, DESTROY, RELATE, UNRELATE, UNRELATE_FROM, FLAG, UNFLAG } kind;
 
 typedef struct entry {
     uint64_t key; /* identifies system and view */
@@ -77,7 +83,7 @@ static void note(const actor *by, entry made)
 static void relate(actor *by, quern_entity source, uint32_t relation, quern_entity target)
 {
     quern_result result;
-    if (random_chance(&by->random, 80))
+    if (relation >= RELATIONS || random_chance(&by->random, 80))
         result = quern_commands_relate(by->commands, source, relations[relation], target);
     else
         result = quern_commands_set(by->commands, source, quern_relation_component(relations[relation]),
@@ -94,6 +100,12 @@ static void unrelate(actor *by, quern_entity source, uint32_t relation)
     else
         result = quern_commands_remove(by->commands, source, quern_relation_component(relations[relation]));
     if (result == QUERN_OK) note(by, (entry){.kind = UNRELATE, .relation = relation, .entity = source});
+}
+
+static void unrelate_from(const actor *by, quern_entity source, uint32_t relation, quern_entity target)
+{
+    if (quern_commands_unrelate_from(by->commands, source, relations[relation], target) == QUERN_OK)
+        note(by, (entry){.kind = UNRELATE_FROM, .relation = relation, .entity = source, .target = target});
 }
 
 static void destroy(const actor *by, quern_entity entity)
@@ -148,6 +160,46 @@ static uint32_t pick_relation(actor *by)
     return likely[random_below(&by->random, COUNT_OF(likely))];
 }
 
+static uint32_t pick_many(actor *by)
+{
+    static const uint32_t likely[] = {4, 4, 4, 4, 4, 4, 5, 6};
+    return likely[random_below(&by->random, COUNT_OF(likely))];
+}
+
+/* Adds edges between an entity, new ones and others, and removes some of them in the same callback. */
+static void connect(actor *by, quern_entity self)
+{
+    const uint32_t relation = pick_many(by), count = 1 + random_below(&by->random, 6);
+    const quern_entity made = random_chance(&by->random, 30) ? create(by) : pick(by);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity other = pick(by);
+        relate(by, random_chance(&by->random, 20) ? made : self, relation, other);
+        if (random_chance(&by->random, 20)) relate(by, other, relation, made);
+        if (random_chance(&by->random, 20)) unrelate_from(by, self, relation, other);
+    }
+    if (random_chance(&by->random, 30)) relate(by, made, relation, self);
+    if (random_chance(&by->random, 10))
+        unrelate(by, random_chance(&by->random, 50) ? made : self, relation);
+    if (random_chance(&by->random, 5)) destroy(by, made);
+}
+
+/* Removes targets that the entity had before the frame, and some that it does not have. */
+static void disconnect(actor *by, quern_entity self)
+{
+    quern_entity target = quern_entity_null();
+    const uint32_t relation = pick_many(by);
+    const quern__relation *chosen = world->storage.relations->list.items[relation];
+    const quern__edge_list *targets = quern__edges_targets(&chosen->edges, quern_entity_index(self));
+    for (uint32_t slot = quern__edge_list_next(targets, QUERN__SLOT_NONE); slot != QUERN__SLOT_NONE;
+         slot = quern__edge_list_next(targets, slot)) {
+        target = quern__entity_of_slot(&world->storage, slot);
+        if (random_chance(&by->random, 70)) unrelate_from(by, self, relation, target);
+    }
+    unrelate_from(by, self, relation, pick(by));
+    if (!quern_entity_is_null(target) && random_chance(&by->random, 20)) relate(by, self, relation, target);
+    unrelate_from(by, self, pick_relation(by), pick(by));
+}
+
 static void create_family(actor *by)
 {
     const quern_entity a = create(by), b = create_related(by, pick_relation(by), a);
@@ -163,7 +215,7 @@ static void act(actor *by, quern_entity self)
 {
     const uint32_t relation = pick_relation(by);
     const quern_entity other = pick(by);
-    switch (random_below(&by->random, 12)) {
+    switch (random_below(&by->random, 16)) {
     case 0:
     case 1:
     case 2:
@@ -196,6 +248,14 @@ static void act(actor *by, quern_entity self)
     case 10:
         relate(by, self, relation, other);
         relate(by, other, relation, self);
+        break;
+    case 11:
+    case 12:
+    case 13:
+        connect(by, self);
+        break;
+    case 14:
+        disconnect(by, self);
         break;
     default:
         flag(by, self, random_chance(&by->random, 50));
@@ -235,6 +295,36 @@ static model_entity model_entities[MAX];
 static int model_entity_count;
 static int64_t highest_rank, lowest_rank;
 static uint64_t drops[REASONS], dropped_count, ended_count;
+
+typedef struct model_edge {
+    uint32_t relation;
+    int source, target;
+} model_edge;
+
+static model_edge model_edges[MAX_EDGES];
+static uint32_t model_edge_count;
+
+static uint32_t find_model_edge(uint32_t relation, int source, int target)
+{
+    uint32_t i = 0;
+    while (i < model_edge_count && (model_edges[i].relation != relation ||
+                                    model_edges[i].source != source || model_edges[i].target != target))
+        i++;
+    return i;
+}
+
+static void model_connect(uint32_t relation, int source, int target)
+{
+    if (find_model_edge(relation, source, target) < model_edge_count) return;
+    cr_assert_lt(model_edge_count, (uint32_t)MAX_EDGES);
+    model_edges[model_edge_count++] = (model_edge){relation, source, target};
+}
+
+static void model_disconnect(uint32_t relation, int source, int target)
+{
+    const uint32_t at = find_model_edge(relation, source, target);
+    if (at < model_edge_count) model_edges[at] = model_edges[--model_edge_count];
+}
 
 static int find_model_entity(quern_entity handle, uint64_t stream)
 {
@@ -276,6 +366,8 @@ static void model_relate(int source, uint32_t relation, int target)
         drop(QUERN_DROP_DESTROYED);
     } else if (!model_entities[target].is_alive) {
         drop(QUERN_DROP_TARGET_DEAD);
+    } else if (relation >= RELATIONS) {
+        model_connect(relation, source, target);
     } else if (relation_defs[relation].levels && is_above(relation, source, target)) {
         drop(QUERN_DROP_CYCLE);
     } else if (model_entities[source].targets[relation] != target) {
@@ -299,7 +391,22 @@ static void find_ends(int first)
                 if (relation_defs[k].on_target_destroyed == QUERN_TARGET_DESTROYS_SOURCE &&
                     model_entities[i].targets[k] != NONE && ends[model_entities[i].targets[k]])
                     grows = ends[i] = true;
+        for (uint32_t i = 0; i < model_edge_count; i++)
+            if (relation_defs[model_edges[i].relation].on_target_destroyed ==
+                    QUERN_TARGET_DESTROYS_SOURCE &&
+                ends[model_edges[i].target] && !ends[model_edges[i].source])
+                grows = ends[model_edges[i].source] = true;
     }
+}
+
+/* Returns whether an edge keeps one of the ending entities from being destroyed. */
+static bool model_edge_refuses(void)
+{
+    for (uint32_t i = 0; i < model_edge_count; i++)
+        if (relation_defs[model_edges[i].relation].on_target_destroyed == QUERN_TARGET_REFUSES &&
+            ends[model_edges[i].target] && !ends[model_edges[i].source])
+            return true;
+    return false;
 }
 
 static void model_destroy(int first)
@@ -313,6 +420,13 @@ static void model_destroy(int first)
                 drop(QUERN_DROP_TARGET_IN_USE);
                 return;
             }
+    if (model_edge_refuses()) {
+        drop(QUERN_DROP_TARGET_IN_USE);
+        return;
+    }
+    for (uint32_t i = model_edge_count; i-- > 0;)
+        if (ends[model_edges[i].source] || ends[model_edges[i].target])
+            model_edges[i] = model_edges[--model_edge_count];
     model_entities[first].is_destroyed = true;
     for (int i = 0; i < model_entity_count; i++) {
         if (!model_entities[i].is_alive) continue;
@@ -324,6 +438,23 @@ static void model_destroy(int first)
     }
 }
 
+/* Removes one target of a living source, or all. */
+static void model_unrelate(int source, const entry *it)
+{
+    const uint32_t relation = it->relation;
+    const bool is_from = it->kind == UNRELATE_FROM;
+    const int target = is_from ? find_model_entity(it->target, it->key) : NONE;
+    if (relation < RELATIONS) {
+        if (!is_from || model_entities[source].targets[relation] == target)
+            model_entities[source].targets[relation] = NONE;
+        return;
+    }
+    if (is_from) model_disconnect(relation, source, target);
+    for (uint32_t i = model_edge_count; i-- > 0 && !is_from;)
+        if (model_edges[i].relation == relation && model_edges[i].source == source)
+            model_edges[i] = model_edges[--model_edge_count];
+}
+
 static void model_do(const entry *it)
 {
     if (it->kind == CREATE) return;
@@ -331,9 +462,11 @@ static void model_do(const entry *it)
     model_entity *entity = &model_entities[index];
     if (it->kind == RELATE || it->kind == CREATE_RELATED) {
         model_relate(index, it->relation, find_model_entity(it->target, it->key));
-    } else if (it->kind == UNRELATE) {
-        if (!entity->is_alive) drop(QUERN_DROP_DESTROYED);
-        entity->targets[it->relation] = NONE;
+    } else if (it->kind == UNRELATE || it->kind == UNRELATE_FROM) {
+        if (!entity->is_alive)
+            drop(QUERN_DROP_DESTROYED);
+        else
+            model_unrelate(index, it);
     } else if (entity->is_destroyed) {
         drop(QUERN_DROP_DESTROYED);
     } else if (it->kind == DESTROY) {
@@ -453,10 +586,31 @@ static void learn_handles(void)
     }
 }
 
+/* Checks that each edge of the model is in the world, and that the numbers of edges and the tags agree. */
+static void compare_edges(void)
+{
+    uint64_t count = 0;
+    for (uint32_t k = RELATIONS; k < ALL_RELATIONS; k++)
+        for (int i = 0; i < model_entity_count; i++) {
+            if (!model_entities[i].is_alive) continue;
+            const quern_entity source = model_entities[i].handle;
+            const uint32_t target_count = quern_entity_target_count(world, source, relations[k]);
+            count += target_count;
+            cr_assert_eq(quern_entity_has(world, source, quern_relation_component(relations[k])),
+                         target_count > 0);
+        }
+    for (uint32_t i = 0; i < model_edge_count; i++)
+        cr_assert(quern_entity_has_target(world, model_entities[model_edges[i].source].handle,
+                                          relations[model_edges[i].relation],
+                                          model_entities[model_edges[i].target].handle));
+    cr_assert_eq(count, model_edge_count);
+}
+
 static void compare_model(void)
 {
     assert_valid(world);
     learn_handles();
+    compare_edges();
     quern_query_iterator walk = quern_query_iterate(query);
     while (quern_query_next(&walk))
         for (uint32_t i = 0; i < walk.view.count; i++)
@@ -482,6 +636,7 @@ typedef struct outcome {
     uint64_t hash, command_count, dropped_count, created_count, destroyed_count;
 } outcome;
 
+static uint32_t most_edges;
 static outcome expected[FRAMES];
 static uint64_t expected_drops[FRAMES][REASONS];
 
@@ -515,13 +670,14 @@ static void open_world(uint64_t seed, quern_schedule_def style)
     number_type = setup_component(world, "number", 8, 8);
     flag_type = setup_tag(world, "flag");
     other_type = setup_component(world, "other", 8, 8);
-    for (uint32_t k = 0; k < RELATIONS; k++)
+    for (uint32_t k = 0; k < ALL_RELATIONS; k++)
         cr_assert_eq(quern_relation_register(world, &relation_defs[k], &relations[k]), QUERN_OK, "%s",
                      quern_error_message());
     const quern_term terms[] = {quern_term_read(number_type),
                                 quern_term_optional(flag_type, QUERN_ACCESS_NONE)};
     query = setup_query(world, terms, 2);
     model_entity_count = 0;
+    model_edge_count = 0;
     fill_world(seed);
     schedule = setup_schedule_as(world, style, 1);
     for (uintptr_t i = 0; i < SYSTEMS; i++) {
@@ -599,6 +755,7 @@ static void play_with_model(uint64_t seed)
         cr_assert_eq(expected[frame].dropped_count, dropped_count);
         cr_assert_eq(expected[frame].destroyed_count, ended_count);
         memcpy(expected_drops[frame], drops, sizeof drops);
+        if (model_edge_count > most_edges) most_edges = model_edge_count;
         if (frame % 3 == 0) compare_drops(drops);
     }
     close_world();
@@ -641,4 +798,5 @@ Test(related, frames_match_the_model_in_every_style, .timeout = 600)
     cr_assert_gt(seen[QUERN_DROP_CYCLE], (uint64_t)SEEDS);
     cr_assert_gt(seen[QUERN_DROP_TARGET_IN_USE], (uint64_t)SEEDS);
     cr_assert_gt(seen[QUERN_DROP_DESTROYED], (uint64_t)SEEDS);
+    cr_assert_gt(most_edges, 300u);
 }

@@ -19,7 +19,7 @@ enum { NODES = 60, CHAIN = 20, NEW = 1000 };
 
 static failing_allocator *memory;
 static quern_world *world;
-static quern_relation parent, carrier;
+static quern_relation parent, carrier, likes;
 static quern_component number, sum, mark;
 static quern_entity nodes[NODES];
 static quern_schedule *schedule;
@@ -36,6 +36,9 @@ static void change(quern_context *context, const quern_view *view)
         const quern_entity entity = view->entities[i], other = nodes[(numbers[i] * 7 + frame) % NODES];
         const quern_component components[] = {number, sum, quern_relation_component(parent)};
         const void *const values[] = {&(uint64_t){NEW}, NULL, &entity};
+        quern_commands_relate(commands, entity, likes, other);
+        if (numbers[i] % 4 == 0) quern_commands_unrelate(commands, other, likes);
+        if (numbers[i] % 4 == 1) quern_commands_unrelate_from(commands, other, likes, entity);
         if (numbers[i] == NEW)
             quern_commands_destroy(commands, entity);
         else if (numbers[i] % 3 == 0)
@@ -94,6 +97,9 @@ static void add_systems(void)
     def.terms[0] = quern_term_write(mark);
     def.terms[1] = quern_term_target(parent, nodes[0]);
     setup_system(schedule, &def);
+    def.name = "mark fans";
+    def.terms[1] = quern_term_target(likes, nodes[0]);
+    setup_system(schedule, &def);
 }
 
 static void open_nodes(uint32_t thread_count)
@@ -104,6 +110,10 @@ static void open_nodes(uint32_t thread_count)
     must(quern_relation_register(
         world, &(quern_relation_def){.name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES},
         &carrier));
+    must(quern_relation_register(
+        world,
+        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &likes));
     number = setup_component(world, "number", 8, 8);
     sum = setup_component(world, "sum", 8, 8);
     mark = setup_component(world, "mark", 8, 8);
@@ -111,6 +121,7 @@ static void open_nodes(uint32_t thread_count)
         nodes[i] = setup_entity_with(world, (quern_component[]){number, sum, mark}, i % 2 == 0 ? 3 : 2);
         must(quern_entity_set(world, nodes[i], number, &i));
         if (i > 0) must(quern_entity_relate(world, nodes[i], parent, nodes[i < CHAIN ? i - 1 : i / 3]));
+        if (i % 7 == 3) must(quern_entity_relate(world, nodes[i], likes, nodes[0]));
         if (i % 5 == 1) must(quern_entity_relate(world, nodes[i], carrier, nodes[i - 1]));
     }
     const quern_term terms[] = {quern_term_read(sum), quern_term_up_nearest(number, carrier)};

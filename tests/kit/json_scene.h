@@ -76,7 +76,7 @@ static inline void owner_destroy(void *values, uint32_t count, void *user_data)
 typedef struct scene {
     quern_world *world;
     quern_component thing, blob, tag, toggle, owner, handed;
-    quern_relation parent, likes;
+    quern_relation parent, likes, knows; /* the last one with several targets per source */
     quern_resource rules;
 } scene;
 
@@ -112,6 +112,10 @@ static inline scene open_scene(const quern_allocator *allocator)
     must(quern_component_register(at.world, &owner_def, &at.handed));
     at.parent = quern_world_parent(at.world);
     must(quern_relation_register(at.world, &(quern_relation_def){.name = "likes"}, &at.likes));
+    must(quern_relation_register(
+        at.world,
+        &(quern_relation_def){.name = "knows", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &at.knows));
     const quern_resource_def rules_def = {
         .name = "rules",
         .size_bytes = 16,

@@ -101,6 +101,10 @@ static void fill_scene(const scene *at, uint64_t seed)
         snprintf(name, sizeof name, "n \"%u", random_below(&random, 20));
         if (random_chance(&random, 50)) (void)quern_entity_set_name(at->world, entities[i], name);
     }
+    random_source edges = {seed + 1000};
+    for (uint32_t i = 0; i < COUNT; i++)
+        (void)quern_entity_relate(at->world, entities[random_below(&edges, 9)], at->knows,
+                                  entities[random_below(&edges, COUNT)]);
     for (uint32_t i = 0; i < COUNT; i++) /* leaves stale handles, and gaps between slots */
         if (random_chance(&random, 10) && quern_entity_is_alive(at->world, entities[i]))
             must(quern_entity_destroy(at->world, entities[i]));
@@ -122,6 +126,7 @@ Test(json, random_worlds_survive_a_round_trip)
         assert_valid(to.world);
         cr_assert_eq(stats_of_world(to.world).entity_count, stats_of_world(from.world).entity_count);
         cr_assert_eq(stats_of_world(to.world).name_count, stats_of_world(from.world).name_count);
+        cr_assert_eq(stats_of_world(to.world).edge_count, stats_of_world(from.world).edge_count);
         quern_world_destroy(from.world);
         quern_world_destroy(to.world);
         cr_assert_eq(owner_count, 0);
@@ -322,6 +327,9 @@ Test(json, invalid_input_fails_and_names_the_place)
          "component 'tag' cannot be disabled"},
         {TWO("\"children\": []"), "'children' must be an object"},
         {TWO("\"children\": {\"hates\": [0]}"), "unknown relation 'hates'"},
+        {TWO("\"children\": {\"knows\": [0, 0]}"), "listed as a child by 'knows' twice"},
+        {TWO("\"children\": {\"knows\": [1]}"), "or as its own child"},
+        {ENTITY("{\"knows\": true}"), "component 'knows' is maintained by the world"},
         {TWO("\"children\": {\"parent\": 0}"), "must be an array of ids"},
         {TWO("\"children\": {\"parent\": [2]}"), "must be ids of entities in the JSON"},
         {TWO("\"children\": {\"parent\": [1]}"),
@@ -362,6 +370,23 @@ Test(json, relations_without_levels_may_have_cycles)
         at.world,
         "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {}, \"children\": {\"likes\": [1]}},"
         "{\"id\": 1, \"components\": {}, \"children\": {\"likes\": [0]}}]}"));
+    quern_world_destroy(at.world);
+}
+
+Test(json, entities_may_be_listed_by_several_targets)
+{
+    const scene at = open_scene(NULL);
+    must(read_into(at.world,
+                   "{\"quern\": 1, \"entities\": [{\"id\": 0, \"components\": {}, \"children\": "
+                   "{\"knows\": [2, 1]}}, {\"id\": 1, \"components\": {}, \"children\": {\"knows\": "
+                   "[2, 0]}}, {\"id\": 2, \"components\": {}}]}"));
+    assert_valid(at.world);
+    quern_entity entities[3];
+    cr_assert_eq(quern_world_list_entities(at.world, entities, 3), 3u);
+    cr_assert_eq(quern_entity_target_count(at.world, entities[2], at.knows), 2u);
+    cr_assert(quern_entity_has_target(at.world, entities[0], at.knows, entities[1]));
+    cr_assert(quern_entity_has_target(at.world, entities[1], at.knows, entities[0]));
+    cr_assert_eq(stats_of_world(at.world).edge_count, 4u);
     quern_world_destroy(at.world);
 }
 

@@ -30,6 +30,10 @@ static void register_types(scene *it)
     must(quern_relation_register(
         it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
         &it->owner));
+    must(quern_relation_register(
+        it->world,
+        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &it->likes));
     must(quern_resource_register(
         it->world,
         &(quern_resource_def){QUERN_TYPE(scene_clock), .fields = QUERN_FIELDS(scene_clock, ticks, focus)},
@@ -65,6 +69,9 @@ static void relate(const scene *it, const quern_entity *entities, uint32_t count
     for (uint32_t i = 2; i < count; i += 3)
         must(quern_entity_relate(it->world, entities[i], it->owner, entities[(i * 5 + 1) % count]));
     must(quern_entity_unrelate(it->world, entities[count - 1], it->parent));
+    for (uint32_t i = 0; i < count; i += 4)
+        for (uint32_t k = 1; k <= i / 8; k++)
+            must(quern_entity_relate(it->world, entities[i], it->likes, entities[(i + k * 7) % count]));
     /* changes the order of siblings */
     must(quern_entity_move_before(it->world, entities[26], it->parent,
                                   quern_entity_first_source(it->world, entities[8], it->parent)));

@@ -4,8 +4,8 @@
 #define QUERN_TESTS_SCENE_H
 
 /* A small world with everything that an archive can contain: plain and described components, tags,
- * relations with and without levels, names, disabled components, disabled entities, free slots,
- * instances of a prefab, fields with handles of alive and dead entities, and resources. */
+ * relations with and without levels and with several targets per source, names, disabled components,
+ * disabled entities, free slots, instances of a prefab, fields with handles of alive and dead entities, and resources. */
 
 #include <quern/archive.h>
 #include <quern/relation.h>
@@ -35,7 +35,7 @@ typedef struct scene_clock {
 typedef struct scene {
     quern_world *world;
     quern_component place, health, aim, raw, tag, shield;
-    quern_relation parent, owner;
+    quern_relation parent, owner, likes; /* likes: several targets per source */
     quern_resource clock;
 } scene;
 

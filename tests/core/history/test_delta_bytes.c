@@ -35,7 +35,7 @@ typedef struct weather {
 typedef struct side {
     quern_world *world;
     quern_component id, place, aim, tag;
-    quern_relation owner, parent;
+    quern_relation owner, parent, likes; /* likes: several targets per source */
     quern_resource weather;
 } side;
 
@@ -61,6 +61,10 @@ static void open_side(side *it, const quern_allocator *allocator)
     must(quern_relation_register(
         it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
         &it->owner));
+    must(quern_relation_register(
+        it->world,
+        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &it->likes));
     it->parent = quern_world_parent(it->world);
     (void)quern_world_disabled_tag(it->world);
     must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->weather, weather, rain, cloud));
@@ -86,7 +90,16 @@ static void change(quern_entity entity, random_source *random)
     const aim value = {(uint32_t)random_below(random, 9), some(random)};
     char name[16];
     snprintf(name, sizeof name, "n%u", (unsigned)random_below(random, 12));
-    switch (random_below(random, 12)) {
+    switch (random_below(random, 16)) {
+    case 12:
+    case 13:
+    case 14:
+        (void)quern_entity_relate(from.world, entity, from.likes, some(random));
+        break;
+    case 15:
+        (void)quern_entity_unrelate_from(from.world, entity, from.likes,
+                                         quern_entity_target(from.world, entity, from.likes));
+        break;
     case 0:
         (void)quern_entity_destroy(from.world, entity);
         break;
@@ -173,6 +186,7 @@ static void open_sides(void)
     quern_byte_buffer_release(&archive);
     must(quern_delta_applier_create(to.world, &applier));
     cr_assert_eq(hash_to(), hash_from());
+    cr_assert_gt(stats_of_world(to.world).edge_count, 0u);
 }
 
 static void close_sides(void)

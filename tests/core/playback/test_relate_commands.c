@@ -519,3 +519,93 @@ Test(relate_commands, commands_without_memory_are_retained_and_change_nothing, .
     cr_assert_gt(failing, 30u, "%llu allocations", (unsigned long long)failing);
     world = own;
 }
+
+/* ------------------------------------------------------------------------------ several targets per source */
+
+static quern_relation add_many(const char *name, quern_target_policy policy)
+{
+    return add_relation(&(quern_relation_def){.name = name, .on_target_destroyed = policy, .many = true});
+}
+
+static uint32_t target_count(quern_entity source, quern_relation relation)
+{
+    cr_assert_eq(quern_entity_has(world, source, quern_relation_component(relation)),
+                 quern_entity_target_count(world, source, relation) > 0);
+    return quern_entity_target_count(world, source, relation);
+}
+
+Test(relate_commands, edges_are_added_and_removed_in_order)
+{
+    const quern_relation likes = add_many("likes", QUERN_TARGET_UNRELATES);
+    const quern_entity a = setup_entity(world), b = setup_entity(world);
+    must(quern_commands_relate(commands(), a, likes, b));
+    const quern_entity made = quern_commands_create(commands());
+    must(quern_commands_relate(commands(), made, likes, a));
+    must(quern_commands_relate(commands(), made, likes, b));
+    must(quern_commands_relate(commands(), a, likes, made));
+    must(quern_commands_unrelate_from(commands(), made, likes, a));
+    must(quern_commands_unrelate_from(commands(), b, likes, a)); /* no effect */
+    cr_assert_eq(flush().dropped_count, 0u);
+    cr_assert_eq(target_count(a, likes), 2u);
+    cr_assert_eq(target_count(b, likes), 0u);
+    cr_assert_eq(quern_entity_source_count(world, b, likes), 2u);
+    cr_assert_eq(quern_entity_source_count(world, a, likes), 0u);
+    must(quern_commands_unrelate(commands(), a, likes));
+    must(quern_commands_relate(commands(), a, likes, b));
+    must(quern_commands_unrelate(commands(), b, likes));
+    flush();
+    cr_assert_eq(target_count(a, likes), 1u);
+    must(quern_commands_remove(commands(), a, quern_relation_component(likes)));
+    flush();
+    cr_assert_eq(target_count(a, likes), 0u);
+    cr_assert_eq(stats_of_world(world).edge_count, 1u);
+}
+
+Test(relate_commands, one_target_of_a_single_relation_is_removed_if_the_source_has_it)
+{
+    const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
+    must(quern_entity_relate(world, a, ring, b));
+    must(quern_commands_unrelate_from(commands(), a, ring, c));
+    flush();
+    assert_target(a, ring, b);
+    must(quern_commands_unrelate_from(commands(), a, ring, b));
+    flush();
+    assert_target(a, ring, quern_entity_null());
+}
+
+Test(relate_commands, tags_of_edges_are_not_added_by_commands)
+{
+    const quern_relation likes = add_many("likes", QUERN_TARGET_UNRELATES);
+    const quern_component tag = quern_relation_component(likes);
+    const quern_entity a = setup_entity(world), b = setup_entity(world);
+    const void *const values[] = {&b};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_set(commands(), a, tag, &b));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_add(commands(), a, tag, NULL));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_add(commands(), a, tag, &b));
+    assert_refused_value(world, quern_commands_create_with(commands(), &tag, values, 1).bits != 0);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_relate(commands(), a, likes, a));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_commands_unrelate_from(commands(), a, (quern_relation){0}, b));
+    flush();
+    cr_assert_eq(target_count(a, likes), 0u);
+}
+
+Test(relate_commands, edges_to_ended_entities_are_dropped)
+{
+    const quern_relation likes = add_many("likes", QUERN_TARGET_UNRELATES);
+    const quern_relation needs = add_many("needs", QUERN_TARGET_REFUSES);
+    const quern_relation part = add_many("part", QUERN_TARGET_DESTROYS_SOURCE);
+    const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
+    must(quern_commands_relate(commands(), a, needs, c));
+    must(quern_commands_destroy(commands(), c)); /* refused */
+    must(quern_commands_relate(commands(), a, likes, b));
+    must(quern_commands_relate(commands(), c, part, b));
+    must(quern_commands_unrelate(commands(), a, needs));
+    must(quern_commands_destroy(commands(), b)); /* and c */
+    must(quern_commands_relate(commands(), a, likes, b));
+    must(quern_commands_relate(commands(), b, likes, a));
+    cr_assert_eq(flush().dropped_count, 3u);
+    cr_assert(lives(a) && !lives(b) && !lives(c));
+    cr_assert_eq(target_count(a, likes), 0u);
+    cr_assert_eq(stats_of_world(world).edge_count, 0u);
+}

@@ -171,8 +171,15 @@ Test(list, resources_events_and_relations)
     must(quern_relation_get_def(world, owner, &def));
     cr_assert_str_eq(def.name, "owner");
     cr_assert(def.on_target_destroyed == QUERN_TARGET_REFUSES && def.ordered && !def.levels);
+    cr_assert_not(def.many);
     must(quern_relation_register(world, &def, &again));
     cr_assert_eq(again.bits, owner.bits);
+    quern_relation likes;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    must(quern_relation_get_def(world, likes, &def));
+    cr_assert(def.many && !def.levels && !def.ordered);
+    must(quern_component_get_info(world, quern_relation_component(likes), &info));
+    cr_assert(info.is_relation && info.is_managed && info.size_bytes == 0);
 }
 
 Test(list, entities_are_listed_by_slot_with_their_components)

@@ -65,6 +65,37 @@ static void ask_all(quern_context *context, const quern_view *view)
     call_count++;
 }
 
+static quern_relation likes;
+
+static void ask_edges(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    quern_entity list[3] = {{0}};
+    cr_assert_eq(quern_context_target_count(context, root, likes), 2u);
+    cr_assert_eq(quern_context_target_count(context, a, likes), 0u);
+    cr_assert_eq(quern_context_target_count(context, dead, likes), 0u);
+    cr_assert_eq(quern_context_list_targets(context, root, likes, list, 3), 2u);
+    cr_assert(list[0].bits == a.bits && list[1].bits == b.bits && list[2].bits == 0);
+    cr_assert_eq(quern_context_list_targets(context, root, likes, NULL, 0), 2u);
+    cr_assert_eq(quern_context_list_targets(context, root, likes, NULL, 1), 0u);
+    cr_assert_eq(quern_context_list_sources(context, b, likes, list, 1), 1u);
+    cr_assert_eq(list[0].bits, root.bits);
+    cr_assert_eq(quern_context_list_sources(context, root, parent, list, 3), 2u);
+    cr_assert(list[0].bits == a.bits && list[1].bits == b.bits);
+    cr_assert_eq(quern_context_list_targets(context, a, parent, list, 3), 1u);
+    cr_assert_eq(list[0].bits, root.bits);
+    cr_assert_eq(quern_context_target(context, root, likes).bits, a.bits);
+    cr_assert_eq(quern_context_first_source(context, a, likes).bits, root.bits);
+    cr_assert_eq(quern_context_source_count(context, a, likes), 1u);
+    cr_assert(quern_context_has_target(context, root, likes, b));
+    cr_assert_not(quern_context_has_target(context, b, likes, root));
+    cr_assert_not(quern_context_has_target(context, root, likes, dead));
+    cr_assert(quern_context_has_target(context, a, parent, root));
+    cr_assert_not(quern_context_has_target(context, root, owner, a)); /* not declared */
+    cr_assert_eq(quern_context_target_count(context, a, parent), 1u);
+    call_count++;
+}
+
 static void ask_undeclared(quern_context *context, const quern_view *view)
 {
     (void)view;
@@ -91,6 +122,22 @@ Test(context_relations, declared_relations_give_targets_and_sources)
     cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_OK, "%s", quern_error_message());
     cr_assert_gt(call_count, 0u);
     cr_assert_eq(reports.log_count, 0u);
+}
+
+Test(context_relations, several_targets_are_listed)
+{
+    cr_assert_eq(
+        quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes),
+        QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, root, likes, b), QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, root, likes, a), QUERN_OK);
+    quern_system_def def = define(ask_edges);
+    def.relations[1] = likes;
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_gt(call_count, 0u);
+    cr_assert_not_null(strstr(reports.last, "quern_context_has_target"));
 }
 
 Test(context_relations, undeclared_relations_are_refused_by_name)

@@ -19,7 +19,7 @@
 /* A second world follows the first one: it applies deltas batch by batch with public calls alone. No call may fail,
  * and afterwards both worlds have the same content. */
 
-enum { MOST = 160, KEPT = 6, FRAMES = 60, RELATIONS = 4, TYPES = 10, NAMES = 6 };
+enum { MOST = 160, KEPT = 6, FRAMES = 60, RELATIONS = 4, MANY = 3, TYPES = 10, NAMES = 6 };
 
 typedef struct link {
     quern_entity target;
@@ -30,6 +30,7 @@ typedef struct link {
 typedef struct side {
     quern_world *world;
     quern_relation relations[RELATIONS];
+    quern_relation many[MANY]; /* those with several targets per source */
     quern_component types[TYPES];
     quern_resource counter;
     quern_query *all;
@@ -55,11 +56,17 @@ static void open_side(side *it)
         {.name = "guards", .on_target_destroyed = QUERN_TARGET_REFUSES},
         {.name = "carried by", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
         {.name = "made by", .on_target_destroyed = QUERN_TARGET_DESTROYS_SOURCE}};
+    static const quern_relation_def many[MANY] = {
+        {.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        {.name = "needs", .on_target_destroyed = QUERN_TARGET_REFUSES, .many = true},
+        {.name = "part of", .many = true}};
     memset(it, 0, sizeof *it);
     must(quern_world_create(NULL, &it->world));
     it->relations[0] = quern_world_parent(it->world);
     for (uint32_t i = 1; i < RELATIONS; i++)
         must(quern_relation_register(it->world, &relations[i - 1], &it->relations[i]));
+    for (uint32_t i = 0; i < MANY; i++)
+        must(quern_relation_register(it->world, &many[i], &it->many[i]));
     for (uint32_t i = 0; i < RELATIONS; i++)
         it->types[i] = quern_relation_component(it->relations[i]);
     must(quern_component_register(
@@ -173,12 +180,41 @@ static void set_random_name(quern_entity entity)
     (void)quern_entity_set_name(first.world, entity, random_below(&rolls, 3) == 0 ? NULL : name);
 }
 
+/* Adds or removes edges between an entity and others, in few relations often enough for changes of one edge only. */
+static void change_edges(quern_entity entity)
+{
+    const quern_relation relation =
+        first.many[random_below(&rolls, 8) < 6 ? 0 : 1 + random_below(&rolls, 2)];
+    const uint32_t count = 1 + random_below(&rolls, 6);
+    quern_entity targets[4];
+    const uint32_t known = quern_entity_list_targets(first.world, entity, relation, targets, 4);
+    switch (random_below(&rolls, 4)) {
+    case 0:
+        (void)quern_entity_unrelate(first.world, entity, relation);
+        break;
+    case 1:
+        for (uint32_t i = 0; i < known && i < 4; i++)
+            if (random_below(&rolls, 2) == 0)
+                must(quern_entity_unrelate_from(first.world, entity, relation, targets[i]));
+        break;
+    default:
+        for (uint32_t i = 0; i < count; i++)
+            (void)quern_entity_relate(first.world, entity, relation, pick());
+        break;
+    }
+}
+
 /* Calls that may fail, for example because of a cycle or a used name, are part of the program. */
 static void change_one(void)
 {
     const quern_entity entity = pick();
     const quern_relation relation = first.relations[random_below(&rolls, RELATIONS)];
-    switch (random_below(&rolls, 10)) {
+    switch (random_below(&rolls, 13)) {
+    case 10:
+    case 11:
+    case 12:
+        change_edges(entity);
+        break;
     case 0:
         create_one();
         break;
@@ -272,6 +308,22 @@ static void put_mapped(quern_delta_kind kind, quern_entity entity, uint32_t type
         must(quern_entity_set(second.world, entity, second.types[type], value));
 }
 
+/* Adds or removes the k-th edge of a batch. */
+static void apply_edge(const quern_delta_batch *batch, quern_entity entity, uint32_t k)
+{
+    uint32_t i = 0;
+    while (i < MANY && quern_relation_component(first.many[i]).bits != batch->component.bits)
+        i++;
+    cr_assert_lt(i, (uint32_t)MANY);
+    const bool adds = batch->kind == QUERN_DELTA_RELATED;
+    const quern_entity target = map(((const quern_entity *)(adds ? batch->values : batch->old_values))[k]);
+    cr_assert_eq(batch->value_bytes, sizeof target);
+    cr_assert_null(adds ? batch->old_values : batch->values);
+    cr_assert_eq(quern_entity_has_target(second.world, entity, second.many[i], target), !adds);
+    must(adds ? quern_entity_relate(second.world, entity, second.many[i], target)
+              : quern_entity_unrelate_from(second.world, entity, second.many[i], target));
+}
+
 static void apply_component(const quern_delta_batch *batch, quern_entity entity, uint32_t k)
 {
     const uint32_t type = type_of(batch->component);
@@ -294,6 +346,9 @@ static void expect_bare(quern_entity entity)
         cr_assert(!quern_entity_has(second.world, entity, second.types[type]));
     for (uint32_t i = 0; i < RELATIONS; i++)
         cr_assert_eq(quern_entity_source_count(second.world, entity, second.relations[i]), 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        cr_assert(quern_entity_source_count(second.world, entity, second.many[i]) == 0 &&
+                  quern_entity_target_count(second.world, entity, second.many[i]) == 0);
 }
 
 static void apply_to(const quern_delta_batch *batch, uint32_t k)
@@ -312,6 +367,10 @@ static void apply_to(const quern_delta_batch *batch, uint32_t k)
     case QUERN_DELTA_DESTROYED:
         expect_bare(entity);
         must(quern_entity_destroy(second.world, entity));
+        break;
+    case QUERN_DELTA_RELATED:
+    case QUERN_DELTA_UNRELATED:
+        apply_edge(batch, entity, k);
         break;
     default:
         apply_component(batch, entity, k);
@@ -358,6 +417,19 @@ static void expect_value(quern_entity entity, quern_entity twin, uint32_t type)
     }
 }
 
+static void expect_edges(quern_entity entity, quern_entity twin)
+{
+    for (uint32_t i = 0; i < MANY; i++) {
+        quern_entity targets[MOST];
+        const uint32_t count = quern_entity_list_targets(first.world, entity, first.many[i], targets, MOST);
+        cr_assert_eq(quern_entity_target_count(second.world, twin, second.many[i]), count);
+        cr_assert_eq(quern_entity_source_count(second.world, twin, second.many[i]),
+                     quern_entity_source_count(first.world, entity, first.many[i]));
+        for (uint32_t k = 0; k < count; k++)
+            cr_assert(quern_entity_has_target(second.world, twin, second.many[i], map(targets[k])));
+    }
+}
+
 static void expect_twin(quern_entity entity)
 {
     const quern_entity twin = map(entity);
@@ -365,6 +437,7 @@ static void expect_twin(quern_entity entity)
     const char *name = quern_entity_name(first.world, entity);
     const char *other = quern_entity_name(second.world, twin);
     cr_assert_str_eq(name != NULL ? name : "", other != NULL ? other : "");
+    expect_edges(entity, twin);
     for (uint32_t type = 0; type < TYPES; type++) {
         const bool has = quern_entity_has(first.world, entity, first.types[type]);
         cr_assert_eq(quern_entity_has(second.world, twin, second.types[type]), has);
@@ -379,6 +452,7 @@ static void expect_twin(quern_entity entity)
 static void expect_same(void)
 {
     quern_entity others[MOST];
+    must(quern_world_validate(first.world));
     must(quern_world_validate(second.world));
     entity_count = list_entities(&first, entities);
     cr_assert_eq(list_entities(&second, others), entity_count);

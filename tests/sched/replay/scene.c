@@ -101,6 +101,10 @@ static void register_types(scene *it, const scene_change *change)
     must(quern_component_register(it->world, &huge_too, &ignored));
     must(quern_relation_register(it->world, &(quern_relation_def){.name = "leader", .ordered = true},
                                  &it->leader));
+    must(quern_relation_register(
+        it->world,
+        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &it->likes));
     must(quern_resource_register(it->world, &with_input, &it->input));
     must(QUERN_RESOURCE_REGISTER_FIELDS(it->world, &it->score, score, points));
     if (!change->raw_is_absent)
@@ -125,6 +129,7 @@ static void populate(scene *it)
         must(quern_entity_create_with(it->world, moves ? &it->place : &it->health, values, 1,
                                       &it->entities[i]));
     }
+    must(quern_entity_relate(it->world, it->entities[2], it->likes, it->entities[0]));
     must(quern_entity_relate(it->world, it->entities[SCENE_LED], it->leader, it->entities[SCENE_LEADER]));
     must(quern_entity_relate(it->world, it->entities[SCENE_LED_TOO], it->leader,
                              it->entities[SCENE_LEADER]));

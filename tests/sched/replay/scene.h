@@ -45,7 +45,7 @@ typedef struct scene {
     quern_world *world;
     quern_schedule *schedule;
     quern_component place, health, tag;
-    quern_relation leader;
+    quern_relation leader, likes; /* likes: several targets per source */
     quern_resource input, raw, score;
     quern_entity entities[SCENE_ENTITIES];
     scene_types types;

@@ -378,6 +378,13 @@ static void relate_one(void *user_data, uint64_t frame)
             quern_entity_relate(it->world, it->entities[SCENE_LED], it->leader, it->entities[SCENE_STILL]));
 }
 
+static void like_another(void *user_data, uint64_t frame)
+{
+    scene *it = user_data;
+    if (frame == 5)
+        must(quern_entity_relate(it->world, it->entities[2], it->likes, it->entities[SCENE_STILL]));
+}
+
 static void reorder_children(void *user_data, uint64_t frame)
 {
     scene *it = user_data;
@@ -411,6 +418,8 @@ Test(replay, differences_outside_of_rows_are_named)
         {relate_one, QUERN_REPLAY_VALUE, NULL}, /* the target is a value of the component */
         {reorder_children, QUERN_REPLAY_RELATION,
          "frame 5: targets of relation 'leader' differ, or the order of siblings"},
+        {like_another, QUERN_REPLAY_RELATION,
+         "frame 5: targets of relation 'likes' differ, or the order of siblings"},
         {name_one, QUERN_REPLAY_NAMES, "frame 5: names of entities differ"},
         {waste_a_handle, QUERN_REPLAY_HANDLES,
          "frame 5: the next handles differ, or the order of archetypes"},
@@ -424,6 +433,7 @@ Test(replay, differences_outside_of_rows_are_named)
         if (cases[i].text != NULL) cr_assert_str_eq(report.text, cases[i].text);
         if (i == 0) cr_assert_eq(report.resource.bits, it.score.bits);
         if (i == 2 || i == 3) cr_assert_eq(report.component.bits, quern_relation_component(it.leader).bits);
+        if (i == 4) cr_assert_eq(report.component.bits, quern_relation_component(it.likes).bits);
         replay_scene_close(&it);
     }
     quern_byte_buffer_release(&memory);

@@ -23,7 +23,8 @@ static const char *const kinds[] = {
     [QUERN_DELTA_CHANGED] = "changed",     [QUERN_DELTA_REMOVED] = "removed",
     [QUERN_DELTA_ENABLED] = "enabled",     [QUERN_DELTA_DISABLED] = "disabled",
     [QUERN_DELTA_NAMED] = "named",         [QUERN_DELTA_DESTROYED] = "destroyed",
-    [QUERN_DELTA_RESOURCE] = "a resource",
+    [QUERN_DELTA_RESOURCE] = "a resource", [QUERN_DELTA_RELATED] = "related",
+    [QUERN_DELTA_UNRELATED] = "unrelated",
 };
 
 /* Prints the head of a batch. In a packet, the batch->count values would follow. */

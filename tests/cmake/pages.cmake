@@ -56,7 +56,7 @@ quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game
 quern_add_quotes(quotes_example reactions examples/pages/reactions.c examples/reactions.c)
 quern_add_quotes(quotes_example reflection examples/pages/reflection.c examples/inspect.c)
 quern_add_quotes(quotes_example replays examples/pages/replays.c examples/rollback.c)
-quern_add_quotes(quotes_kit relations examples/pages/relations.c kit)
+quern_add_quotes(quotes_kit relations examples/pages/relations.c examples/likes.c kit)
 
 # quern_add_output(EXAMPLE PAGE): tests that docs/PAGE.md shows the whole output of the example.
 function(quern_add_output example page)
@@ -75,6 +75,7 @@ quern_add_output(crane kit)
 quern_add_output(delta history)
 quern_add_output(explain passes)
 quern_add_output(inspect reflection)
+quern_add_output(likes relations)
 quern_add_output(near kit)
 quern_add_output(netplay_example kit)
 quern_add_output(rollback replays)

@@ -98,7 +98,7 @@ static quern_result load_kept(world_loader *loader, quern_entity entity, quern_c
 {
     char *value = loader->reader.scratch;
     if (loader->commands == NULL) {
-        memset(value, 0, type->size_bytes);
+        construct(type, value);
         const quern_result result = quern__json_read_fields(&loader->reader, type, item, value);
         return result == QUERN_OK ? keep_value(loader, type->size_bytes) : result;
     }

@@ -25,7 +25,7 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
     if (relation->is_many)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "term %u reads '%s' upward, but in relation '%s' a source has several targets "
-                           "(.many): list them with quern_context_next_target and look up their values",
+                           "(.many): list them with quern_context_list_targets and look up their values",
                            i, type->name, quern__relation_name(storage, relation));
     if (type->size_bytes == 0)
         return quern__fail(

@@ -3,10 +3,11 @@
 #include "sched/schedule/access_index.h"
 
 enum {
-    LIMIT = QUERN_MAX_COMPONENTS > QUERN_MAX_RESOURCES ? QUERN_MAX_COMPONENTS : QUERN_MAX_RESOURCES,
+    LIMIT = QUERN_MAX_COMPONENTS, /* of indices of components and of resources */
     NUMBER_COUNT = QUERN__USE_KIND_COUNT * LIMIT
 };
 
+_Static_assert(QUERN_MAX_RESOURCES <= LIMIT, "components and resources have the same limit");
 _Static_assert(NUMBER_COUNT <= UINT16_MAX, "numbers of sets have 16 bits");
 
 void quern__access_index_release(quern__access_index *index, const quern_allocator *allocator)

@@ -279,15 +279,15 @@ static void add_by_terms(conflict_search *search, const quern__system *system)
             is_open = has_open_partner(search, system);
 }
 
-/* Returns the strongest conflict between the terms of `system` in its unchecked matches and the lookups and up-terms of
- * `other`. */
-static quern__conflict_kind find_elsewhere(const quern__system *system, const quern__system *other)
+/* Returns the strongest conflict between the terms of one system in its unchecked matches and the lookups and up-terms
+ * of another. */
+static quern__conflict_kind find_elsewhere(const quern__system *matching, const quern__system *looking)
 {
     quern__conflict_kind strongest = QUERN__NO_CONFLICT;
-    const bool is_first = system->position < other->position;
-    for (uint32_t i = 0; i < unchecked_count(system) && strongest < QUERN__CONFLICT_LOOKUP; i++) {
+    const bool is_first = matching->position < looking->position;
+    for (uint32_t i = 0; i < unchecked_count(matching) && strongest < QUERN__CONFLICT_LOOKUP; i++) {
         const quern__conflict found = quern__access_find_conflict_in(
-            &system->access, &other->access, is_first, unchecked_match(system, i), false);
+            &matching->access, &looking->access, is_first, unchecked_match(matching, i), false);
         if (found.kind > strongest) strongest = (quern__conflict_kind)found.kind;
     }
     return strongest;
@@ -360,7 +360,7 @@ quern_result quern__conflicts_extend(quern__plan *plan, bool *out_found)
     search.all = words + 2 * words_per_set;
     search.global = words + 3 * words_per_set;
     for (uint32_t i = 0; i < PARTNER_KIND_COUNT; i++)
-        search.partners[i] = words + (4 + i) * words_per_set;
+        search.partners[i] = words + (size_t)(4 + i) * words_per_set;
     if (words_per_set > 0) memset(words, 0, 2 * words_per_set * sizeof *words);
     const bool has_memory = search_pairs(&search);
     quern__array_release(allocator, &search.first_matchers);

@@ -294,7 +294,7 @@ static uint64_t sum_world(const text_scene *it)
         const Position *position = quern_view_read(&view.view, 0);
         const Velocity *velocity = quern_view_read(&view.view, 1);
         const Health *health = quern_view_read(&view.view, 2);
-        for (uint32_t i = 0; i < view.view.count; i++)
+        for (uint32_t end = view.view.count, i = 0; i < end; i++)
             sum += hash_row(&position[i], &velocity[i], &health[i]);
     }
     REQUIRE(view.result);

@@ -36,7 +36,7 @@ static void print_fans(const quern_world *world, quern_query *fans)
 {
     quern_query_iterator it = quern_query_iterate(fans);
     while (quern_query_next(&it))
-        for (uint32_t i = 0; i < it.view.count; i++)
+        for (uint32_t end = it.view.count, i = 0; i < end; i++)
             printf("a fan: %s\n", quern_entity_name(world, it.view.entities[i]));
 }
 

@@ -62,7 +62,7 @@ static uint32_t walk(const Half *half, float end, quern_entity *out_leaving)
     quern_query_iterator it = quern_query_iterate(half->guards);
     while (quern_query_next(&it)) {
         Place *places = QUERN_COLUMN(&it.view, 1, Place);
-        for (uint32_t i = 0; i < it.view.count; i++) {
+        for (uint32_t row_end = it.view.count, i = 0; i < row_end; i++) {
             places[i].x += 1;
             if (places[i].x >= end) out_leaving[count++] = it.view.entities[i];
         }

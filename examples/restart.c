@@ -28,7 +28,7 @@ static void fall(quern_context *context, const quern_view *view)
 {
     Height *heights = QUERN_COLUMN(view, 0, Height);
     const double seconds = quern_context_delta_seconds(context);
-    for (uint32_t i = 0; i < view->count; i++) {
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
         heights[i].speed -= 9.81 * seconds;
         heights[i].metres += heights[i].speed * seconds;
     }
@@ -38,7 +38,7 @@ static void bounce(quern_context *context, const quern_view *view)
 {
     Height *heights = QUERN_COLUMN(view, 0, Height);
     (void)context;
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t end = view->count, i = 0; i < end; i++)
         if (heights[i].metres < 0) heights[i].speed = -0.9 * heights[i].speed;
 }
 

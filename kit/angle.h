@@ -16,7 +16,7 @@ extern "C" {
 
 /** Returns the sine of an angle that is `quarters` quarters of a turn beyond `angle`, in radians. Use
  * quern_angle_sin() and quern_angle_cos(). */
-static inline float quern_angle_sin_beyond(float angle, int quarters)
+static inline float quern__angle_sin_beyond(float angle, int quarters)
 {
     /* A quarter of a turn in two parts. The first has 33 bits, so its product with a small integer is exact. */
     const double quarter = 1.57079632673412561417, quarter_rest = 6.07710050650619224932e-11;
@@ -54,13 +54,13 @@ static inline float quern_angle_sin_beyond(float angle, int quarters)
 /** Returns the sine of an angle in radians; NaN if the angle is not finite. */
 static inline float quern_angle_sin(float angle)
 {
-    return quern_angle_sin_beyond(angle, 0);
+    return quern__angle_sin_beyond(angle, 0);
 }
 
 /** Returns the cosine of an angle in radians; NaN if the angle is not finite. */
 static inline float quern_angle_cos(float angle)
 {
-    return quern_angle_sin_beyond(angle, 1);
+    return quern__angle_sin_beyond(angle, 1);
 }
 
 /** Returns the angle of the direction (x, y) to the first axis, in radians from -pi to pi, like atan2f(y, x); 0 for

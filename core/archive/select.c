@@ -351,7 +351,7 @@ static quern_result group_all(selecting *it)
     const uint32_t archetype_count = storage->archetypes.count;
     if (!quern__array_reserve(&storage->allocator, &it->group_of_archetype, archetype_count))
         return fail_group_memory(it);
-    memset(it->group_of_archetype.items, 0, archetype_count * sizeof(uint32_t));
+    if (archetype_count > 0) memset(it->group_of_archetype.items, 0, archetype_count * sizeof(uint32_t));
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < it->archive->entities.count && result == QUERN_OK; i++)
         result = group_one(it, i);

@@ -61,7 +61,7 @@ QUERN_SYSTEM(die, (const Health, health))
 static void welcome(quern_context *context, const quern_view *view)
 {
     (void)context;
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t end = view->count, i = 0; i < end; i++)
         printf("entity %u has got a health\n", quern_entity_index(view->entities[i]));
 }
 
@@ -121,7 +121,7 @@ static void use_world(quern_world *world)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         const Position *positions = QUERN_COLUMN(&it.view, 0, const Position);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        for (uint32_t end = it.view.count, i = 0; i < end; i++)
             printf("at %g, %s\n", (double)positions[i].x,
                    quern_view_has(&it.view, 1) ? "mortal" : "immortal");
     }

@@ -116,7 +116,7 @@ static void hit_monsters(quern_context *context, const quern_view *view)
 {
     const quern_event hit = *(const quern_event *)quern_context_user_data(context);
     quern_emitter *hits = quern_context_emitter(context, hit);
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t end = view->count, i = 0; i < end; i++)
         quern_emit(hits, &(Hit){.victim = view->entities[i], .damage = 3});
 }
 
@@ -145,7 +145,7 @@ static void show_health(quern_context *context, const quern_view *view)
 {
     const Health *healths = QUERN_COLUMN(view, 0, const Health);
     (void)context;
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t end = view->count, i = 0; i < end; i++)
         printf("health of %u is now %d\n", quern_entity_index(view->entities[i]), healths[i].points);
 }
 
@@ -191,7 +191,7 @@ static void follow_parent(quern_context *context, const quern_view *view)
     Place *places = QUERN_COLUMN(view, 0, Place);
     const Place *const *parents = QUERN_UP(view, 1, Place); /* rows whose parent lacks it are left out */
     (void)context;
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t end = view->count, i = 0; i < end; i++)
         places[i].x = parents[i]->x;
 }
 

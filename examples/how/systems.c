@@ -100,7 +100,7 @@ static void add_up(quern_context *context, const quern_view *view)
 {
     const Health *healths = QUERN_COLUMN(view, 0, const Health);
     int64_t *sum = quern_context_partial(context); /* zero before the frame */
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t end = view->count, i = 0; i < end; i++)
         *sum += healths[i].points;
 }
 

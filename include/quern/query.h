@@ -791,10 +791,12 @@ static inline bool quern_view_next_row(quern_row_iterator *iterator, uint32_t *o
  * Use it if few or scattered rows are selected, as by a change filter with row_changes: a range costs more
  * than a bit. If most rows are, quern_view_next_range is faster, because a compiler vectorises its loops.
  * break and continue work as in any loop. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a declarator */
 #define QUERN_EACH_ROW(view, row)                                              \
     for (quern_row_iterator quern__rows_##row = quern_view_iterate_rows(view); \
          quern__rows_##row.is_running; quern__rows_##row.is_running = false)   \
         for (uint32_t row; quern_view_next_row(&quern__rows_##row, &row);)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* ------------------------------------------------------------------------------------------ query */
 

@@ -37,7 +37,10 @@ static void change_between_frames(flow_subject *subject)
 static void change_reference_between_frames(void)
 {
     uint64_t words[FLOW_WORD_COUNT] = {0};
-    quern_entity entity = naive_create(&reference.world, 7, words);
+    uint32_t set = 0;
+    for (uint32_t type = 0; type < 3; type++)
+        naive_add_type(&reference.world, &set, words, type, NULL); /* types may have default values */
+    quern_entity entity = naive_create(&reference.world, set, words);
     if (quern_entity_index(entity) % 2 == 0) naive_destroy(&reference.world, entity);
 }
 

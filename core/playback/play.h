@@ -62,7 +62,7 @@ uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity
 
 /* Returns the note of the entity that the i-th item, of a kind that only this stage plays, is on. Returns NULL if the
  * command is dropped, or if out of memory. */
-quern__note *quern__play_find_note(const quern__play_walk *walk, const quern__item *item, uint32_t i);
+quern__note *quern__play_find_note(const quern__play_walk *it, const quern__item *item, uint32_t i);
 
 /* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
  * out of memory. */

@@ -23,7 +23,7 @@
 #include "core/storage/row_mask.h"
 
 /* Maximum size of a batch. Larger commands are split into several batches. */
-#define QUERN__VIEW_BATCH_MAX_BYTES (48 * 1024)
+#define QUERN__VIEW_BATCH_MAX_BYTES ((size_t)48 * 1024)
 
 /* Appends a batch for this many rows in reserved memory. The caller fills the quern__view_batch, of which
  * view_bytes is the whole size. */

@@ -220,7 +220,7 @@ static quern_result order_systems(quern__plan *plan, order_graph *graph, quern__
 /* Working memory: the bit sets, then the rules twice, then the numbers. */
 static size_t scratch_bytes(uint32_t count, uint32_t rule_count)
 {
-    return 2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
+    return (size_t)2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
            2 * (size_t)rule_count * sizeof(quern__order_pair) + (3 * (size_t)count + 1) * sizeof(uint32_t);
 }
 

@@ -43,7 +43,7 @@ static bool compact(quern__pair_set *set, const quern_allocator *allocator)
     if (!quern__array_reserve(allocator, &fresh.units, count)) return false;
     for (uint32_t i = 0; i < set->rows.count; i++) {
         quern__pair_row *row = &set->rows.items[i];
-        if (row->unit_count > 0)
+        if (row->unit_count > 0) /* NOLINTNEXTLINE(clang-analyzer-core*): room was reserved */
             memcpy(fresh.units.items + fresh.units.count, set->units.items + row->first_unit,
                    row->unit_count * sizeof *fresh.units.items);
         row->first_unit = fresh.units.count;

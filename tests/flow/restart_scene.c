@@ -174,7 +174,7 @@ static void add_reactions(restart_scene *it)
                            .run = react_set,
                            .terms = {quern_term_read(it->unit), quern_term_read(it->heat),
                                      quern_term_old(it->heat), quern_term_old(it->unit)},
-                           .lookups = {{it->unit}},
+                           .lookups = {{.component = it->unit}},
                            .phase = 1,
                            .reacts_to = QUERN_REACT_SET | QUERN_REACT_ADDED},
         REACTIONS);
@@ -182,7 +182,7 @@ static void add_reactions(restart_scene *it)
         (quern_system_def){.name = "removed",
                            .run = react_removed,
                            .terms = {quern_term_read(it->unit), quern_term_without(it->small)},
-                           .lookups = {{it->unit}},
+                           .lookups = {{.component = it->unit}},
                            .phase = 1,
                            .reacts_to = QUERN_REACT_REMOVED},
         REMOVED);
@@ -208,7 +208,7 @@ static void add_systems(restart_scene *it)
                                       .phase = 1,
                                       .interval_seconds = 0.11,
                                       .reads_events = {it->hit, it->tick},
-                                      .lookups = {{it->unit}}},
+                                      .lookups = {{.component = it->unit}}},
                    HITS);
     add(it, (quern_system_def){.name = "read items", .run = read_items, .phase = 1, .items = it->hit},
         ITEMS);

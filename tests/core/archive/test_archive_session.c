@@ -424,7 +424,7 @@ Test(archive_session, damaged_messages_are_rejected_or_give_a_valid_world, .time
         cr_assert_eq(
             quern_load_session_read(loading, quern_source_bytes(message.bytes, size), NULL, 0, NULL),
             QUERN_ERROR_BAD_ARCHIVE);
-    char *bytes = malloc(message.size_bytes);
+    char *bytes = malloc(message.size_bytes + 1);
     for (size_t i = 0; i < message.size_bytes; i++) {
         memcpy(bytes, message.bytes, message.size_bytes);
         bytes[i] = (char)(bytes[i] ^ (i % 2 == 0 ? 1 : 0x80));

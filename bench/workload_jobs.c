@@ -126,7 +126,7 @@ static uint32_t passes_of_empty(uint32_t item_count)
 #define WORKLOAD_EMPTY(count, suffix, other_name, text, open_it)                                       \
     const bench_workload workload_jobs_empty_##count##suffix = {                                       \
         .name = "jobs_empty_" #count #suffix,                                                          \
-        .alias = (other_name),                                                                           \
+        .alias = (other_name),                                                                         \
         .summary = "a parallel loop over " #count " items that do nothing, " text,                     \
         .unit = "loop",                                                                                \
         .entity_counts = {count},                                                                      \

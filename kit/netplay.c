@@ -330,7 +330,7 @@ static quern_result check_own_membership(quern_netplay *netplay)
         netplay->is_admitted = true;
         quern__netplay_end_transfer(netplay); /* the host knows that the world has arrived */
     }
-    if (!is_out || !netplay->is_admitted) return QUERN_OK;
+    if ((!is_out || !netplay->is_admitted) && !netplay->is_dropped) return QUERN_OK;
     return quern_error_set(
         QUERN_ERROR_CANCELLED,
         "quern_netplay_advance: the other players have dropped player %u after a silence: "

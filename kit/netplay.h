@@ -31,7 +31,8 @@
  *
  * Players that fall silent. After timeout_seconds without a packet, the present player with the lowest index, the
  * *host*, drops the player: from the last frame whose input the host has, the player's inputs are zero, on all
- * machines. Without a timeout, the others wait. If two groups of players lose each other, each drops the other.
+ * machines. Without a timeout, the others wait. If two groups of players lose each other, each drops the other. When
+ * they hear each other again, the smaller group gets CANCELLED; of two equal ones, that without the lowest index.
  *
  * Joining. A machine that was dropped, or that was absent from the start (`absent`), creates a world without entities,
  * and netplay with `joins`. It asks for the world until the host sends it, as an archive with the state of the

@@ -74,7 +74,9 @@ struct quern_netplay {
     uint32_t frame;    /* next frame to run */
     uint32_t verified; /* see above */
     uint32_t epoch;
+    uint32_t call_count; /* calls that have sent packets */
     bool has_diverged;
+    bool is_dropped;             /* whether a larger group of players goes on without this machine */
     bool is_admitted;            /* whether the player of this machine has taken part */
     quern_netplay_status counts; /* only the counting members */
     quern__netplay_player players[QUERN_MAX_NETPLAY_PLAYERS];
@@ -103,6 +105,11 @@ void quern__netplay_drop(quern_netplay *netplay, uint32_t player);
 /* Adopts the members of a packet with a higher epoch. */
 void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
                           const uint32_t *dropped_from);
+
+/* Compares the members of a player that is out here with those of this machine. Each group may have dropped the other:
+ * the smaller one ends, or that without the player with the lowest index. Sets is_dropped if that is this machine's. */
+void quern__netplay_meet_group(quern_netplay *netplay, const uint32_t *active_from,
+                               const uint32_t *dropped_from);
 
 /* Drops players that have been silent for too long, if this machine is the host, and gives up a transfer to a machine
  * that has fallen silent. */

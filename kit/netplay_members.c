@@ -71,6 +71,27 @@ void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t
     netplay->epoch = epoch;
 }
 
+void quern__netplay_meet_group(quern_netplay *netplay, const uint32_t *active_from,
+                               const uint32_t *dropped_from)
+{
+    uint32_t own_count = 0, other_count = 0, own_first = UINT32_MAX, other_first = UINT32_MAX;
+    for (uint32_t i = netplay->def.player_count; i-- > 0;) {
+        const quern__netplay_player there = {.active_from = active_from[i],
+                                             .dropped_from = dropped_from[i]};
+        if (!quern__netplay_is_out(&netplay->players[i])) {
+            own_count++;
+            own_first = i;
+        }
+        if (!quern__netplay_is_out(&there)) {
+            if (i == netplay->def.player) return; /* the player has not heard yet that it is out */
+            other_count++;
+            other_first = i;
+        }
+    }
+    if (other_count > own_count || (other_count == own_count && other_first < own_first))
+        netplay->is_dropped = true;
+}
+
 void quern__netplay_check_silence(quern_netplay *netplay)
 {
     const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);

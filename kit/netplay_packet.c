@@ -21,7 +21,8 @@ enum {
     HEADER_BYTES = 14,
     CHECKSUM_BYTES = 4,
     HASHES_PER_PACKET = 3,
-    WORLD_CHUNKS_PER_CALL = 16
+    WORLD_CHUNKS_PER_CALL = 16,
+    CALLS_PER_PROBE = 16
 };
 
 /* ------------------------------------------------------------------------------------------- writing */
@@ -161,9 +162,12 @@ void quern__netplay_send(quern_netplay *netplay)
     if (!netplay->is_admitted) send_join(netplay);
     if (netplay->counts.is_joining) return;
     if (netplay->is_admitted && netplay->transfer.player != QUERN__NETPLAY_NEVER) send_chunks(netplay);
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->players[i]))
+    /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again. */
+    const bool probes = netplay->call_count++ % CALLS_PER_PROBE == 0;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        if (i != netplay->def.player && (probes || !quern__netplay_is_out(&netplay->players[i])))
             send_frames(netplay, i);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- reading */
@@ -188,21 +192,29 @@ static bool is_near(const quern_netplay *netplay, uint32_t frame)
            (netplay->frame < QUERN__NETPLAY_WINDOW || frame >= netplay->frame - QUERN__NETPLAY_WINDOW);
 }
 
-static void read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
+/* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender is
+ * out. A machine that has not been admitted yet does not know the members, and reads the packets of all players. */
+static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
 {
-    uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS], dropped_from[QUERN_MAX_NETPLAY_PLAYERS];
+    uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS], dropped_from[QUERN_MAX_NETPLAY_PLAYERS],
+        known_end[QUERN_MAX_NETPLAY_PLAYERS];
+    quern__netplay_player *player = &netplay->players[sender];
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         active_from[i] = (uint32_t)get(in, 4);
         dropped_from[i] = (uint32_t)get(in, 4);
-        const uint32_t known_end = (uint32_t)get(in, 4);
-        uint32_t *ack = &netplay->players[sender].acks[i];
-        /* Packets arrive in any order, and what a machine knows never becomes less, until it starts again. */
-        if (epoch >= netplay->players[sender].first_epoch && known_end != QUERN__NETPLAY_NEVER &&
-            known_end > *ack)
-            *ack = known_end;
+        known_end[i] = (uint32_t)get(in, 4);
     }
-    if (in->size <= in->end && epoch > netplay->epoch)
-        quern__netplay_adopt(netplay, epoch, active_from, dropped_from);
+    if (in->size > in->end) return false;
+    if (netplay->is_admitted && quern__netplay_is_out(player)) {
+        quern__netplay_meet_group(netplay, active_from, dropped_from);
+        return false;
+    }
+    /* Packets arrive in any order, and what a machine knows never becomes less, until it starts again. */
+    for (uint32_t i = 0; i < netplay->def.player_count && epoch >= player->first_epoch; i++)
+        if (known_end[i] != QUERN__NETPLAY_NEVER && known_end[i] > player->acks[i])
+            player->acks[i] = known_end[i];
+    if (epoch > netplay->epoch) quern__netplay_adopt(netplay, epoch, active_from, dropped_from);
+    return true;
 }
 
 static void read_hashes(const quern_netplay *netplay, packet *in, quern__netplay_player *sender,
@@ -247,7 +259,7 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
     const uint32_t epoch = (uint32_t)get(in, 4), frame = (uint32_t)get(in, 4);
     if (netplay->counts.is_joining) return; /* the machine does not know yet which frames are near */
     if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
-    read_members(netplay, in, sender, epoch);
+    if (!read_members(netplay, in, sender, epoch)) return;
     read_hashes(netplay, in, player, epoch);
     while (in->size < in->end)
         read_run(netplay, in);

@@ -420,26 +420,49 @@ Test(netplay, a_silent_player_is_dropped_and_the_others_agree)
     }
 }
 
-Test(netplay, a_dropped_player_is_told)
+/* Plays with one machine that is not heard for a while. Stores the results of the last calls. */
+static void play_with_silence(const quern_netplay_def *def, uint32_t silent, uint32_t first, uint32_t end,
+                              quern_result *out_results)
 {
     network net;
     machine machines[3];
-    const quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.02};
     open_network(&net, 3);
     for (uint32_t i = 0; i < 3; i++)
-        open_machine(&machines[i], &net, i, &def);
-    for (net.tick = 0; net.tick < 100; net.tick++)
-        for (uint32_t i = 0; i < 3; i++) {
-            if (net.tick == 20) net.silent = 4; /* the others do not hear player 2, which hears them */
+        open_machine(&machines[i], &net, i, def);
+    for (net.tick = 0; net.tick < 300; net.tick++) {
+        net.silent = net.tick >= first && net.tick < end ? 1u << silent : 0;
+        for (uint32_t i = 0; i < 3; i++)
             step_machine(&machines[i], NULL);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        out_results[i] = machines[i].result;
+        if (i != silent) {
+            cr_assert_eq(status_of(&machines[i]).present, 7u & ~(1u << silent));
+            cr_assert_gt(status_of(&machines[i]).frame, 200);
         }
-    cr_assert_eq(status_of(&machines[0]).present, 3u);
-    cr_assert_gt(status_of(&machines[0]).frame, 60);
-    cr_assert_eq(machines[2].result, QUERN_OK); /* nothing is sent to a player that is out */
-    cr_assert_lt(status_of(&machines[2]).frame, 40);
-    for (uint32_t i = 0; i < 3; i++)
         close_machine(&machines[i]);
+    }
     free(net.packets);
+}
+
+Test(netplay, a_dropped_player_is_told_when_it_is_heard_again)
+{
+    /* The silent machine hears the others until they drop it; then it drops them, and is a group of its own. */
+    for (uint32_t silent = 0; silent < 3; silent++) {
+        quern_result results[3];
+        const quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.02};
+        play_with_silence(&def, silent, 20, 100, results);
+        for (uint32_t i = 0; i < 3; i++)
+            cr_assert_eq(results[i], i == silent ? QUERN_ERROR_CANCELLED : QUERN_OK, "%u of %u", i, silent);
+    }
+}
+
+Test(netplay, a_player_is_told_before_it_drops_the_others)
+{
+    quern_result results[3];
+    const quern_netplay_def def = {.player_count = 3, .timeout_seconds = 0.02};
+    play_with_silence(&def, 1, 20, 45, results);
+    cr_assert_eq(results[1], QUERN_ERROR_CANCELLED);
 }
 
 Test(netplay, forged_packets_do_not_crash)

@@ -47,7 +47,7 @@ static void steer(quern_context *context, const quern_view *view)
     Ship *ships = QUERN_COLUMN(view, 0, Ship);
     for (uint32_t i = 0; i < view->count; i++) {
         const Input *input = &inputs[ships[i].player];
-        ships[i].x = ships[i].x * 5 + input->steer;
+        ships[i].x = (int32_t)((uint32_t)ships[i].x * 5 + (uint32_t)input->steer);
         if (!input->fires) continue;
         const Shot shot = {ships[i].x, 7};
         const void *values[] = {&shot};
@@ -71,7 +71,7 @@ static void grow(quern_context *context, const quern_view *view)
     Ship *ships = QUERN_COLUMN(view, 0, Ship);
     (void)context;
     for (uint32_t i = 0; i < view->count; i++)
-        ships[i].x += 1000;
+        ships[i].x = (int32_t)((uint32_t)ships[i].x + 1000);
 }
 
 static void open_game(game *played, uint32_t player_count, bool has_entities)

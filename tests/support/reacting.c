@@ -38,8 +38,10 @@ void reacting_end(reacting *it)
 
 static reacting_row *append(reacting *it)
 {
-    it->rows = realloc(it->rows, (it->count + 1) * sizeof *it->rows);
-    if (it->rows == NULL) abort();
+    if ((it->count & (it->count - 1)) == 0) { /* the capacity is the next power of two */
+        it->rows = realloc(it->rows, (it->count > 0 ? 2 * (size_t)it->count : 1) * sizeof *it->rows);
+        if (it->rows == NULL) abort();
+    }
     it->rows[it->count] = (reacting_row){0};
     return &it->rows[it->count++];
 }

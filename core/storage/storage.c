@@ -193,6 +193,7 @@ quern_result quern__storage_create_archetype(quern__storage *storage, const uint
     if (result != QUERN_OK) {
         quern__row_listeners_release(*out_archetype, &storage->allocator);
         quern__archetype_release(*out_archetype, &storage->allocator);
+        *out_archetype = NULL; /* loading unreserves the archetypes that it has found or created */
     }
     return result;
 }

@@ -32,6 +32,8 @@ static quern_result check_numbers(const quern_netplay_def *def)
         return fail_range("input_delay", def->input_delay, 0, QUERN_MAX_NETPLAY_DELAY);
     if (def->max_rollback > QUERN_MAX_NETPLAY_ROLLBACK)
         return fail_range("max_rollback", def->max_rollback, 0, QUERN_MAX_NETPLAY_ROLLBACK);
+    if (def->reports && def->hash_interval > QUERN_MAX_NETPLAY_REPORT)
+        return fail_range("hash_interval with reports", def->hash_interval, 0, QUERN_MAX_NETPLAY_REPORT);
     if (!isfinite(def->step_seconds) || def->step_seconds <= 0)
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                                "quern_netplay_create: step_seconds is %g: give a number greater than 0",
@@ -123,10 +125,12 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     memset(netplay, 0, sizeof *netplay);
     netplay->allocator = allocator;
     init(netplay, def);
-    /* A dropped player may take a machine back to a frame that was verified; see the invariant of rings. */
+    /* A dropped player may take a machine back to a frame that was verified; see the invariant of rings. Hashes of a frame
+     * are compared at most as many frames later, and a report goes back to the hash before that. */
+    const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
     const quern_history_def history = {.schedules = {def->schedule},
-                                       .frame_count =
-                                           2 * (netplay->def.max_rollback + def->input_delay) + 4,
+                                       .frame_count = 2 * (netplay->def.max_rollback + def->input_delay) +
+                                                      4 + report_count,
                                        .allocator = def->allocator};
     result = quern_history_create(def->world, &history, &netplay->history);
     if (result != QUERN_OK) {
@@ -142,6 +146,7 @@ void quern_netplay_destroy(quern_netplay *netplay)
     if (netplay == NULL) return;
     const quern_allocator allocator = netplay->allocator;
     quern__netplay_end_transfer(netplay);
+    quern__netplay_end_report(netplay);
     quern_history_destroy(netplay->history);
     allocator.release(allocator.user_data, netplay, sizeof *netplay, _Alignof(quern_netplay));
 }
@@ -200,18 +205,22 @@ static void keep_hash(quern_netplay *netplay)
             .frame = netplay->frame, .epoch = netplay->epoch, .hash = quern_world_hash(netplay->def.world)};
 }
 
-/* Saves the world and runs one frame. */
-static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
+void quern__netplay_set_inputs(quern_netplay *netplay)
 {
     unsigned char *used = netplay->used[netplay->frame % QUERN__NETPLAY_WINDOW];
     const uint32_t bytes = netplay->def.input_bytes;
-    quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
-    if (result != QUERN_OK) return result;
-    keep_hash(netplay);
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         quern__netplay_input(netplay, i, netplay->frame, used + (size_t)i * bytes);
     memcpy(quern_resource_get(netplay->def.world, netplay->def.inputs), used,
            (size_t)netplay->def.player_count * bytes);
+}
+
+quern_result quern__netplay_run_frame(quern_netplay *netplay, quern_jobs *jobs)
+{
+    quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
+    if (result != QUERN_OK) return result;
+    keep_hash(netplay);
+    quern__netplay_set_inputs(netplay);
     result = quern_schedule_run(netplay->def.schedule, jobs, netplay->def.step_seconds);
     if (result == QUERN_OK) netplay->frame++;
     return result;
@@ -225,7 +234,7 @@ quern_result quern__netplay_rerun(quern_netplay *netplay, quern_jobs *jobs, uint
     netplay->counts.rollback_count++;
     netplay->frame = from;
     while (netplay->frame < end && result == QUERN_OK) {
-        result = run_frame(netplay, jobs);
+        result = quern__netplay_run_frame(netplay, jobs);
         netplay->counts.rerun_count += result == QUERN_OK;
     }
     return result;
@@ -258,10 +267,11 @@ static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
 
 /* -------------------------------------------------------------------------------------------- hashes */
 
-static quern_result fail_diverged(quern_netplay *netplay, uint32_t player, const quern__netplay_hash *own,
-                                  const quern__netplay_hash *other)
+static quern_result fail_diverged(quern_netplay *netplay, quern_jobs *jobs, uint32_t player,
+                                  const quern__netplay_hash *own, const quern__netplay_hash *other)
 {
     netplay->has_diverged = true;
+    if (netplay->def.reports) quern__netplay_begin_report(netplay, jobs, player, own->frame, own->hash);
     return quern_error_set(
         QUERN_ERROR_DIVERGED,
         "quern_netplay_advance: the world before frame %u has the hash %016llx here and "
@@ -270,19 +280,24 @@ static quern_result fail_diverged(quern_netplay *netplay, uint32_t player, const
         own->frame, (unsigned long long)own->hash, (unsigned long long)other->hash, player);
 }
 
-/* Compares the hashes of frames whose inputs are all known, here and there. */
-static quern_result compare_hashes(quern_netplay *netplay)
+/* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs. */
+static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs)
 {
+    uint32_t player = 0, index = QUERN__NETPLAY_HASHES;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
             const quern__netplay_hash *own = &netplay->hashes[k], *other = &netplay->players[i].hashes[k];
             if (i == netplay->def.player || own->frame > netplay->verified || own->frame != other->frame ||
-                other->epoch != netplay->epoch)
+                other->epoch != netplay->epoch || own->hash == other->hash ||
+                (index < QUERN__NETPLAY_HASHES && own->frame >= netplay->hashes[index].frame))
                 continue;
-            if (own->hash != other->hash) return fail_diverged(netplay, i, own, other);
+            player = i;
+            index = k;
         }
     }
-    return QUERN_OK;
+    if (index == QUERN__NETPLAY_HASHES) return QUERN_OK;
+    return fail_diverged(netplay, jobs, player, &netplay->hashes[index],
+                         &netplay->players[player].hashes[index]);
 }
 
 /* ----------------------------------------------------------------------------------------- advancing */
@@ -315,7 +330,7 @@ static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const v
     while (result == QUERN_OK && *out_frame_count < MOST_FRAMES && may_run(netplay) &&
            (*out_frame_count == 0 || is_behind(netplay))) {
         give_input(netplay, input);
-        result = run_frame(netplay, jobs);
+        result = quern__netplay_run_frame(netplay, jobs);
         *out_frame_count += result == QUERN_OK;
     }
     if (result == QUERN_OK && *out_frame_count == 0) netplay->counts.wait_count++;
@@ -347,9 +362,28 @@ static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void
     if (result != QUERN_OK) return result;
     quern__netplay_check_silence(netplay);
     result = correct(netplay, jobs);
-    if (result == QUERN_OK) result = compare_hashes(netplay);
+    if (result == QUERN_OK) result = compare_hashes(netplay, jobs);
     if (result == QUERN_OK) result = run_frames(netplay, jobs, input, out_frame_count);
     return result;
+}
+
+/* What quern_netplay_advance does after the worlds have differed. Packets with the hashes are sent on, so that the other
+ * machine finds the difference, too. */
+static quern_result advance_report(quern_netplay *netplay, quern_jobs *jobs)
+{
+    const quern_netplay_report *report = &netplay->divergence.report;
+    (void)quern__netplay_receive(netplay, jobs);
+    if (!netplay->def.reports)
+        return quern_error_set(
+            QUERN_ERROR_DIVERGED,
+            "quern_netplay_advance: the worlds have diverged before: destroy the session");
+    quern__netplay_continue_report(netplay, jobs);
+    if (!report->is_complete)
+        return quern_error_set(QUERN_ERROR_DIVERGED,
+                               "quern_netplay_advance: the worlds have diverged, and the report waits for "
+                               "the machine of player %u: call again, or destroy the session",
+                               report->player);
+    return quern_error_set(QUERN_ERROR_DIVERGED, "quern_netplay_advance: %s", report->text);
 }
 
 quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
@@ -358,11 +392,8 @@ quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, con
     uint32_t frame_count = 0;
     if (netplay == NULL) return fail_null("quern_netplay_advance", "netplay");
     if (input == NULL) return fail_null("quern_netplay_advance", "input");
-    if (netplay->has_diverged)
-        return quern_error_set(
-            QUERN_ERROR_DIVERGED,
-            "quern_netplay_advance: the worlds have diverged before: destroy the session");
-    const quern_result result = advance(netplay, jobs, input, &frame_count);
+    const quern_result result =
+        netplay->has_diverged ? advance_report(netplay, jobs) : advance(netplay, jobs, input, &frame_count);
     quern__netplay_send(netplay);
     if (out_frame_count != NULL) *out_frame_count = frame_count;
     return result;

@@ -23,7 +23,8 @@
  * Between calls of quern_netplay_advance a program may read the world, and must not change it.
  *
  * Machines compare hashes of frames whose inputs are all known. If they differ, quern_netplay_advance returns DIVERGED,
- * and the message names the frame and the player.
+ * and the message names the frame and the player. With `reports`, both machines then find the first frame that differs,
+ * exchange recordings of it (<quern/replay.h>), and name component and entity; see quern_netplay_get_report.
  *
  * The transport is a set of functions of the program. It may lose, delay, repeat and reorder packets. Packets have a
  * checksum, and a packet that is damaged, or of another session, is ignored. They are not encrypted or signed: let the
@@ -42,6 +43,7 @@
 
 #include <quern/history.h>
 #include <quern/jobs.h>
+#include <quern/replay.h>
 #include <quern/schedule.h>
 #include <quern/world.h>
 
@@ -53,6 +55,7 @@ extern "C" {
 #define QUERN_MAX_NETPLAY_ROLLBACK    32 /**< Maximum number of frames that are run again. */
 #define QUERN_MAX_NETPLAY_DELAY       32 /**< Maximum input delay in frames. */
 #define QUERN_MAX_NETPLAY_INPUT_BYTES 64 /**< Maximum size of an input. */
+#define QUERN_MAX_NETPLAY_REPORT      64 /**< Maximum of hash_interval with reports. */
 #define QUERN_NETPLAY_PACKET_BYTES \
     1200 /**< Maximum size of a packet: it fits the payload of one UDP datagram. */
 
@@ -91,6 +94,9 @@ typedef struct quern_netplay_def {
     uint64_t session QUERN__ZERO;
     uint32_t absent QUERN__ZERO; /**< Players that are absent at first and may join: bit i for player i. */
     bool joins QUERN__ZERO;      /**< Whether this machine joins a running session. */
+    /** Whether machines whose worlds differ find out where. Costs no time before that, and memory: the history has about
+     * hash_interval more frames. hash_interval is at most QUERN_MAX_NETPLAY_REPORT then. */
+    bool reports QUERN__ZERO;
     quern_netplay_transport transport QUERN__ZERO; /**< The transport. Required. */
     quern_allocator allocator QUERN__ZERO;         /**< All zero: quern_allocator_default(). */
 } quern_netplay_def;
@@ -109,6 +115,23 @@ typedef struct quern_netplay_status {
     bool is_joining;          /**< Whether this machine still waits for the world of the host. */
 } quern_netplay_status;
 
+/** Where the worlds of two machines differ. */
+typedef struct quern_netplay_report {
+    /** Whether the report is complete. Before that, only `player` is set; call quern_netplay_advance again. */
+    bool is_complete;
+    uint32_t player; /**< Player of the other machine. */
+    uint64_t frame;  /**< First frame with another result. The world is as it was before this frame. */
+    /** The difference: `expected` is on the other machine, `actual` on this one. `difference.difference` is
+     * QUERN_REPLAY_NONE if the frame gave the same result when it was run again: it depends on data outside of the world
+     * that have changed since. */
+    quern_replay_report difference;
+    const void *own_recording;   /**< Recording of the frame on this machine; NULL if there is none. */
+    const void *other_recording; /**< Recording of the frame on the other machine; NULL if there is none. */
+    size_t own_recording_bytes;  /**< Size of own_recording. */
+    size_t other_recording_bytes;           /**< Size of other_recording. */
+    char text[2 * QUERN_REPLAY_TEXT_BYTES]; /**< The report as text, with frame, component and entity. */
+} quern_netplay_report;
+
 /** Creates one end of a session, and a history of the world, which it owns. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
  * (a value out of range, a resource of another size, a joining player in a session without other players),
  * UNKNOWN_RESOURCE, those of quern_history_create, OUT_OF_MEMORY. */
@@ -122,7 +145,7 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  * A machine that is behind the others runs several frames in one call. jobs may be NULL. out_frame_count, which may be
  * NULL, receives the number of new frames that ran: 0 if the call waits for other players.
  *
- * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well); CANCELLED (the others have dropped
+ * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED (the others have dropped
  * this player: create a new world and join); those of quern_history_save, quern_history_restore, quern_schedule_run and,
  * when a player joins, of quern_world_save and quern_world_load. After other errors than DIVERGED and CANCELLED, the call
  * can be repeated. */
@@ -132,6 +155,14 @@ QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs 
 /** Returns what a session has done so far. Errors: NULL_ARGUMENT. */
 QUERN_API quern_result quern_netplay_get_status(const quern_netplay *netplay,
                                                 quern_netplay_status *out_status);
+
+/** Returns where the worlds differ, after quern_netplay_advance has returned DIVERGED in a session with `reports`. Call
+ * quern_netplay_advance until is_complete, or until the other machine is gone. To see the frame again, save world and
+ * schedule (quern_world_save) together with a recording: quern_replay_run runs the recording in the loaded world. The
+ * recordings are valid until quern_netplay_destroy. Errors: NULL_ARGUMENT; UNAVAILABLE (no difference was found, or the
+ * session has no reports). */
+QUERN_API quern_result quern_netplay_get_report(const quern_netplay *netplay,
+                                                quern_netplay_report *out_report);
 
 #ifdef __cplusplus
 }

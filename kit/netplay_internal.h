@@ -35,7 +35,8 @@ enum {
 typedef enum quern__netplay_kind {
     QUERN__NETPLAY_FRAMES = 1, /* members, what is known, hashes, inputs */
     QUERN__NETPLAY_JOIN,       /* a machine asks for the world, and lists the chunks that it has */
-    QUERN__NETPLAY_CHUNKS      /* a part of the world */
+    QUERN__NETPLAY_CHUNKS,     /* a part of the world, or of a recording if worlds differ */
+    QUERN__NETPLAY_TRACE       /* hashes of a machine whose world differs, and the chunks that it has */
 } quern__netplay_kind;
 
 /* A hash of the world before a frame. */
@@ -57,7 +58,7 @@ typedef struct quern__netplay_player {
     unsigned char inputs[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_INPUT_BYTES];
 } quern__netplay_player;
 
-/* The world on its way from the host to a joining player. */
+/* The world on its way from the host to a joining player, or a recording on its way between two machines. */
 typedef struct quern__netplay_transfer {
     uint32_t player;          /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
     uint32_t frame;           /* frame of the world */
@@ -66,6 +67,25 @@ typedef struct quern__netplay_transfer {
     quern_byte_buffer bytes;  /* host: the archive; joining machine: what has arrived, in its place */
     unsigned char *has_chunk; /* joining machine: whether a chunk has arrived */
 } quern__netplay_transfer;
+
+/* Hashes of the world before consecutive frames. */
+typedef struct quern__netplay_trace {
+    uint32_t first, count;
+    uint64_t hashes[QUERN_MAX_NETPLAY_REPORT + 1];
+} quern__netplay_trace;
+
+/* What two machines do after their worlds have differed; see netplay_report.c. The recording of the other machine
+ * arrives in `transfer`. */
+typedef struct quern__netplay_divergence {
+    quern__netplay_trace own, other; /* count 0: not known yet */
+    uint64_t own_hash;               /* of the frame after the traces, when it ran for the first time */
+    quern_byte_buffer recording;     /* of this machine */
+    /* by player: first chunk of the recording that the player's machine lacks; NEVER: it has asked for none */
+    uint32_t wanted[QUERN_MAX_NETPLAY_PLAYERS];
+    uint32_t start; /* frame before which the recordings start; NEVER: not known yet */
+    bool is_whole;  /* whether the recording of the other machine has arrived */
+    quern_netplay_report report;
+} quern__netplay_divergence;
 
 struct quern_netplay {
     quern_netplay_def def;
@@ -82,6 +102,7 @@ struct quern_netplay {
     quern__netplay_player players[QUERN_MAX_NETPLAY_PLAYERS];
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of this machine */
     quern__netplay_transfer transfer;
+    quern__netplay_divergence divergence;
     unsigned char used[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES];
 };
 
@@ -121,6 +142,12 @@ void quern__netplay_check_silence(quern_netplay *netplay);
 void quern__netplay_input(const quern_netplay *netplay, uint32_t player, uint32_t frame,
                           unsigned char *out_input);
 
+/* Writes the inputs of the next frame to their resource. */
+void quern__netplay_set_inputs(quern_netplay *netplay);
+
+/* Saves the world and runs one frame. */
+quern_result quern__netplay_run_frame(quern_netplay *netplay, quern_jobs *jobs);
+
 /* Restores an earlier frame, and runs the frames since then again. */
 quern_result quern__netplay_rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from);
 
@@ -135,6 +162,27 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, u
                                        uint32_t offset, const unsigned char *bytes, uint32_t size_bytes);
 
 void quern__netplay_end_transfer(quern_netplay *netplay);
+
+/* Stores a chunk in its place. Sets *out_whole if it was the last one. */
+quern_result quern__netplay_store_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
+                                        uint32_t offset, const unsigned char *bytes, uint32_t size_bytes,
+                                        bool *out_whole);
+
+/* ------------------------------------------------------------------------------------------- reports */
+
+/* Begins a report: the hashes of the world before `frame` differ from those of another player. `own_hash`: that of this
+ * machine. */
+void quern__netplay_begin_report(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
+                                 uint64_t own_hash);
+
+/* Takes the hashes of another machine, and what it lacks of this machine's recording. */
+void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
+                               uint32_t start, uint32_t first_missing);
+
+/* Does the next step of a report for which everything has arrived. */
+void quern__netplay_continue_report(quern_netplay *netplay, quern_jobs *jobs);
+
+void quern__netplay_end_report(quern_netplay *netplay);
 
 /* ------------------------------------------------------------------------------------------- packets */
 

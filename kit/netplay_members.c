@@ -224,11 +224,13 @@ static quern_result reserve_chunks(quern_netplay *netplay, uint32_t frame, uint3
     return QUERN_OK;
 }
 
-quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
-                                       uint32_t offset, const unsigned char *bytes, uint32_t size_bytes)
+quern_result quern__netplay_store_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
+                                        uint32_t offset, const unsigned char *bytes, uint32_t size_bytes,
+                                        bool *out_whole)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
-    if (!netplay->counts.is_joining || total_bytes == 0) return QUERN_OK;
+    *out_whole = false;
+    if (total_bytes == 0) return QUERN_OK;
     if (transfer->player == QUERN__NETPLAY_NEVER || transfer->frame != frame ||
         transfer->total_bytes != total_bytes) {
         if (transfer->player != QUERN__NETPLAY_NEVER && frame <= transfer->frame)
@@ -245,5 +247,16 @@ quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, u
     const uint32_t chunk_count = (total_bytes - 1) / QUERN__NETPLAY_CHUNK + 1;
     while (transfer->first_missing < chunk_count && transfer->has_chunk[transfer->first_missing])
         transfer->first_missing++;
-    return transfer->first_missing == chunk_count ? load_world(netplay) : QUERN_OK;
+    *out_whole = transfer->first_missing == chunk_count;
+    return QUERN_OK;
+}
+
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
+                                       uint32_t offset, const unsigned char *bytes, uint32_t size_bytes)
+{
+    bool is_whole;
+    if (!netplay->counts.is_joining) return QUERN_OK;
+    const quern_result result =
+        quern__netplay_store_chunk(netplay, frame, total_bytes, offset, bytes, size_bytes, &is_whole);
+    return result == QUERN_OK && is_whole ? load_world(netplay) : result;
 }

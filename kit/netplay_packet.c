@@ -7,6 +7,8 @@
  *            u8 count of hashes, each u32 frame, u64 hash; runs of inputs: u8 player, u32 first frame, u8 count, inputs
  *   JOIN     u32 frame of the world that is arriving (NEVER: none), u32 first chunk that is missing
  *   CHUNKS   u32 frame, u32 total bytes, u32 offset, bytes
+ *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is arriving
+ *            (NEVER: none), u32 first chunk that is missing
  *
  * Nothing is acknowledged by itself: FRAMES packets repeat what the receiver's known_end shows to be missing. */
 #include "kit/netplay_internal.h"
@@ -137,23 +139,40 @@ static void send_join(quern_netplay *netplay)
     }
 }
 
-/* Sends the next chunks from the first missing one on. */
-static void send_chunks(quern_netplay *netplay)
+/* Sends a player the next chunks of the world or of a recording, from the first missing one on. */
+static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t frame,
+                        const quern_byte_buffer *bytes, uint32_t first_missing)
 {
-    const quern__netplay_transfer *transfer = &netplay->transfer;
     for (uint32_t i = 0; i < WORLD_CHUNKS_PER_CALL; i++) {
         packet out;
-        const uint64_t offset = (uint64_t)(transfer->first_missing + i) * QUERN__NETPLAY_CHUNK;
-        if (offset >= transfer->total_bytes) return;
-        const uint64_t left = transfer->total_bytes - offset;
+        const uint64_t offset = ((uint64_t)first_missing + i) * QUERN__NETPLAY_CHUNK;
+        if (offset >= bytes->size_bytes) return;
+        const uint64_t left = bytes->size_bytes - offset;
         begin_packet(netplay, &out, QUERN__NETPLAY_CHUNKS);
-        put(&out, transfer->frame, 4);
-        put(&out, transfer->total_bytes, 4);
+        put(&out, frame, 4);
+        put(&out, bytes->size_bytes, 4);
         put(&out, offset, 4);
-        put_bytes(&out, (const char *)transfer->bytes.bytes + offset,
+        put_bytes(&out, (const char *)bytes->bytes + offset,
                   left < QUERN__NETPLAY_CHUNK ? (uint32_t)left : QUERN__NETPLAY_CHUNK);
-        send_packet(netplay, &out, transfer->player);
+        send_packet(netplay, &out, player);
     }
+}
+
+/* Sends a player the hashes of this machine, and chunks of the recording if the player's machine asks for it. */
+static void send_report(quern_netplay *netplay, uint32_t player)
+{
+    const quern__netplay_divergence *divergence = &netplay->divergence;
+    packet out;
+    begin_packet(netplay, &out, QUERN__NETPLAY_TRACE);
+    put(&out, divergence->own.first, 4);
+    put(&out, divergence->own.count, 1);
+    for (uint32_t i = 0; i < divergence->own.count; i++)
+        put(&out, divergence->own.hashes[i], 8);
+    put(&out, divergence->start, 4);
+    put(&out, divergence->is_whole ? QUERN__NETPLAY_NEVER : netplay->transfer.first_missing, 4);
+    send_packet(netplay, &out, player);
+    if (divergence->wanted[player] != QUERN__NETPLAY_NEVER)
+        send_chunks(netplay, player, divergence->start, &divergence->recording, divergence->wanted[player]);
 }
 
 void quern__netplay_send(quern_netplay *netplay)
@@ -161,12 +180,16 @@ void quern__netplay_send(quern_netplay *netplay)
     /* A machine that has loaded the world asks on until it is admitted: its requests tell the host that it has all. */
     if (!netplay->is_admitted) send_join(netplay);
     if (netplay->counts.is_joining) return;
-    if (netplay->is_admitted && netplay->transfer.player != QUERN__NETPLAY_NEVER) send_chunks(netplay);
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    if (netplay->is_admitted && transfer->player != QUERN__NETPLAY_NEVER && !netplay->has_diverged)
+        send_chunks(netplay, transfer->player, transfer->frame, &transfer->bytes, transfer->first_missing);
     /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again. */
     const bool probes = netplay->call_count++ % CALLS_PER_PROBE == 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        if (i != netplay->def.player && (probes || !quern__netplay_is_out(&netplay->players[i])))
-            send_frames(netplay, i);
+        const bool is_out = quern__netplay_is_out(&netplay->players[i]);
+        if (i == netplay->def.player) continue;
+        if (probes || !is_out) send_frames(netplay, i);
+        if (netplay->has_diverged && netplay->def.reports && !is_out) send_report(netplay, i);
     }
 }
 
@@ -265,6 +288,35 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
         read_run(netplay, in);
 }
 
+/* Reads hashes and requests of a machine whose world differs, if this machine has found the difference, too. */
+static void read_trace(quern_netplay *netplay, packet *in, uint32_t sender)
+{
+    quern__netplay_trace trace = {.first = (uint32_t)get(in, 4), .count = (uint32_t)get(in, 1)};
+    if (trace.count > QUERN_MAX_NETPLAY_REPORT + 1) return;
+    for (uint32_t i = 0; i < trace.count; i++)
+        trace.hashes[i] = get(in, 8);
+    const uint32_t start = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
+    if (in->size <= in->end && trace.first < QUERN__NETPLAY_NEVER / 2)
+        quern__netplay_take_trace(netplay, sender, &trace, start, first_missing);
+}
+
+/* Reads a packet after the worlds have differed: only what a report needs. */
+static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint32_t sender,
+                                       quern__netplay_kind kind)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    if (!netplay->def.reports) return QUERN_OK;
+    if (kind == QUERN__NETPLAY_TRACE) read_trace(netplay, in, sender);
+    if (kind != QUERN__NETPLAY_CHUNKS || sender != divergence->report.player || divergence->is_whole ||
+        divergence->start == QUERN__NETPLAY_NEVER)
+        return QUERN_OK;
+    const uint32_t frame = (uint32_t)get(in, 4), total = (uint32_t)get(in, 4),
+                   offset = (uint32_t)get(in, 4);
+    if (in->size > in->end || frame != divergence->start) return QUERN_OK;
+    return quern__netplay_store_chunk(netplay, frame, total, offset, in->bytes + in->size,
+                                      in->end - in->size, &divergence->is_whole);
+}
+
 static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet *in, uint32_t sender)
 {
     const quern__netplay_kind kind = (quern__netplay_kind)get(in, 1);
@@ -272,6 +324,7 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
     /* Requests of a machine that has started again must not keep its player from being dropped. */
     if (kind == QUERN__NETPLAY_FRAMES || quern__netplay_is_out(&netplay->players[sender]))
         netplay->players[sender].heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
     if (kind == QUERN__NETPLAY_FRAMES) {
         read_frames(netplay, in, sender);
     } else if (kind == QUERN__NETPLAY_JOIN) {

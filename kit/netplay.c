@@ -383,7 +383,8 @@ static quern_result advance_report(quern_netplay *netplay, quern_jobs *jobs)
                                "quern_netplay_advance: the worlds have diverged, and the report waits for "
                                "the machine of player %u: call again, or destroy the session",
                                report->player);
-    return quern_error_set(QUERN_ERROR_DIVERGED, "quern_netplay_advance: %s", report->text);
+    return quern_error_set(QUERN_ERROR_DIVERGED, "quern_netplay_advance: the worlds have diverged: %s",
+                           report->text);
 }
 
 quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,

@@ -452,8 +452,10 @@ static QUERN__NO_INLINE quern_result record_handles(quern_commands *commands,
     return QUERN_OK;
 }
 
-static inline quern_result record(quern_commands *commands, quern__operation_kind kind, quern_entity entity,
-                                  quern_component component, const void *value, const char *function)
+/* Not inlined, so that the callers save no registers for it on their fast path. */
+static QUERN__NO_INLINE quern_result record(quern_commands *commands, quern__operation_kind kind,
+                                            quern_entity entity, quern_component component,
+                                            const void *value, const char *function)
 {
     const quern__operation *operation;
     quern__item head;
@@ -471,16 +473,42 @@ static inline quern_result record(quern_commands *commands, quern__operation_kin
     return QUERN_OK;
 }
 
+/* Fast path for a command that joins the open batch: it is of the same kind on the same component, its value is
+ * copied as bytes, and its entity is alive. Records the command and returns true; it cannot fail any more. Returns
+ * false if `record` must be called. value: NULL if the kind has none. */
+static inline bool join_batch(quern_commands *commands, quern__operation_kind kind, quern_entity entity,
+                              quern_component component, const void *value)
+{
+    if (QUERN__UNLIKELY(commands == NULL || !quern__commands_can_record(commands))) return false;
+    const quern__operation *operation = commands->operation;
+    if (operation == NULL || operation->kind != kind ||
+        operation->operands[0].component.bits != component.bits || !operation->is_copied)
+        return false;
+    char *space = commands->next;
+    const quern__record *found = quern__entities_find(&commands->storage->entities, entity);
+    if (found == NULL || (size_t)(commands->end - space) < operation->item_bytes) return false;
+    commands->next = space + operation->item_bytes;
+    commands->batch->item_count++;
+    *(quern__item *)(void *)space = (quern__item){.entity = entity, .location = found->location};
+    if (value != NULL)
+        quern__copy_new_value(space + operation->operands[0].offset_bytes, value,
+                              operation->operands[0].size_bytes);
+    return true;
+}
+
 quern_result quern_commands_add(quern_commands *commands, quern_entity entity, quern_component component,
                                 const void *value)
 {
+    const quern__operation_kind kind = value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD;
+    if (QUERN__LIKELY(join_batch(commands, kind, entity, component, value))) return QUERN_OK;
     if (commands == NULL) return quern__fail_null("quern_commands_add", "commands");
-    return record(commands, value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD, entity, component,
-                  value, "quern_commands_add");
+    return record(commands, kind, entity, component, value, "quern_commands_add");
 }
 
 quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)
 {
+    if (QUERN__LIKELY(join_batch(commands, QUERN__OPERATION_REMOVE, entity, component, NULL)))
+        return QUERN_OK;
     if (commands == NULL) return quern__fail_null("quern_commands_remove", "commands");
     return record(commands, QUERN__OPERATION_REMOVE, entity, component, NULL, "quern_commands_remove");
 }
@@ -509,6 +537,9 @@ quern_result quern_commands_set_component_enabled(quern_commands *commands, quer
 quern_result quern_commands_set(quern_commands *commands, quern_entity entity, quern_component component,
                                 const void *value)
 {
+    if (QUERN__LIKELY(value != NULL &&
+                      join_batch(commands, QUERN__OPERATION_SET, entity, component, value)))
+        return QUERN_OK;
     if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
     if (value == NULL) return set_null(commands, entity, component);
     return record(commands, QUERN__OPERATION_SET, entity, component, value, "quern_commands_set");

@@ -7,6 +7,9 @@
 #include "core/record/item_write.h"
 #include "core/record/view_batch.h"
 
+_Static_assert((int)QUERN_MAX_VIEW_ROWS == (int)QUERN__BIT_COLUMN_MAX_ROWS,
+               "a chunk has at most so many rows");
+
 /* The rows of one command: bits of the rows of the chunk. */
 typedef struct selection {
     uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS];

@@ -160,6 +160,7 @@ static void add_breed(quern_schedule *schedule, Types *types)
 
 enum { DIE_ENERGY, DIE_AGE, DIE_GENES, DIE_HUNTER };
 
+/* Destroys all dead agents of a view by one command, with a bit per row. */
 static void die(quern_context *context, const quern_view *view)
 {
     const Species *species = species_of(rules_of(context), quern_view_has(view, DIE_HUNTER));
@@ -167,11 +168,16 @@ static void die(quern_context *context, const quern_view *view)
     const Age *age = QUERN_COLUMN(view, DIE_AGE, const Age);
     const Genes *genes = QUERN_COLUMN(view, DIE_GENES, const Genes);
     const uint32_t count = view->count;
+    uint64_t dead[QUERN_MAX_VIEW_ROWS / 64] = {0}, any = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool is_old = age[i].seconds > lifetime_seconds(species, genes[i].seed);
-        if (energy[i].value > 0.0f && !is_old) continue;
-        check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+        const bool is_old = age[i].seconds > lifetime_seconds(species, genes[i].seed);
+        const uint64_t bit = (uint64_t)(is_old || !(energy[i].value > 0.0f)) << i % 64;
+        dead[i / 64] |= bit;
+        any |= bit;
     }
+    if (any == 0) return;
+    check(quern_commands_destroy_view(quern_context_commands(context), view,
+                                      &(quern_view_rows){.mask = dead}));
 }
 
 static void add_die(quern_schedule *schedule, Types *types)

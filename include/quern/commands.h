@@ -177,6 +177,10 @@ QUERN_API quern_result quern_commands_set_name(quern_commands *commands, quern_e
 
 /* ---------------------------------------------------------------------------------------- whole views */
 
+/** Maximum number of rows of a view, except those of copies of removed rows. A mask of its rows has room in
+ * QUERN_MAX_VIEW_ROWS / 64 words. */
+#define QUERN_MAX_VIEW_ROWS 2048
+
 /** The rows of a view that a command concerns. Zeroed, or NULL in its place: all rows; in a view that has all
  * rows of its chunk (QUERN_SYSTEM_WHOLE_CHUNKS), those that quern_view_next_range returns. Set at most one of
  * mask and list. They may also name rows that terms leave out. */

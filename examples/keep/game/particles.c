@@ -78,22 +78,27 @@ enum { DRIFT_PLACE, DRIFT_VELOCITY, DRIFT_PARTICLE };
 static const float drag[] = {
     [PARTICLE_SPARK] = 0.965f, [PARTICLE_SMOKE] = 0.96f, [PARTICLE_RING] = 0, [PARTICLE_EMBER] = 0.97f};
 
+/* Moves particles, and destroys all expired ones of a view by one command. */
 static void drift(quern_context *context, const quern_view *view)
 {
     Place *places = QUERN_COLUMN(view, DRIFT_PLACE, Place);
     Velocity *velocities = QUERN_COLUMN(view, DRIFT_VELOCITY, Velocity);
     Particle *particles = QUERN_COLUMN(view, DRIFT_PARTICLE, Particle);
-    quern_commands *commands = quern_context_commands(context);
     const uint32_t count = view->count;
+    uint64_t expired[QUERN_MAX_VIEW_ROWS / 64] = {0}, any = 0;
     for (uint32_t i = 0; i < count; i++) {
         places[i].x += velocities[i].x * step_seconds;
         places[i].y += velocities[i].y * step_seconds;
         velocities[i].x *= drag[particles[i].kind];
         velocities[i].y *= drag[particles[i].kind];
         particles[i].seconds += step_seconds;
-        if (particles[i].seconds >= particles[i].span)
-            check(quern_commands_destroy(commands, view->entities[i]));
+        const uint64_t bit = (uint64_t)(particles[i].seconds >= particles[i].span) << i % 64;
+        expired[i / 64] |= bit;
+        any |= bit;
     }
+    if (any == 0) return;
+    check(quern_commands_destroy_view(quern_context_commands(context), view,
+                                      &(quern_view_rows){.mask = expired}));
 }
 
 static void add_drift(Game *game)

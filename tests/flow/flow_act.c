@@ -193,6 +193,36 @@ static void change_something(actor *it)
     }
 }
 
+/* Rolls a command for views from the system and the moment alone. */
+static flow_view_command roll_view_command(const flow_system *system, uint64_t moment, uint32_t index)
+{
+    actor it = {.system = system, .hash = flow_mix(system->salt ^ flow_mix(moment + index))};
+    flow_view_command command = {.kind = (flow_view_kind)roll(&it, FLOW_VIEW_KIND_COUNT), .index = index};
+    if (command.kind == FLOW_VIEW_DESTROY && roll(&it, 3) != 0) command.kind = FLOW_VIEW_REMOVE;
+    command.type = roll_type(&it);
+    if (command.kind == FLOW_VIEW_SET_VALUES && flow_types[command.type].word_count > FLOW_MAX_VIEW_WORDS)
+        command.kind = FLOW_VIEW_SET;
+    command.has_value = command.kind == FLOW_VIEW_SET || command.kind == FLOW_VIEW_SET_VALUES ||
+                        (command.kind == FLOW_VIEW_ADD && roll(&it, 2) == 0);
+    if (system->destroys_and_creates) command.kind = FLOW_VIEW_DESTROY;
+    return command;
+}
+
+/* Chooses the row for some of the system's commands for views. One value for all rows is a function of the moment. */
+static void choose_for_view(actor *it, uint64_t moment)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    for (uint32_t i = 0; i < FLOW_VIEW_COMMAND_COUNT; i++) {
+        const flow_view_command command = roll_view_command(it->system, moment, i);
+        if (it->system->only_creates || roll(it, 100) >= it->system->view_percent) continue;
+        actor common = {.hash = moment, .self = quern_entity_null()};
+        make_words(command.kind == FLOW_VIEW_SET_VALUES ? it : &common,
+                   command.kind == FLOW_VIEW_SET_VALUES ? it->self : common.self, words);
+        it->operations->choose_row(it->operations->self, &command, it->self,
+                                   command.has_value ? &words[flow_types[command.type].first_word] : NULL);
+    }
+}
+
 /* -------------------------------------------------------------------------------------------- rows */
 
 static bool reads(const flow_system *system, uint32_t type)
@@ -295,8 +325,9 @@ flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_
     hash = use_resources(system, hash, operations, row->entity);
     write_target(system, hash, operations, target);
     write_row(system, hash, row, target);
-    actor it = {system, operations, hash, row->entity, target};
+    actor it = {system, operations, hash, row->entity, system->view_percent > 0 ? row->entity : target};
     if (roll(&it, 1000) < system->change_permille) change_something(&it);
+    if (system->view_percent > 0) choose_for_view(&it, moment);
     return (flow_digest){hash, 1000003};
 }
 

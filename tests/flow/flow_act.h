@@ -11,6 +11,14 @@
 
 #include <quern/id.h>
 
+/* A command for a view. It is a function of the system and the moment, so it is the same for all rows. */
+typedef struct flow_view_command {
+    flow_view_kind kind;
+    uint32_t type;
+    uint32_t index; /* below FLOW_VIEW_COMMAND_COUNT: commands of a view are in this order */
+    bool has_value; /* of FLOW_VIEW_ADD */
+} flow_view_command;
+
 /* The operations that a system or call may use, implemented by the library and by the reference. `value`
  * and each element of `values` may be NULL. */
 typedef struct flow_operations {
@@ -25,6 +33,9 @@ typedef struct flow_operations {
     bool (*is_enabled)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     void (*accumulate)(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
                        flow_combine combine);
+    /* chooses the entity of a row for a command for the view. value: NULL if the command has none */
+    void (*choose_row)(void *self, const flow_view_command *command, quern_entity entity,
+                       const uint64_t *value);
     const uint64_t *(*lookup)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     uint64_t *(*lookup_write)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);

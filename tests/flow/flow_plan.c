@@ -260,6 +260,18 @@ static void choose_required(flow_plan *plan)
     }
 }
 
+/* Every third system or call with views records commands for its views, often for all rows. */
+static void choose_view_commands(flow_plan *plan)
+{
+    random_source random = {plan->seed ^ 0xF1E1D};
+    for (uint32_t i = 0; i < plan->system_count + plan->call_count; i++) {
+        flow_system *system =
+            i < plan->system_count ? &plan->systems[i] : &plan->calls[i - plan->system_count].system;
+        const uint32_t percent = random_chance(&random, 30) ? 100 : random_below(&random, 60);
+        if (random_chance(&random, 35) && flow_system_has_terms(system)) system->view_percent = percent;
+    }
+}
+
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
 {
     random_source random = {seed};
@@ -280,6 +292,7 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     choose_disabled(plan);
     choose_toggles(plan);
     choose_required(plan);
+    choose_view_commands(plan);
 }
 
 /* Adds filters to terms of the given types (one bit each). With by_row, types that the system writes by

@@ -23,9 +23,11 @@ enum {
     FLOW_SPAWN_COUNT = 3,
     /* times are multiples of a tick, which a double represents exactly in seconds */
     FLOW_TICKS_PER_SECOND = 64,
-    FLOW_HUB_COUNT = 40,   /* entities at the start that many others link to */
-    FLOW_SET_COUNT = 9,    /* number of component sets that entities start with */
-    FLOW_DISABLED_TYPE = 5 /* a tag; it is the library's disabled tag if the plan has_disabled */
+    FLOW_HUB_COUNT = 40,         /* entities at the start that many others link to */
+    FLOW_SET_COUNT = 9,          /* number of component sets that entities start with */
+    FLOW_MAX_VIEW_WORDS = 4,     /* larger types get no command with a value per row */
+    FLOW_VIEW_COMMAND_COUNT = 2, /* commands for views that a system may record per view */
+    FLOW_DISABLED_TYPE = 5       /* a tag; it is the library's disabled tag if the plan has_disabled */
 };
 
 /* A component made of 64-bit words. The first link_count words are entity handles. */
@@ -57,6 +59,16 @@ typedef struct flow_lookup {
     uint32_t with, without; /* FLOW_TYPE_COUNT: no restriction */
 } flow_lookup;
 
+/* Kinds of commands for views. */
+typedef enum flow_view_kind {
+    FLOW_VIEW_ADD, /* with a value or none */
+    FLOW_VIEW_SET,
+    FLOW_VIEW_SET_VALUES,
+    FLOW_VIEW_REMOVE,
+    FLOW_VIEW_DESTROY,
+    FLOW_VIEW_KIND_COUNT
+} flow_view_kind;
+
 typedef struct flow_system {
     char name[16];
     uint32_t phase;
@@ -81,6 +93,9 @@ typedef struct flow_system {
     bool whole_chunks;    /* QUERN_SYSTEM_WHOLE_CHUNKS, or whole_chunks of the query */
     bool marks_rows;      /* it writes only some rows of its views and marks these as changed */
     uint32_t can_disable; /* copy of the plan's can_disable */
+    /* percentage of rows that its commands for views choose; 0: it records none. Its other commands for rows are on
+     * the entity of the row, because the reference does not know where its views end. */
+    uint32_t view_percent;
 } flow_system;
 
 typedef enum flow_call_kind {

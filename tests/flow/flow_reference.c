@@ -69,6 +69,19 @@ static void record_set(void *self, quern_entity entity, uint32_t type, const uin
     naive_record(((operation_state *)self)->recorder, world_of(self), NAIVE_ADD, entity, type, value);
 }
 
+/* A command for a view means the same as the single commands of its rows. */
+static void choose_row(void *self, const flow_view_command *command, quern_entity entity,
+                       const uint64_t *value)
+{
+    static const naive_kind kinds[FLOW_VIEW_KIND_COUNT] = {
+        [FLOW_VIEW_ADD] = NAIVE_ADD,         [FLOW_VIEW_SET] = NAIVE_ADD,
+        [FLOW_VIEW_SET_VALUES] = NAIVE_ADD,  [FLOW_VIEW_REMOVE] = NAIVE_REMOVE,
+        [FLOW_VIEW_DESTROY] = NAIVE_DESTROY,
+    };
+    naive_record(((operation_state *)self)->recorder, world_of(self), kinds[command->kind], entity,
+                 command->type, value);
+}
+
 static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
                          flow_combine combine)
 {
@@ -203,6 +216,7 @@ static flow_operations recording_operations(operation_state *it)
                              .enable = record_enable,
                              .is_enabled = is_enabled,
                              .accumulate = record_value,
+                             .choose_row = choose_row,
                              .lookup = look_up,
                              .lookup_write = look_up_to_write,
                              .is_alive = is_alive,
@@ -521,7 +535,9 @@ static void compare_drops(const flow_reference *reference, const flow_subject *s
                                          : &reference->stats.destroyed_drops[index];
         cr_assert_str_eq(actual.system_name, reference->plan->systems[index].name);
         cr_assert_eq(actual.count, expected->count, "%s", actual.system_name);
-        cr_assert(is_same_first(actual.first, expected->first), "%s", actual.system_name);
+        /* the reference records commands for views row by row, so another drop may be its first */
+        if (reference->plan->systems[index].view_percent == 0)
+            cr_assert(is_same_first(actual.first, expected->first), "%s", actual.system_name);
         count += actual.count;
     }
     cr_assert_eq(count, reference->stats.dropped_count);

@@ -10,14 +10,29 @@
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ----------------------------------------------------------------------------------------- operations */
+
+/* The rows that a command for a view chooses. */
+typedef struct view_choice {
+    flow_view_command command;
+    uint32_t count;
+    uint64_t mask[QUERN_MAX_VIEW_ROWS / 64];
+    uint32_t list[QUERN_MAX_VIEW_ROWS];
+    uint64_t value[FLOW_MAX_TYPE_WORDS];                        /* of the row that was chosen last */
+    uint64_t values[QUERN_MAX_VIEW_ROWS * FLOW_MAX_VIEW_WORDS]; /* by row */
+} view_choice;
+
+/* Choices of the view on which the thread acts. */
+static _Thread_local view_choice view_choices[FLOW_VIEW_COMMAND_COUNT];
 
 /* The state behind a flow_operations table. */
 typedef struct operation_state {
     const flow_subject *subject;
     quern_context *context;   /* NULL between frames */
     quern_commands *commands; /* recorder; NULL: each command asks the world for its own */
+    uint32_t row;             /* row of the view on which it acts */
 } operation_state;
 
 static quern_commands *commands_of(const operation_state *it)
@@ -95,6 +110,55 @@ static void record_value(void *self, quern_entity entity, uint32_t type, const u
                               combines[combine]);
 }
 
+/* ------------------------------------------------------------------------------- commands for views */
+
+static void choose_row(void *self, const flow_view_command *command, quern_entity entity,
+                       const uint64_t *value)
+{
+    (void)entity;
+    const uint32_t row = ((operation_state *)self)->row, words = flow_types[command->type].word_count;
+    view_choice *choice = &view_choices[command->index];
+    choice->command = *command;
+    choice->list[choice->count++] = row;
+    choice->mask[row / 64] |= UINT64_C(1) << row % 64;
+    if (value == NULL) return;
+    memcpy(choice->value, value, words * sizeof *value);
+    if (words <= FLOW_MAX_VIEW_WORDS)
+        memcpy(choice->values + (size_t)row * words, value, words * sizeof *value);
+}
+
+static void record_for_rows(const operation_state *it, const view_choice *choice, const quern_view *view,
+                            const quern_view_rows *rows)
+{
+    const flow_view_command *command = &choice->command;
+    const quern_component component = it->subject->components[command->type];
+    const uint64_t *value = command->has_value ? choice->value : NULL;
+    quern_commands *commands = commands_of(it);
+    if (command->kind == FLOW_VIEW_ADD) quern_commands_add_view(commands, view, rows, component, value);
+    if (command->kind == FLOW_VIEW_SET) quern_commands_set_view(commands, view, rows, component, value);
+    if (command->kind == FLOW_VIEW_SET_VALUES)
+        quern_commands_set_view_values(commands, view, rows, component, choice->values);
+    if (command->kind == FLOW_VIEW_REMOVE) quern_commands_remove_view(commands, view, rows, component);
+    if (command->kind == FLOW_VIEW_DESTROY) quern_commands_destroy_view(commands, view, rows);
+}
+
+/* Records the commands that were chosen for rows of the view: for all rows, by mask or by list. */
+static void record_for_view(const operation_state *it, const quern_view *view, bool whole_chunks)
+{
+    for (uint32_t i = 0; i < FLOW_VIEW_COMMAND_COUNT; i++) {
+        view_choice *choice = &view_choices[i];
+        quern_view_rows rows = {0};
+        if (choice->count == 0) continue;
+        if (choice->count < view->count || whole_chunks) {
+            if (choice->count % 2 == 0) rows.mask = choice->mask;
+            if (choice->count % 2 != 0) rows.list = choice->list, rows.list_count = choice->count;
+        }
+        record_for_rows(it, choice, view, &rows);
+        choice->count = 0;
+        memset(choice->mask, 0, sizeof choice->mask);
+    }
+}
+
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     static const uint64_t nothing;
@@ -143,6 +207,7 @@ static flow_operations recording_operations(operation_state *it)
                              .enable = record_enable,
                              .is_enabled = is_enabled,
                              .accumulate = record_value,
+                             .choose_row = choose_row,
                              .lookup = look_up,
                              .lookup_write = look_up_to_write,
                              .is_alive = is_alive,
@@ -267,7 +332,9 @@ static flow_player *player_of(const quern_context *context)
 
 static operation_state operation_state_of(quern_context *context)
 {
-    return (operation_state){player_of(context)->subject, context, quern_context_commands(context)};
+    return (operation_state){.subject = player_of(context)->subject,
+                             .context = context,
+                             .commands = quern_context_commands(context)};
 }
 
 static uint64_t moment_of(const quern_context *context)
@@ -295,6 +362,7 @@ static void act_on_row(const flow_player *player, uint64_t moment, const flow_op
                        const quern_view *view, uint32_t i, const flow_row *columns, flow_digest *sum)
 {
     flow_row row = *columns;
+    ((operation_state *)operations->self)->row = i;
     row.entity = view->entities[i];
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         if (row.columns[type] != NULL) row.columns[type] += (size_t)i * flow_types[type].word_count;
@@ -327,12 +395,13 @@ static void act_on_rows(const flow_player *player, uint64_t moment, const flow_o
     if (moment % 2 == 0) {
         QUERN_EACH_ROW(view, i)
         act_on_row(player, moment, operations, view, i, &row, sum);
-        return;
+    } else {
+        quern_row_range run = {0};
+        while (quern_view_next_range(view, &run))
+            for (uint32_t i = run.first; i < run.first + run.count; i++)
+                act_on_row(player, moment, operations, view, i, &row, sum);
     }
-    quern_row_range run = {0};
-    while (quern_view_next_range(view, &run))
-        for (uint32_t i = run.first; i < run.first + run.count; i++)
-            act_on_row(player, moment, operations, view, i, &row, sum);
+    record_for_view(operations->self, view, player->system->whole_chunks);
 }
 
 static void run_rows(quern_context *context, const quern_view *view)

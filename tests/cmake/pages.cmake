@@ -80,6 +80,16 @@ quern_add_output(near kit)
 quern_add_output(netplay_example kit)
 quern_add_output(rollback replays)
 
+# The tutorial: each chapter quotes its program, and all but the chapter with times its output.
+foreach(chapter components commands prefabs events input threads profile rewind)
+  set(page tutorial/${chapter})
+  quern_add_page_test(tutorial_${chapter}_quotes_program quote_parts docs/${page}.md
+                      -DSOURCE=${PROJECT_SOURCE_DIR}/examples/tutorial)
+  if(NOT chapter STREQUAL "profile")
+    quern_add_output(tutorial_${chapter} ${page})
+  endif()
+endforeach()
+
 # Tests that each public function is named in a page.
 add_test(NAME pages_name_functions COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -P
                                            ${CMAKE_CURRENT_SOURCE_DIR}/docs/named.cmake)

@@ -13,6 +13,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 IMAGES = os.path.join(ROOT, "docs/images")
 sys.path.insert(0, IMAGES)
 
+import concepts  # noqa: E402
 import frame  # noqa: E402
 import rooms  # noqa: E402
 
@@ -44,6 +45,11 @@ class Pictures(unittest.TestCase):
 
     def test_frame_is_drawn_from_its_tables(self):
         self.assertEqual(read(IMAGES, "frame.svg"), frame.draw())
+
+    def test_concepts_are_drawn_by_their_script(self):
+        self.assertEqual(len(concepts.PICTURES), 5)
+        for name, draw in concepts.PICTURES.items():
+            self.assertEqual(read(IMAGES, f"{name}.svg"), draw())
 
 
 if __name__ == "__main__":

@@ -80,6 +80,23 @@ static void print_entities(const quern_world *world)
     }
 }
 
+/* Prints the queries of the program, with their terms and how many entities match. */
+static void print_queries(const quern_world *world)
+{
+    quern_query *page[16];
+    uint32_t cursor = 0;
+    while (cursor != QUERN_LIST_END) {
+        const uint32_t count = quern_world_list_queries_from(world, &cursor, page, 16);
+        for (uint32_t i = 0; i < count; i++) {
+            quern_query_def def;
+            check(quern_query_get_def(page[i], &def));
+            printf("%s: ", def.name != NULL ? def.name : "a query");
+            check(quern_query_to_text(world, &def, quern_sink_file(stdout)));
+            printf(": %llu entities\n", (unsigned long long)quern_query_count(page[i]));
+        }
+    }
+}
+
 /* Sets a field to a text, such as the input of a console. Prints the error message if the text is not
  * valid. */
 static void set_field(quern_world *world, quern_entity entity, const char *path, const char *text)
@@ -104,6 +121,14 @@ int main(void)
     set_field(world, guard, "Agent.place.x", "2.5");
     set_field(world, guard, "Agent.speed", "11");
     print_entities(world);
+
+    quern_query_def def;
+    quern_query *agents;
+    check(quern_query_parse(world, "mut Agent", &def));
+    def.name = "agents";
+    check(quern_query_create(world, &def, &agents));
+    print_queries(world);
+    quern_query_destroy(agents);
     quern_world_destroy(world);
     return EXIT_SUCCESS;
 }

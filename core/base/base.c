@@ -176,6 +176,20 @@ quern_result quern__check_name(const char *name, const char *what)
     return QUERN_OK;
 }
 
+bool quern__check_page(const void *world, uint32_t *cursor, const void *page, const char *page_name,
+                       uint32_t capacity, const char *function)
+{
+    if (cursor != NULL && world != NULL && page != NULL && capacity > 0) return true;
+    if (cursor != NULL) *cursor = QUERN_LIST_END;
+    if (cursor == NULL || world == NULL || page == NULL)
+        quern__fail_null(function, cursor == NULL ? "cursor" : world == NULL ? "world" : page_name);
+    else
+        quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                    "%s: capacity is 0, so the list would never end: pass an array of at least one element",
+                    function);
+    return false;
+}
+
 void quern__append(char *text, size_t text_bytes, const char *format, ...)
 {
     size_t used = strlen(text);

@@ -69,6 +69,11 @@ bool quern__is_end_of_names(const void *list, uint32_t i);
  * Errors: INVALID_ARGUMENT. */
 quern_result quern__check_name(const char *name, const char *what);
 
+/* Checks the arguments of a public call that lists a page of a world. If one is wrong, sets the error message, sets
+ * *cursor to QUERN_LIST_END and returns false. page_name: name of the argument `page`. */
+bool quern__check_page(const void *world, uint32_t *cursor, const void *page, const char *page_name,
+                       uint32_t capacity, const char *function);
+
 /* Appends to the zero-terminated text in a buffer of text_bytes bytes, and truncates the result to the buffer. */
 void quern__append(char *text, size_t text_bytes, const char *format, ...) QUERN__PRINTF(3, 4);
 

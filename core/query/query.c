@@ -183,6 +183,26 @@ static quern_result begin_filters(quern__storage *storage, const quern_term *ter
     return QUERN_OK;
 }
 
+/* Numbers all queries anew, from 0 for the oldest. Returns how many there are. */
+static uint32_t renumber(const quern__storage *storage)
+{
+    uint32_t count = 0, number;
+    for (const quern__query *query = storage->first_query; query != NULL; query = query->next)
+        count++;
+    number = count;
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        query->number = --number;
+    return count;
+}
+
+/* Returns the number of a new query. The list begins with the newest query, which has the greatest number. */
+static uint32_t next_number(const quern__storage *storage)
+{
+    if (storage->first_query == NULL) return 0;
+    const uint32_t number = storage->first_query->number + 1;
+    return QUERN__UNLIKELY(number == QUERN_LIST_END) ? renumber(storage) : number;
+}
+
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count)
 {
@@ -218,6 +238,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         return result;
     }
     query->driver = find_driver(storage, query->terms, term_count);
+    query->number = next_number(storage);
     query->next = storage->first_query;
     if (query->next != NULL) query->next->previous = query;
     storage->first_query = query;
@@ -372,6 +393,26 @@ quern_result quern__query_refresh(quern__query *query)
 
 /* -------------------------------------------------------------------------------------- public calls */
 
+static quern_result check_def(const quern_query_def *def, uint32_t *out_term_count)
+{
+    quern_result result = quern__terms_count(def->terms, out_term_count);
+    for (uint32_t i = 0; result == QUERN_OK && i < *out_term_count; i++)
+        if (def->terms[i].old)
+            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                 "term %u reads old values, which only reactions to QUERN_REACT_SET have: "
+                                 "use quern_term_read",
+                                 i);
+    if (result == QUERN_OK && *out_term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "a query needs at least one term: set its terms");
+    return result == QUERN_OK && def->name != NULL ? quern__check_name(def->name, "query") : result;
+}
+
+/* Returns the size of the allocation of a query and its name. */
+static size_t query_bytes(const char *name)
+{
+    return sizeof(quern__query) + (name != NULL ? strlen(name) + 1 : 0);
+}
+
 static quern_result create(quern_world *world, const quern_query_def *def, quern_query **out_query)
 {
     if (world == NULL) return quern__fail_null("quern_query_create", "world");
@@ -379,25 +420,18 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
     if (out_query == NULL) return quern__fail_null("quern_query_create", "out_query");
     quern_result result = quern__world_check_unlocked(world, "quern_query_create");
     uint32_t term_count = 0;
-    if (result == QUERN_OK) result = quern__terms_count(def->terms, &term_count);
-    for (uint32_t i = 0; i < term_count && result == QUERN_OK; i++)
-        if (def->terms[i].old)
-            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                 "term %u reads old values, which only reactions to QUERN_REACT_SET have: "
-                                 "use quern_term_read",
-                                 i);
+    if (result == QUERN_OK) result = check_def(def, &term_count);
     if (result != QUERN_OK) return quern__in_call(result, "quern_query_create");
-    if (term_count == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_query_create: a query needs at least one term: set its terms");
 
     const quern_allocator *allocator = &world->storage.allocator;
-    quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
+    const size_t bytes = query_bytes(def->name);
+    quern__query *query = quern__allocate(allocator, bytes, _Alignof(quern__query));
     if (query == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_query_create: no memory for a query");
     result = quern__query_init(query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK) {
         query->world = world;
+        if (def->name != NULL) query->name = memcpy(query + 1, def->name, bytes - sizeof *query);
         query->whole_chunks = def->whole_chunks;
         result = quern__query_refresh(query);
         if (result == QUERN_OK) {
@@ -407,7 +441,7 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
         }
         quern__query_release(query);
     }
-    quern__release(allocator, query, sizeof *query, _Alignof(quern__query));
+    quern__release(allocator, query, bytes, _Alignof(quern__query));
     return quern__in_call(result, "quern_query_create");
 }
 
@@ -426,9 +460,55 @@ void quern_query_destroy(quern_query *query)
                                 " is running on the query's world; destroy the query afterwards");
         return;
     }
+    const size_t bytes = query_bytes(query->name);
     query->world->user_count--;
     quern__query_release(query);
-    quern__release(&query->storage->allocator, query, sizeof *query, _Alignof(quern__query));
+    quern__release(&query->storage->allocator, query, bytes, _Alignof(quern__query));
+}
+
+quern_result quern_query_get_def(const quern_query *query, quern_query_def *out_def)
+{
+    if (query == NULL) return quern__fail_null("quern_query_get_def", "query");
+    if (out_def == NULL) return quern__fail_null("quern_query_get_def", "out_def");
+    *out_def = (quern_query_def){.name = query->name, .whole_chunks = query->whole_chunks};
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        out_def->terms[i] = query->terms[i];
+        if (query->terms[i].by_target) out_def->terms[i].target = query->target->entity;
+    }
+    return QUERN_OK;
+}
+
+/* Returns the oldest query of a world. The list begins with the newest one. */
+static quern__query *find_oldest(const quern_world *world)
+{
+    quern__query *query = world->storage.first_query;
+    while (query != NULL && query->next != NULL)
+        query = query->next;
+    return query;
+}
+
+static uint32_t list_from(const quern_world *world, uint32_t *cursor, quern_query **out_queries,
+                          uint32_t capacity)
+{
+    uint32_t count = 0;
+    for (quern__query *query = find_oldest(world); query != NULL; query = query->previous) {
+        if (query->world == NULL || query->number < *cursor) continue;
+        if (count == capacity) {
+            *cursor = query->number;
+            return count;
+        }
+        out_queries[count++] = query;
+    }
+    *cursor = QUERN_LIST_END;
+    return count;
+}
+
+uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *cursor,
+                                       quern_query **out_queries, uint32_t capacity)
+{
+    static const char function[] = "quern_world_list_queries_from";
+    if (!quern__check_page(world, cursor, out_queries, "out_queries", capacity, function)) return 0;
+    return list_from(world, cursor, out_queries, capacity);
 }
 
 uint64_t quern_query_count(quern_query *query)

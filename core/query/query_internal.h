@@ -25,6 +25,8 @@ typedef struct quern__query_match {
 
 struct quern_query {
     quern_world *world; /* NULL if the query belongs to a system */
+    const char *name;   /* behind the query in the same allocation; NULL if it has no name */
+    uint32_t number;    /* greater than that of each older query, and less than QUERN_LIST_END */
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;

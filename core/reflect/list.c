@@ -223,20 +223,8 @@ uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *curs
                                         quern_entity *out_entities, uint32_t capacity)
 {
     static const char function[] = "quern_world_list_entities_from";
-    if (cursor == NULL) {
-        quern__fail_null(function, "cursor");
-        return 0;
-    }
-    if (world != NULL && out_entities != NULL && capacity > 0)
-        return list_from(&world->storage.entities, cursor, out_entities, capacity);
-    *cursor = QUERN_LIST_END;
-    if (world == NULL || out_entities == NULL)
-        quern__fail_null(function, world == NULL ? "world" : "out_entities");
-    else
-        quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                    "%s: capacity is 0, so the list would never end: pass an array of at least one entity",
-                    function);
-    return 0;
+    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, function)) return 0;
+    return list_from(&world->storage.entities, cursor, out_entities, capacity);
 }
 
 static uint32_t list_components(const quern_world *world, quern_entity entity,

@@ -68,6 +68,8 @@ extern "C" {
 /** Maximum size of the name of a component, resource, field, phase or system, in bytes. */
 #define QUERN_MAX_NAME_BYTES 63
 
+#define QUERN_LIST_END UINT32_MAX /**< Cursor of a list that has no further entries. */
+
 /* ---------------------------------------------------------------------------------------- results */
 
 /** Result of a function. */

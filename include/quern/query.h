@@ -802,6 +802,9 @@ static inline bool quern_view_next_row(quern_row_iterator *iterator, uint32_t *o
 
 /** Definition of a query. */
 typedef struct quern_query_def {
+    /** Name for tools, 1 to QUERN_MAX_NAME_BYTES bytes; NULL for none. It is copied, and several queries may have the
+     * same name. */
+    const char *name QUERN__ZERO;
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< The terms; at least one. */
     /** Whether a chunk from which terms leave rows out yields one view with all its rows, in which
      * quern_view_next_range returns the selected ranges. If false, the chunk yields one view per range. */
@@ -809,7 +812,7 @@ typedef struct quern_query_def {
 } quern_query_def;
 
 /** Creates a query, and matches it against all archetypes. Destroy it before its world. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (no terms, or contradictory members of a term), UNKNOWN_COMPONENT,
+ * NULL_ARGUMENT, INVALID_ARGUMENT (the name, no terms, contradictory members of a term), UNKNOWN_COMPONENT,
  * DUPLICATE_COMPONENT (two terms on the row itself name one component), WORLD_LOCKED, OUT_OF_MEMORY.
  * Threads: main, between frames. */
 QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_def *def,
@@ -818,6 +821,23 @@ QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_
 /** Destroys a query. No iteration of it may be in progress. NULL is allowed. Threads: main, between frames.
  */
 QUERN_API void quern_query_destroy(quern_query *query);
+
+/** Returns the definition of a query, with its current target (quern_query_set_target). A match of 0 was replaced by
+ * QUERN_MATCH_ALL, which means the same. The name belongs to the query. Errors: NULL_ARGUMENT. Threads: any, as long as
+ * no thread destroys the query or sets its target. */
+QUERN_API quern_result quern_query_get_def(const quern_query *query, quern_query_def *out_def);
+
+/** Stores the next queries of a list, at most `capacity`, and returns how many it stored. The list has the queries of
+ * the world that quern_query_create has created, in the order of creation. Queries of systems belong to their schedules
+ * (quern_world_list_schedules).
+ *
+ * *cursor is 0 for the first page; the call sets it to the next query, or to QUERN_LIST_END after the last one. Queries
+ * may be created and destroyed between two calls. A query that exists during all calls is stored exactly once, unless
+ * the world has created more than 4 billion queries. Costs O(number of queries and systems); allocates nothing.
+ * Returns 0, with a message and *cursor set to QUERN_LIST_END: NULL_ARGUMENT, INVALID_ARGUMENT (capacity is 0).
+ * Threads: any, as long as no thread creates or destroys queries, schedules or systems of the world. */
+QUERN_API uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *cursor,
+                                                 quern_query **out_queries, uint32_t capacity);
 
 /** Sets the target of a query's target term (quern_term_target). With a null target, no row matches.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the query has no target term), STALE_ENTITY, FOREIGN_ENTITY,

@@ -161,8 +161,6 @@ QUERN_API quern_result quern_relation_get_def(const quern_world *world, quern_re
 QUERN_API uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_entities,
                                              uint32_t capacity);
 
-#define QUERN_LIST_END UINT32_MAX /**< Cursor of a list that has no further entries. */
-
 /** Stores the next living entities of a list, at most `capacity`, and returns how many it stored. Use it to show a
  * large world in pages:
  *

@@ -222,6 +222,9 @@ typedef enum quern_prefetch {
 
 /** Definition of a schedule. */
 typedef struct quern_schedule_def {
+    /** Name for tools, 1 to QUERN_MAX_NAME_BYTES bytes; NULL for none. It is copied, and several schedules may have the
+     * same name. */
+    const char *name QUERN__ZERO;
     /** Names of the phases, in order, without duplicates. An empty list means one phase, "update". */
     const char *phases[QUERN_MAX_PHASES] QUERN__ZERO;
     /** Whether to measure each system's time, with two clock readings per view. */
@@ -249,7 +252,7 @@ typedef struct quern_schedule_def {
 } quern_schedule_def;
 
 /** Creates a schedule. def may be NULL for the defaults. The world must outlive the schedule. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT (a phase name, prefetch), DUPLICATE_NAME (of phases),
+ * NULL_ARGUMENT, INVALID_ARGUMENT (the name, a phase name, prefetch), DUPLICATE_NAME (of phases),
  * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                              quern_schedule **out_schedule);
@@ -419,6 +422,26 @@ typedef struct quern_system_stats {
  * system). */
 QUERN_API quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, quern_system system,
                                                        quern_system_stats *out_stats);
+
+/** Description of a schedule. Its pointers belong to the schedule. */
+typedef struct quern_schedule_info {
+    const char *name;                     /**< Name, or NULL. */
+    const char *phases[QUERN_MAX_PHASES]; /**< Names of the phases, in order; NULL after the last one. */
+    uint32_t phase_count;                 /**< Number of phases, at least 1. */
+    uint32_t system_count;                /**< Number of systems. */
+    uint64_t frame_index;                 /**< Number of the next frame; in a frame, that of the frame. */
+} quern_schedule_info;
+
+/** Returns the description of a schedule. Errors: NULL_ARGUMENT. Threads: any, as long as no thread modifies or runs the
+ * schedule. */
+QUERN_API quern_result quern_schedule_get_info(const quern_schedule *schedule,
+                                               quern_schedule_info *out_info);
+
+/** Stores up to `capacity` schedules of the world, in the order of their creation, and returns how many there are.
+ * out_schedules may be NULL if capacity is 0. Returns 0, with a message, if the call is wrong. Threads: any, as long as no
+ * thread creates or destroys schedules of the world. */
+QUERN_API uint32_t quern_world_list_schedules(const quern_world *world, quern_schedule **out_schedules,
+                                              uint32_t capacity);
 
 /** Returns the number of systems; 0 if schedule is NULL. */
 QUERN_API uint32_t quern_schedule_system_count(const quern_schedule *schedule);

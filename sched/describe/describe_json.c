@@ -402,6 +402,10 @@ void quern__describe_json(quern__printer *printer, const quern__facts *facts)
     quern__json out = {.printer = printer, .line_depth = UINT32_MAX};
     quern__json_open(&out, NULL, '{');
     quern__json_integer(&out, "version", FORMAT_VERSION);
+    if (schedule->name != NULL)
+        quern__json_text(&out, "name", schedule->name);
+    else
+        quern__json_null(&out, "name");
     quern__json_bool(&out, "fuse", schedule->plan.fuses_systems);
     quern__json_integer(&out, "shuffle_seed", schedule->plan.shuffle_seed);
     quern__json_text(&out, "unit", facts->is_timed ? "ns" : "calls");

@@ -48,12 +48,28 @@ static quern_schedule **find_last_link(quern_world *world)
     return link;
 }
 
+/* Returns the size of the allocation of a schedule, its phases and its name. */
+static size_t schedule_bytes(uint32_t phase_count, const char *name)
+{
+    return sizeof(quern_schedule) + phase_count * sizeof(quern__phase) +
+           (name != NULL ? strlen(name) + 1 : 0);
+}
+
 static void unlink_schedule(const quern_schedule *schedule)
 {
     quern_schedule **link = &schedule->plan.world->first_schedule;
     while (*link != schedule)
         link = &(*link)->next_schedule;
     *link = schedule->next_schedule;
+}
+
+static void init_phases(quern_schedule *schedule, const quern_schedule_def *def, const char *const *names)
+{
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        void *own = def->phase_user_data[i];
+        schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
+        memcpy(schedule->plan.phases[i].name, names[i], strlen(names[i]) + 1);
+    }
 }
 
 quern_result quern__schedule_create(quern_world *world, const quern_schedule_def *def,
@@ -67,6 +83,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
     uint32_t phase_count = 0;
     quern_result result = check_phases(def->phases, &phase_count);
+    if (result == QUERN_OK && def->name != NULL) result = quern__check_name(def->name, "schedule");
     if (result == QUERN_OK && (unsigned)def->prefetch > QUERN_PREFETCH_CHUNKS)
         result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "prefetch is %u, which is no quern_prefetch",
                              (unsigned)def->prefetch);
@@ -76,10 +93,9 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
     if (phase_count == 0) phase_count = 1;
 
     const quern_allocator *allocator = &world->storage.allocator;
-    size_t phases_bytes = phase_count * sizeof(quern__phase);
+    const size_t bytes = schedule_bytes(phase_count, def->name);
     const quern_cache_sizes caches = quern_processor_caches();
-    quern_schedule *schedule =
-        quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
+    quern_schedule *schedule = quern__allocate(allocator, bytes, _Alignof(quern_schedule));
     if (schedule == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_schedule_create: no memory for a schedule");
     *schedule = (quern_schedule){.plan = {.schedule = schedule,
@@ -98,14 +114,12 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
                                  .measures_times = def->timing};
     result = create_observer(&schedule->plan, def, &schedule->observer);
     if (result != QUERN_OK) {
-        quern__release(allocator, schedule, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
+        quern__release(allocator, schedule, bytes, _Alignof(quern_schedule));
         return quern__in_call(result, "quern_schedule_create");
     }
-    for (uint32_t i = 0; i < phase_count; i++) {
-        void *own = def->phase_user_data[i];
-        schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
-        memcpy(schedule->plan.phases[i].name, phases[i], strlen(phases[i]) + 1);
-    }
+    init_phases(schedule, def, phases);
+    if (def->name != NULL)
+        schedule->name = memcpy(schedule->plan.phases + phase_count, def->name, strlen(def->name) + 1);
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
     *find_last_link(world) = schedule;
@@ -138,8 +152,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     quern__playback_release(&schedule->playback);
     quern__guards_release(&schedule->guards, allocator);
     quern__plan_release_systems(&schedule->plan);
-    quern__release(allocator, schedule,
-                   sizeof *schedule + schedule->plan.phase_count * sizeof(quern__phase),
+    quern__release(allocator, schedule, schedule_bytes(schedule->plan.phase_count, schedule->name),
                    _Alignof(quern_schedule));
 }
 
@@ -393,4 +406,34 @@ bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, qu
         find_system(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
         return false;
     return schedule->plan.is_compiled && one->pass == other->pass;
+}
+
+/* ------------------------------------------------------------------------------------------- lists */
+
+quern_result quern_schedule_get_info(const quern_schedule *schedule, quern_schedule_info *out_info)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_info", "schedule");
+    if (out_info == NULL) return quern__fail_null("quern_schedule_get_info", "out_info");
+    *out_info = (quern_schedule_info){.name = schedule->name,
+                                      .phase_count = schedule->plan.phase_count,
+                                      .system_count = schedule->plan.systems.count,
+                                      .frame_index = schedule->frame_index};
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
+        out_info->phases[i] = schedule->plan.phases[i].name;
+    return QUERN_OK;
+}
+
+uint32_t quern_world_list_schedules(const quern_world *world, quern_schedule **out_schedules,
+                                    uint32_t capacity)
+{
+    static const char function[] = "quern_world_list_schedules";
+    if (world == NULL || (out_schedules == NULL && capacity > 0)) {
+        quern__fail_null(function, world == NULL ? "world" : "out_schedules");
+        return 0;
+    }
+    uint32_t count = 0;
+    for (quern_schedule *schedule = world->first_schedule; schedule != NULL;
+         schedule = schedule->next_schedule, count++)
+        if (count < capacity) out_schedules[count] = schedule;
+    return count;
 }

@@ -17,6 +17,7 @@ struct quern_context;
 
 struct quern_schedule {
     quern__plan plan;
+    const char *name; /* behind the phases in the same allocation; NULL if the schedule has no name */
     bool measures_times;
     quern__frame_observer *observer;
 

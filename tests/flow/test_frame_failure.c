@@ -494,7 +494,7 @@ Test(frame_failure, a_failed_frame_reports_what_it_lost)
 /* Creates the schedule and its systems; each call that fails is made again. */
 static void build_with_failure(void)
 {
-    quern_schedule_def def = {.phases = {"a", "b", "c"}};
+    quern_schedule_def def = {.name = "building", .phases = {"a", "b", "c"}};
     uint64_t hash = quern_world_hash(world);
     for (uint32_t done = 0; done < SYSTEMS + 3;) {
         quern_result result = done == 0             ? quern_schedule_create(world, &def, &schedule)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/base_internal.h"
+#include "core/query/query_internal.h"
 #include "core/storage/entity.h"
+#include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -13,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pages of entities, names by prefix, and entities as text, each compared with a direct search in random worlds. */
+/* Pages of entities and queries, names by prefix, and entities as text, each compared with a direct search in random
+ * worlds. */
 
 enum { MOST = 600, TEXT_BYTES = 8192 };
 
@@ -187,6 +190,183 @@ Test(list_pages, world_without_entities_has_no_pages)
     uint32_t cursor = 0;
     cr_assert_eq(quern_world_list_entities_from(world, &cursor, page, 1), 0u);
     cr_assert_eq(cursor, QUERN_LIST_END);
+}
+
+/* ----------------------------------------------------------------------------------------- queries */
+
+enum { MOST_QUERIES = 24 };
+
+static quern_query *queries[MOST_QUERIES]; /* those that exist, in the order of creation */
+static uint64_t
+    serials[MOST_QUERIES]; /* their numbers: another query may get the address of a destroyed one */
+static uint64_t last_serial;
+static uint32_t query_count;
+
+static void add_query(quern_component tag, const char *name)
+{
+    const quern_query_def def = {.name = name, .terms = {quern_term_with(tag)}};
+    must(quern_query_create(world, &def, &queries[query_count]));
+    serials[query_count++] = ++last_serial;
+}
+
+static void drop_query(uint32_t i)
+{
+    quern_query_destroy(queries[i]);
+    query_count--;
+    memmove(queries + i, queries + i + 1, (query_count - i) * sizeof *queries);
+    memmove(serials + i, serials + i + 1, (query_count - i) * sizeof *serials);
+}
+
+static void change_queries(random_source *random, quern_component tag)
+{
+    if (query_count > 0 && (query_count == MOST_QUERIES || random_chance(random, 50)))
+        drop_query(random_below(random, query_count));
+    else
+        add_query(tag, random_chance(random, 50) ? "named" : NULL);
+}
+
+/* Lists the queries in pages of random size, and changes them between the pages. Those that exist throughout must be
+ * listed once, in the order of their creation. */
+static void list_changing_queries(random_source *random, quern_component tag, uint32_t changes_per_page)
+{
+    quern_query *listed[4 * MOST_QUERIES], *before[MOST_QUERIES];
+    uint64_t serials_before[MOST_QUERIES];
+    const uint32_t before_count = query_count;
+    memcpy(before, queries, sizeof before);
+    memcpy(serials_before, serials, sizeof serials_before);
+    uint32_t cursor = 0, listed_count = 0;
+    while (cursor != QUERN_LIST_END) {
+        const uint32_t capacity = 1 + random_below(random, 6);
+        const uint32_t count =
+            quern_world_list_queries_from(world, &cursor, listed + listed_count, capacity);
+        cr_assert(count <= capacity && (count == capacity || cursor == QUERN_LIST_END));
+        listed_count += count;
+        for (uint32_t i = 0; i < changes_per_page && cursor != QUERN_LIST_END; i++)
+            change_queries(random, tag);
+        cr_assert_leq(listed_count, 3u * MOST_QUERIES, "the list does not end");
+    }
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < before_count; i++) {
+        bool is_kept = false;
+        for (uint32_t k = 0; k < query_count; k++)
+            is_kept |= serials[k] == serials_before[i];
+        if (!is_kept) continue;
+        uint32_t times = 0;
+        for (uint32_t k = 0; k < listed_count; k++)
+            times += listed[k] == before[i];
+        cr_assert_eq(times, 1u, "query %u of %u is listed %u times", i, before_count, times);
+        while (listed[next] != before[i])
+            cr_assert_lt(++next, listed_count, "query %u of %u is out of order", i, before_count);
+    }
+    if (changes_per_page == 0) cr_assert_eq(listed_count, before_count);
+}
+
+static void destroy_queries(void)
+{
+    while (query_count > 0)
+        drop_query(query_count - 1);
+}
+
+static void idle_run(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+}
+
+Test(list_pages, queries_that_exist_throughout_are_listed_once_in_order)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    quern_schedule *schedule; /* its systems have queries that must not be listed */
+    must(quern_schedule_create(world, NULL, &schedule));
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        random_source random = {seed};
+        for (uint32_t i = 0; i < 40; i++)
+            change_queries(&random, tag);
+        char name[16];
+        snprintf(name, sizeof name, "system %u", (unsigned)seed);
+        const quern_system_def def = {.name = name, .run = idle_run, .terms = {quern_term_with(tag)}};
+        must(quern_schedule_add_system(schedule, &def, NULL));
+        list_changing_queries(&random, tag, 0);
+        list_changing_queries(&random, tag, 2);
+        if (seed % 20 == 0) destroy_queries();
+    }
+    destroy_queries();
+    quern_schedule_destroy(schedule);
+}
+
+Test(list_pages, queries_are_numbered_anew_before_numbers_end)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    for (uint32_t i = 0; i < 5; i++)
+        add_query(tag, NULL);
+    world->storage.first_query->number = QUERN_LIST_END - 2; /* the newest one */
+    for (uint32_t i = 0; i < 5; i++)
+        add_query(tag, NULL);
+    cr_assert_eq(world->storage.first_query->number, 9u);
+    random_source random = {1};
+    list_changing_queries(&random, tag, 0);
+    destroy_queries();
+}
+
+Test(list_pages, query_tells_its_definition)
+{
+    const quern_entity first = setup_entity(world), second = setup_entity(world);
+    const quern_component tag = setup_tag(world, "tag"), other = setup_tag(world, "other");
+    char name[] = "hunters";
+    const quern_query_def def = {.name = name,
+                                 .terms = {quern_term_with(tag), quern_term_without(other),
+                                           quern_term_target(quern_world_parent(world), first)},
+                                 .whole_chunks = true};
+    quern_query *query;
+    quern_query_def read;
+    must(quern_query_create(world, &def, &query));
+    name[0] = 'p';
+    must(quern_query_set_target(query, second));
+    must(quern_query_get_def(query, &read));
+    cr_assert_str_eq(read.name, "hunters");
+    cr_assert(read.whole_chunks && quern_entity_equal(read.terms[2].target, second));
+    cr_assert(quern_component_equal(read.terms[0].component, tag) && read.terms[2].by_target);
+    cr_assert(read.terms[1].match == QUERN_MATCH_NONE && quern_component_is_null(read.terms[3].component));
+    quern_query *again;
+    must(quern_query_create(world, &read, &again));
+    quern_query_destroy(query);
+    must(quern_query_get_def(again, &read));
+    cr_assert_str_eq(read.name, "hunters");
+    quern_query_destroy(again);
+    add_query(tag, NULL);
+    must(quern_query_get_def(queries[0], &read));
+    cr_assert(read.name == NULL && !read.whole_chunks);
+    destroy_queries();
+}
+
+Test(list_pages, names_of_queries_are_checked_and_their_memory_is_returned)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_world_def world_def = {.allocator = failing_allocator_interface(allocator)};
+    quern_world *other;
+    quern_query *query = NULL;
+    must(quern_world_create(&world_def, &other));
+    quern_query_def def = {.name = "a name of 63 bytes, which is as long as a name is allowed to be",
+                           .terms = {quern_term_with(setup_tag(other, "tag"))}};
+    cr_assert_eq(strlen(def.name), (size_t)QUERN_MAX_NAME_BYTES);
+    uint64_t failures = 0;
+    for (uint64_t call = 1; query == NULL; call++, failures++) {
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+        const quern_result result = quern_query_create(other, &def, &query);
+        failing_allocator_heal(allocator);
+        if (result != QUERN_OK) cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        quern_query *page[1];
+        uint32_t cursor = 0;
+        cr_assert_eq(quern_world_list_queries_from(other, &cursor, page, 1), query != NULL ? 1u : 0u);
+    }
+    cr_assert_gt(failures, 1u);
+    quern_query_destroy(query);
+    def.name = "";
+    assert_refused(other, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(other, &def, &query));
+    def.name = "a name of 64 bytes, which is one more than a name is allowed to h";
+    assert_refused(other, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(other, &def, &query));
+    quern_world_destroy(other);
+    failing_allocator_close(allocator);
 }
 
 /* ------------------------------------------------------------------------------------------- names */
@@ -384,6 +564,18 @@ Test(list_pages, wrong_calls_are_refused)
     cursor = 0;
     assert_refused_value(world, quern_world_list_entities_from(world, &cursor, &entity, 0));
     cr_assert_eq(cursor, QUERN_LIST_END);
+    quern_query *query;
+    quern_query_def def;
+    cursor = 0;
+    assert_refused_value(world, quern_world_list_queries_from(world, &cursor, &query, 0));
+    cr_assert_eq(cursor, QUERN_LIST_END);
+    assert_refused_value(world, quern_world_list_queries_from(NULL, &cursor, &query, 1));
+    assert_refused_value(world, quern_world_list_queries_from(world, &cursor, NULL, 1));
+    assert_refused_value(world, quern_world_list_queries_from(world, NULL, &query, 1));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_get_def(NULL, &def));
+    add_query(setup_tag(world, "tag"), NULL);
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_get_def(queries[0], NULL));
+    destroy_queries();
     assert_refused_value(world, quern_world_list_named(NULL, "", &entity, 1));
     assert_refused_value(world, quern_world_list_named(world, NULL, &entity, 1));
     assert_refused_value(world, quern_world_list_named(world, "", NULL, 1));

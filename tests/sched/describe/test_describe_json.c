@@ -106,6 +106,7 @@ Test(describe_json, an_empty_schedule)
 {
     cJSON *root = parsed();
     assert_number(root, "version", 1);
+    assert_null(root, "name");
     assert_flag(root, "fuse", true);
     assert_number(root, "shuffle_seed", 0);
     assert_member_text(root, "unit", "calls");
@@ -116,6 +117,17 @@ Test(describe_json, an_empty_schedule)
     assert_member_text(segment_of(root, 0, 0), "kind", "sync");
     assert_count(root, "by_registration_alone", 0);
     cJSON_Delete(root);
+}
+
+Test(describe_json, the_name_of_a_schedule)
+{
+    quern_schedule *unnamed = schedule;
+    must(quern_schedule_create(world, &(quern_schedule_def){.name = "combat"}, &schedule));
+    cJSON *root = parsed();
+    assert_member_text(root, "name", "combat");
+    cJSON_Delete(root);
+    quern_schedule_destroy(schedule);
+    schedule = unnamed;
 }
 
 Test(describe_json, passes_edges_and_loads)

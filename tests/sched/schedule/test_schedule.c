@@ -735,3 +735,59 @@ Test(schedule, statistics_of_a_system_that_has_not_run_are_zero)
     cr_assert_eq(stats.view_count, 0u);
     cr_assert_eq(stats.command_count, 0u);
 }
+
+Test(schedule, schedules_are_listed_in_the_order_of_creation)
+{
+    static const char *const names[] = {"first", NULL, "third"};
+    quern_schedule *made[4] = {schedule}, *listed[4];
+    for (uint32_t i = 0; i < 3; i++)
+        must(quern_schedule_create(world, &(quern_schedule_def){.name = names[i]}, &made[i + 1]));
+    cr_assert_eq(quern_world_list_schedules(world, NULL, 0), 4u);
+    memset(listed, 0, sizeof listed);
+    cr_assert_eq(quern_world_list_schedules(world, listed, 3), 4u);
+    cr_assert_arr_eq(listed, made, 3 * sizeof *made);
+    cr_assert_null(listed[3]);
+    quern_schedule_destroy(made[2]);
+    made[2] = made[3];
+    cr_assert_eq(quern_world_list_schedules(world, listed, 4), 3u);
+    cr_assert_arr_eq(listed, made, 3 * sizeof *made);
+    quern_schedule_destroy(made[1]);
+    quern_schedule_destroy(made[3]);
+    assert_refused_value(world, quern_world_list_schedules(NULL, listed, 4));
+    assert_refused_value(world, quern_world_list_schedules(world, NULL, 4));
+}
+
+Test(schedule, schedule_describes_itself_to_tools)
+{
+    char name[] = "simulation";
+    quern_schedule *named;
+    quern_schedule_info info;
+    const quern_schedule_def def = {.name = name, .phases = {"input", "move"}};
+    must(quern_schedule_create(world, &def, &named));
+    name[0] = 'x';
+    must(quern_schedule_get_info(named, &info));
+    cr_assert_str_eq(info.name, "simulation");
+    cr_assert_str_eq(info.phases[0], "input");
+    cr_assert_str_eq(info.phases[1], "move");
+    cr_assert(info.phases[2] == NULL && info.phase_count == 2 && info.system_count == 0);
+    must_run(named, NULL);
+    quern_schedule_destroy(named);
+    setup_idle("idle");
+    must_run(schedule, NULL);
+    must_run(schedule, NULL);
+    must(quern_schedule_get_info(schedule, &info));
+    cr_assert(info.name == NULL && info.system_count == 1 && info.frame_index == 2);
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_info(NULL, &info));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_info(schedule, NULL));
+}
+
+Test(schedule, names_of_schedules_are_checked)
+{
+    quern_schedule *none = NULL;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_create(world, &(quern_schedule_def){.name = ""}, &none));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_create(world, &(quern_schedule_def){.name = too_long}, &none));
+    cr_assert_null(none);
+    cr_assert_eq(quern_world_list_schedules(world, NULL, 0), 1u);
+}

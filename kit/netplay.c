@@ -318,7 +318,9 @@ static bool may_run(const quern_netplay *netplay)
 {
     const bool serves =
         netplay->transfer.player != QUERN__NETPLAY_NEVER && netplay->transfer.player != netplay->def.player;
-    return !serves && netplay->frame < (uint64_t)find_confirmed(netplay) + netplay->def.max_rollback;
+    const bool is_at_end = netplay->def.frame_count != 0 && netplay->frame >= netplay->def.frame_count;
+    return !serves && !is_at_end &&
+           netplay->frame < (uint64_t)find_confirmed(netplay) + netplay->def.max_rollback;
 }
 
 static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const void *input,

@@ -97,6 +97,13 @@ typedef struct quern_netplay_def {
     /** Whether machines whose worlds differ find out where. Costs no time before that, and memory: the history has about
      * hash_interval more frames. hash_interval is at most QUERN_MAX_NETPLAY_REPORT then. */
     bool reports QUERN__ZERO;
+    /** Number of frames to run; 0 means no end. At the end a machine goes on correcting predictions, until
+     * confirmed_frame of quern_netplay_status is frame_count: then the world does not change any more. */
+    uint32_t frame_count QUERN__ZERO;
+    /** Called on a machine that joins, after the world has been loaded and before its first frame. Changes that it makes
+     * to the world are undone, so that it can enable trees to capture prefabs of them. NULL: nothing is called. */
+    void (*loaded)(void *user_data) QUERN__ZERO;
+    void *loaded_user_data QUERN__ZERO;            /**< Passed to loaded. */
     quern_netplay_transport transport QUERN__ZERO; /**< The transport. Required. */
     quern_allocator allocator QUERN__ZERO;         /**< All zero: quern_allocator_default(). */
 } quern_netplay_def;

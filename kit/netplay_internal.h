@@ -158,8 +158,9 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
                                   uint32_t first_missing);
 
 /* The joining machine's side: stores a chunk, and loads the world when the last one has arrived. */
-quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
-                                       uint32_t offset, const unsigned char *bytes, uint32_t size_bytes);
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame,
+                                       uint32_t total_bytes, uint32_t offset, const unsigned char *bytes,
+                                       uint32_t size_bytes);
 
 void quern__netplay_end_transfer(quern_netplay *netplay);
 

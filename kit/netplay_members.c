@@ -184,8 +184,18 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
     return QUERN_OK;
 }
 
+/* Calls the program after loading, and undoes what it has changed. */
+static quern_result call_loaded(quern_netplay *netplay, quern_jobs *jobs)
+{
+    if (netplay->def.loaded == NULL) return QUERN_OK;
+    const quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
+    if (result != QUERN_OK) return result;
+    netplay->def.loaded(netplay->def.loaded_user_data);
+    return quern_history_restore(netplay->history, netplay->frame, jobs);
+}
+
 /* Loads the world that has arrived: everything before its frame is known. */
-static quern_result load_world(quern_netplay *netplay)
+static quern_result load_world(quern_netplay *netplay, quern_jobs *jobs)
 {
     const quern__netplay_transfer *transfer = &netplay->transfer;
     const quern_load_def def = {.schedules = {netplay->def.schedule}};
@@ -196,7 +206,7 @@ static quern_result load_world(quern_netplay *netplay)
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         netplay->players[i].known_end = transfer->frame;
     netplay->counts.is_joining = false;
-    return QUERN_OK;
+    return call_loaded(netplay, jobs);
 }
 
 static quern_result reserve_chunks(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes)
@@ -251,12 +261,13 @@ quern_result quern__netplay_store_chunk(quern_netplay *netplay, uint32_t frame, 
     return QUERN_OK;
 }
 
-quern_result quern__netplay_take_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
-                                       uint32_t offset, const unsigned char *bytes, uint32_t size_bytes)
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame,
+                                       uint32_t total_bytes, uint32_t offset, const unsigned char *bytes,
+                                       uint32_t size_bytes)
 {
     bool is_whole;
     if (!netplay->counts.is_joining) return QUERN_OK;
     const quern_result result =
         quern__netplay_store_chunk(netplay, frame, total_bytes, offset, bytes, size_bytes, &is_whole);
-    return result == QUERN_OK && is_whole ? load_world(netplay) : result;
+    return result == QUERN_OK && is_whole ? load_world(netplay, jobs) : result;
 }

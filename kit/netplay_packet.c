@@ -335,7 +335,7 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
         const uint32_t frame = (uint32_t)get(in, 4), total = (uint32_t)get(in, 4),
                        offset = (uint32_t)get(in, 4);
         if (in->size <= in->end)
-            return quern__netplay_take_chunk(netplay, frame, total, offset, in->bytes + in->size,
+            return quern__netplay_take_chunk(netplay, jobs, frame, total, offset, in->bytes + in->size,
                                              in->end - in->size);
     }
     return QUERN_OK;

@@ -59,6 +59,10 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   quern_add_program_test(keep_files keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_files.sh
                          $<TARGET_FILE:keep_headless>)
 endif()
+if(KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY AND NOT QUERN_SANITIZE STREQUAL "thread")
+  quern_add_program_test(keep_together keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_together.sh
+                         ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
+endif()
 
 # The shared library exports what the public headers declare, and runs a program.
 if(NOT QUERN_SANITIZE AND NOT EMSCRIPTEN)

@@ -8,6 +8,8 @@
 #include "kinds.h"
 #include "systems.h"
 
+#include <stdio.h>
+
 static quern_entity make_folder(quern_world *world, const char *name)
 {
     quern_entity folder;
@@ -159,6 +161,22 @@ static void make_enemies(Game *game)
         check(quern_prefab_capture(game->world, blueprint, &game->enemies[kind]));
     }
     check(quern_entity_set_enabled(game->world, folder, false));
+}
+
+void blueprints_capture(Game *game)
+{
+    char path[64];
+    check(quern_entity_set_enabled(game->world, quern_entity_find(game->world, "towers"), true));
+    check(quern_entity_set_enabled(game->world, quern_entity_find(game->world, "enemies"), true));
+    for (uint32_t kind = 0; kind < TOWER_KINDS; kind++) {
+        snprintf(path, sizeof path, "towers/%s", tower_rules[kind].name);
+        check(quern_prefab_capture(game->world, quern_entity_find(game->world, path), &game->towers[kind]));
+    }
+    for (uint32_t kind = 0; kind < ENEMY_KINDS; kind++) {
+        snprintf(path, sizeof path, "enemies/%s", enemy_rules[kind].name);
+        check(
+            quern_prefab_capture(game->world, quern_entity_find(game->world, path), &game->enemies[kind]));
+    }
 }
 
 void blueprints_make(Game *game)

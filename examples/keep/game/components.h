@@ -170,6 +170,24 @@ typedef struct Keep {
     float rest_seconds;   /* seconds until the next wave */
 } Keep;
 
+/* ------------------------------------------------------------------------------------------- players */
+
+enum { PLAYERS_MAX = 4 };
+
+/* The last action of a player in a game of several, as it is sent to the others. Each action has another number, so
+ * that an order that is repeated has no effect. */
+typedef struct Order {
+    uint8_t number;
+    uint8_t kind; /* ActionKind */
+    uint8_t tower;
+    uint8_t column, row; /* building plot */
+} Order;
+
+/* The numbers of the orders that were carried out: a resource. */
+typedef struct OrdersDone {
+    uint8_t number[PLAYERS_MAX];
+} OrdersDone;
+
 /* ---------------------------------------------------------------------------------------------- events */
 
 /* Requests particles. */
@@ -226,6 +244,7 @@ typedef struct Types {
     quern_component bullet, shell, particle, firefly;
     quern_relation parent;
     quern_resource keep, grid;
+    quern_resource orders, orders_done; /* only in games of several players */
     quern_event burst, kill, leak, curse, cue;
 } Types;
 

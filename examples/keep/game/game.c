@@ -14,17 +14,24 @@ static const float plot_size = 2;
 
 /* ---------------------------------------------------------------------------------- names of the level */
 
-/* Creates an entity for each road, so that the road can be found by its name. */
 static void make_roads(Game *game)
+{
+    game->roads = check_memory(calloc(game->level.road_count, sizeof *game->roads));
+    for (uint32_t i = 0; i < game->level.road_count; i++) {
+        const LevelRoad *road = &game->level.roads[i];
+        road_make(&game->roads[i], road->width, road->points, road->point_count);
+    }
+}
+
+/* Creates an entity for each road, so that the road can be found by its name. */
+static void name_roads(Game *game)
 {
     const Types *types = &game->types;
     quern_entity folder, entity;
     check(quern_entity_create(game->world, &folder));
     check(quern_entity_set_name(game->world, folder, "roads"));
-    game->roads = check_memory(calloc(game->level.road_count, sizeof *game->roads));
     for (uint32_t i = 0; i < game->level.road_count; i++) {
         const LevelRoad *road = &game->level.roads[i];
-        road_make(&game->roads[i], road->width, road->points, road->point_count);
         const void *values[] = {&(RoadNumber){i}};
         check(quern_entity_create_with(game->world, &types->road_number, values, 1, &entity));
         check(quern_entity_relate(game->world, entity, types->parent, folder));
@@ -130,6 +137,7 @@ static void create_schedule(Game *game)
                                                [PHASE_EVENTS] = "events",
                                                [PHASE_SHOW] = "show"}};
     check(quern_schedule_create(game->world, &def, &game->schedule));
+    orders_add(game);
     enemies_add(game);
     bullets_add(game);
     particles_add(game);
@@ -149,18 +157,39 @@ static void init_state(Game *game)
                    .rest_seconds = game->level.rest_seconds};
 }
 
-bool game_create(Game *game, const Level *level, char *message, size_t message_bytes)
+void game_create_to_join(Game *game, const Level *level, uint32_t player_count)
 {
-    *game = (Game){.level = *level};
+    *game = (Game){.level = *level, .player_count = player_count};
     check(quern_world_create(NULL, &game->world));
     check(quern_transform_register(game->world, &(quern_transform_def){.planar = true}, &game->transform));
     types_register(&game->types, game->world, game->transform);
     create_grid(game);
     create_query(game);
     make_roads(game);
+    create_schedule(game);
+}
+
+void game_finish_joining(Game *game)
+{
+    char message[256];
+    blueprints_capture(game);
+    /* the machine that has sent the world has checked the names */
+    (void)resolve_waves(game, message, sizeof message);
+}
+
+bool game_create(Game *game, const Level *level, char *message, size_t message_bytes)
+{
+    return game_create_shared(game, level, 0, message, message_bytes);
+}
+
+bool game_create_shared(Game *game, const Level *level, uint32_t player_count, char *message,
+                        size_t message_bytes)
+{
+    game_create_to_join(game, level, player_count);
+    name_roads(game);
     blueprints_make(game);
     init_state(game);
-    create_schedule(game);
+    fireflies_make(game);
     if (check_roads(game, message, message_bytes) && resolve_waves(game, message, message_bytes) &&
         build_towers(game, message, message_bytes))
         return true;

@@ -25,6 +25,8 @@ typedef struct Game {
     quern_prefab towers[TOWER_KINDS];
     quern_prefab enemies[ENEMY_KINDS];
     Types types;
+    uint32_t
+        player_count; /* players that give orders over the network; 0: the game is played on one machine */
     Level level;
     Road *roads; /* an array of level.road_count roads */
 } Game;
@@ -32,6 +34,16 @@ typedef struct Game {
 /* Begins a level. Returns false on failure, with the fault in message; the game must not be destroyed
  * then. The game must not move, because systems have its address as user data. */
 bool game_create(Game *game, const Level *level, char *message, size_t message_bytes);
+
+/* Begins a level that several players play over the network (player_count: 2 to PLAYERS_MAX), with a resource of orders
+ * and a system that carries them out. */
+bool game_create_shared(Game *game, const Level *level, uint32_t player_count, char *message,
+                        size_t message_bytes);
+
+/* Creates the types and systems of such a game, without entities: for a machine that gets the world from another one.
+ * Call game_finish_joining when the world was loaded. It changes the world; restore the world after it. */
+void game_create_to_join(Game *game, const Level *level, uint32_t player_count);
+void game_finish_joining(Game *game);
 
 void game_destroy(Game *game);
 
@@ -50,6 +62,9 @@ typedef struct Action {
     TowerKind tower; /* tower to build */
     Point at;        /* position of the tower to build or sell */
 } Action;
+
+/* Returns an action as an order, which is the player's next one after `last`. */
+Order game_order(const Action *action, Order last);
 
 /* Returns the centre of the building plot that contains a point. */
 Point game_plot(Point point);

@@ -139,7 +139,7 @@ static void flicker(quern_context *context, const quern_view *view)
     }
 }
 
-static void add_fireflies(Game *game)
+void fireflies_make(Game *game)
 {
     const Types *types = &game->types;
     const quern_component components[] = {types->place, types->firefly};
@@ -151,6 +151,11 @@ static void add_fireflies(Game *game)
         const void *values[] = {&place, &firefly};
         check(quern_entity_create_with(game->world, components, values, 2, NULL));
     }
+}
+
+static void add_flicker(Game *game)
+{
+    const Types *types = &game->types;
     const quern_system_def def = {
         .name = "flicker",
         .phase = PHASE_MOVE,
@@ -164,5 +169,5 @@ void particles_add(Game *game)
 {
     add_burst(game);
     add_drift(game);
-    add_fireflies(game);
+    add_flicker(game);
 }

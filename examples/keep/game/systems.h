@@ -14,7 +14,17 @@ void weapons_add(Game *game);   /* fire */
 void bullets_add(Game *game);   /* fly and hit */
 void particles_add(Game *game); /* burst, drift and fade */
 
+/* Registers the resources of orders, and adds the system that carries them out, if the game has several players. It must
+ * be the first one of the schedule. */
+void orders_add(Game *game);
+
 /* Makes blueprints of towers and enemies, below "towers" and "enemies", and prefabs of them. */
 void blueprints_make(Game *game);
+
+/* Creates the fireflies of the level. */
+void fireflies_make(Game *game);
+
+/* Captures prefabs of blueprints that were loaded. Changes the world. */
+void blueprints_capture(Game *game);
 
 #endif

@@ -2,11 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 
 /* Keep without a window: replays a recorded game as fast as possible and prints the result, which does not
- * depend on the number of threads. */
+ * depend on the number of threads. Or plays with others over the network. */
 
 #include "../game/check.h"
 #include "../game/inputs.h"
 #include "../game/rewind.h"
+#include "together.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -28,12 +29,18 @@ static const char usage[] =
     "  --profile       print the time by system at the end\n"
     "  --rewind        at the end, rewind as far as possible, run the same steps again, and compare\n"
     "  --json          print the result as one line of JSON at the end\n"
-    "  --help          print this text\n";
+    "  --help          print this text\n"
+    "\n";
+
+static const char usage_together[] =
+    "  --pace N           steps per second; 0 = as many as possible (default 0)\n"
+    "  --frames N         host: number of steps to play (default 600)\n";
 
 typedef struct Options {
     const char *level, *input;
     uint32_t frame_count, thread_count;
     bool json, profile, rewind;
+    TogetherOptions together;
 } Options;
 
 /* Durations of all steps, and of those with very many entities. */
@@ -56,29 +63,88 @@ static uint32_t parse_number(const char *option, const char *text, uint32_t most
     exit(2);
 }
 
+/* Parses an option of games over the network. Returns false if it is another one. */
+static bool parse_together(TogetherOptions *together, int option, int argc, char **argv)
+{
+    NetOptions *net = &together->net;
+    if (option == 'H') {
+        net->hosts = true;
+        /* the port is optional */
+        if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+        if (optarg != NULL) net->port = (uint16_t)parse_number("host", optarg, UINT16_MAX);
+    }
+    if (option == 'J') net->join = optarg;
+    if (option == 'P') net->player_count = parse_number("players", optarg, PLAYERS_MAX);
+    if (option == 'B') net->start_count = parse_number("begin", optarg, PLAYERS_MAX);
+    if (option == 'T') net->timeout_ms = parse_number("timeout-ms", optarg, FRAMES_MAX);
+    if (option == 'D') net->faults.delay_ms = parse_number("delay-ms", optarg, 1000);
+    if (option == 'L') net->faults.lost_percent = parse_number("loss", optarg, 99);
+    if (option == 'S') together->seed = parse_number("seed", optarg, FRAMES_MAX);
+    if (option == 'C') together->pace = parse_number("pace", optarg, FRAMES_MAX);
+    return option >= 'A' && option <= 'Z';
+}
+
+static void parse_option(Options *options, int option)
+{
+    if (option == 'l') options->level = optarg;
+    if (option == 'i') options->input = optarg;
+    if (option == 'f') options->frame_count = parse_number("frames", optarg, FRAMES_MAX);
+    if (option == 't') options->thread_count = parse_number("threads", optarg, QUERN_MAX_THREADS);
+    if (option == 'j') options->json = true;
+    if (option == 'p') options->profile = true;
+    if (option == 'r') options->rewind = true;
+    if (option == 'h') {
+        fputs(usage, stdout);
+        fputs(net_usage, stdout);
+        fputs(usage_together, stdout);
+        exit(EXIT_SUCCESS);
+    }
+    if (option == '?') exit(2);
+}
+
+static void check_together(const Options *options)
+{
+    const NetOptions *net = &options->together.net;
+    if (net->player_count >= 2 && net->start_count >= 1 && net->start_count <= net->player_count &&
+        !(net->hosts && net->join != NULL))
+        return;
+    fputs("keep: give --host or --join, 2 to 4 --players, and --begin with at most as many\n", stderr);
+    exit(2);
+}
+
 static Options parse_options(int argc, char **argv)
 {
-    static const struct option list[] = {
-        {"level", required_argument, NULL, 'l'},  {"input", required_argument, NULL, 'i'},
-        {"frames", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
-        {"headless", no_argument, NULL, 'w'},     {"json", no_argument, NULL, 'j'},
-        {"profile", no_argument, NULL, 'p'},      {"rewind", no_argument, NULL, 'r'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    Options options = {.level = KEEP_LEVELS "/ford.json", .input = KEEP_LEVELS "/ford.txt"};
-    for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;) {
-        if (option == 'l') options.level = optarg;
-        if (option == 'i') options.input = optarg;
-        if (option == 'f') options.frame_count = parse_number("frames", optarg, FRAMES_MAX);
-        if (option == 't') options.thread_count = parse_number("threads", optarg, QUERN_MAX_THREADS);
-        if (option == 'j') options.json = true;
-        if (option == 'p') options.profile = true;
-        if (option == 'r') options.rewind = true;
-        if (option == 'h') {
-            fputs(usage, stdout);
-            exit(EXIT_SUCCESS);
-        }
-        if (option == '?') exit(2);
-    }
+    static const struct option list[] = {{"level", required_argument, NULL, 'l'},
+                                         {"input", required_argument, NULL, 'i'},
+                                         {"frames", required_argument, NULL, 'f'},
+                                         {"threads", required_argument, NULL, 't'},
+                                         {"headless", no_argument, NULL, 'w'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"profile", no_argument, NULL, 'p'},
+                                         {"rewind", no_argument, NULL, 'r'},
+                                         {"host", optional_argument, NULL, 'H'},
+                                         {"join", required_argument, NULL, 'J'},
+                                         {"players", required_argument, NULL, 'P'},
+                                         {"begin", required_argument, NULL, 'B'},
+                                         {"timeout-ms", required_argument, NULL, 'T'},
+                                         {"delay-ms", required_argument, NULL, 'D'},
+                                         {"loss", required_argument, NULL, 'L'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"pace", required_argument, NULL, 'C'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
+    Options options = {
+        .level = KEEP_LEVELS "/ford.json",
+        .input = KEEP_LEVELS "/ford.txt",
+        .together = {.seed = 1, .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}}};
+    for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
+        if (!parse_together(&options.together, option, argc, argv)) parse_option(&options, option);
+    NetOptions *net = &options.together.net;
+    if (net->start_count == 0) net->start_count = net->player_count;
+    net->frame_count = options.frame_count != 0 ? options.frame_count : 600;
+    options.together.thread_count = options.thread_count;
+    options.together.json = options.json;
+    check_together(&options);
     if (optind == argc) return options;
     fprintf(stderr, "keep: unexpected argument '%s'; --help lists the options\n", argv[optind]);
     exit(2);
@@ -197,6 +263,11 @@ int main(int argc, char **argv)
     Replay *replay = check_memory(calloc(1, sizeof *replay));
     Game *game = &replay->game;
     if (!level_load(&level, options.level, message, sizeof message)) fail(message);
+    if (options.together.net.hosts || options.together.net.join != NULL) {
+        play_together(&options.together, &level);
+        free(replay);
+        return EXIT_SUCCESS;
+    }
     if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) fail(message);
     if (!game_create(game, &level, message, sizeof message)) fail(message);
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &replay->jobs));

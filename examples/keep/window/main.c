@@ -33,6 +33,16 @@ static void load(Play *play, const Options *options)
         fail(message);
 }
 
+static void open_net(Play *play, const Options *options)
+{
+    if (!options->is_shared) return;
+    play->net = check_memory(calloc(1, sizeof *play->net));
+    play->seed = options->seed;
+    if (!net_open(play->net, &options->net, &play->level)) fail(play->net->message);
+    if (options->net.hosts) printf("waiting for the other players\n");
+    play->hud.page = PAGE_GAME;
+}
+
 static void open_window(Play *play)
 {
     const uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
@@ -92,8 +102,12 @@ static void take_picture(Play *play, const Options *options)
 {
     const Overlay *overlay = &play->overlay;
     play->hud.page = options->title ? PAGE_TITLE : PAGE_GAME;
-    for (uint32_t i = 0; i < options->frame_count; i++)
+    for (uint32_t i = 0; i < options->frame_count && play->net == NULL; i++)
         play_step(play);
+    while (play->net != NULL && !play->has_ended) { /* until all machines have run the last step */
+        play_step(play);
+        SDL_Delay(1000 / STEPS_PER_SECOND);
+    }
     for (uint32_t i = 0; i < TIMED_PICTURES; i++) {
         play_draw(play, 1.0f / STEPS_PER_SECOND);
         play_show(play);
@@ -125,6 +139,7 @@ int main(int argc, char **argv)
             play, options.record); /* reports a file that cannot be written before the game, not after it */
     if (SDL_Init(SDL_INIT_VIDEO) != 0) fail_by_sdl("no screen is available");
     check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &play->jobs));
+    open_net(play, &options);
     open_window(play);
     if (options.screenshot == NULL) sound_open(&play->sound);
     play->hud.is_mouse_away = true;
@@ -136,6 +151,8 @@ int main(int argc, char **argv)
         run(play);
     if (options.record != NULL) save_record(play, options.record);
     play_end(play);
+    if (play->net != NULL) net_close(play->net);
+    free(play->net);
     sound_close(&play->sound);
     inputs_free(&play->recorded);
     inputs_free(&play->played);

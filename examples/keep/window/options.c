@@ -23,7 +23,8 @@ static const char usage[] =
     "  --frames N         with --screenshot: number of steps (default 6000)\n"
     "  --overlay          show the profile from the start\n"
     "  --title            with --screenshot: picture of the title page\n"
-    "  --help             print this text\n";
+    "  --help             print this text\n"
+    "\n";
 
 static uint32_t parse_number(const char *option, const char *text, uint32_t most)
 {
@@ -34,6 +35,26 @@ static uint32_t parse_number(const char *option, const char *text, uint32_t most
         return (uint32_t)number;
     fprintf(stderr, "keep: --%s takes a whole number up to %u, not '%s'\n", option, most, text);
     exit(2);
+}
+
+/* Parses an option of games over the network. Returns false if it is another one. */
+static bool parse_net(Options *options, int option, int argc, char **argv)
+{
+    NetOptions *net = &options->net;
+    if (option == 'H') {
+        net->hosts = true;
+        /* the port is optional */
+        if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+        if (optarg != NULL) net->port = (uint16_t)parse_number("host", optarg, UINT16_MAX);
+    }
+    if (option == 'J') net->join = optarg;
+    if (option == 'P') net->player_count = parse_number("players", optarg, PLAYERS_MAX);
+    if (option == 'B') net->start_count = parse_number("begin", optarg, PLAYERS_MAX);
+    if (option == 'T') net->timeout_ms = parse_number("timeout-ms", optarg, FRAMES_MAX);
+    if (option == 'D') net->faults.delay_ms = parse_number("delay-ms", optarg, 1000);
+    if (option == 'L') net->faults.lost_percent = parse_number("loss", optarg, 99);
+    if (option == 'S') options->seed = parse_number("seed", optarg, FRAMES_MAX);
+    return option >= 'A' && option <= 'Z';
 }
 
 static void parse_option(Options *options, int option)
@@ -65,6 +86,7 @@ static void parse_option(Options *options, int option)
         break;
     case 'h':
         fputs(usage, stdout);
+        fputs(net_usage, stdout);
         exit(EXIT_SUCCESS);
     default:
         fputs("Try 'keep --help'.\n", stderr);
@@ -74,19 +96,43 @@ static void parse_option(Options *options, int option)
 
 Options options_parse(int argc, char **argv)
 {
-    static const struct option list[] = {
-        {"level", required_argument, NULL, 'l'},  {"input", required_argument, NULL, 'i'},
-        {"record", required_argument, NULL, 'r'}, {"screenshot", required_argument, NULL, 's'},
-        {"frames", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
-        {"overlay", no_argument, NULL, 'o'},      {"title", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    Options options = {.level = KEEP_LEVELS "/ford.json", .frame_count = 6000};
+    static const struct option list[] = {{"level", required_argument, NULL, 'l'},
+                                         {"input", required_argument, NULL, 'i'},
+                                         {"record", required_argument, NULL, 'r'},
+                                         {"screenshot", required_argument, NULL, 's'},
+                                         {"frames", required_argument, NULL, 'f'},
+                                         {"threads", required_argument, NULL, 't'},
+                                         {"overlay", no_argument, NULL, 'o'},
+                                         {"title", no_argument, NULL, 'b'},
+                                         {"host", optional_argument, NULL, 'H'},
+                                         {"join", required_argument, NULL, 'J'},
+                                         {"players", required_argument, NULL, 'P'},
+                                         {"begin", required_argument, NULL, 'B'},
+                                         {"timeout-ms", required_argument, NULL, 'T'},
+                                         {"delay-ms", required_argument, NULL, 'D'},
+                                         {"loss", required_argument, NULL, 'L'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
+    Options options = {.level = KEEP_LEVELS "/ford.json",
+                       .frame_count = 6000,
+                       .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        parse_option(&options, option);
+        if (!parse_net(&options, option, argc, argv)) parse_option(&options, option);
+    NetOptions *net = &options.net;
+    if (net->start_count == 0) net->start_count = net->player_count;
+    if (net->player_count < 2 || net->start_count > net->player_count ||
+        (net->hosts && net->join != NULL)) {
+        fputs("keep: give --host or --join, 2 to 4 --players, and --begin with at most as many\n", stderr);
+        exit(2);
+    }
     if (optind < argc) {
         fprintf(stderr, "keep: unexpected argument '%s'; --help lists the options\n", argv[optind]);
         exit(2);
     }
-    if (options.screenshot != NULL && options.input == NULL) options.input = KEEP_LEVELS "/ford.txt";
+    if (options.screenshot != NULL) net->frame_count = options.frame_count;
+    options.is_shared = net->hosts || net->join != NULL;
+    if (options.screenshot != NULL && options.input == NULL && !options.is_shared)
+        options.input = KEEP_LEVELS "/ford.txt";
     return options;
 }

@@ -5,8 +5,7 @@
 
 /* The command line of the game in a window. */
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "../net/net.h"
 
 typedef struct Options {
     const char *level;
@@ -16,6 +15,9 @@ typedef struct Options {
     uint32_t frame_count;   /* number of steps before the picture */
     uint32_t thread_count;
     bool overlay, title;
+    bool is_shared; /* whether the game is played over the network */
+    uint32_t seed;  /* of a player that plays by itself over the network; 0: none */
+    NetOptions net;
 } Options;
 
 Options options_parse(int argc, char **argv);

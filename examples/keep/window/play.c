@@ -23,10 +23,13 @@ static _Noreturn void fail(const char *message)
 void play_begin(Play *play)
 {
     char message[MESSAGE_BYTES];
-    if (!game_create(&play->game, &play->level, message, sizeof message)) fail(message);
+    if (play->net == NULL && !game_create(&play->game, &play->level, message, sizeof message))
+        fail(message);
+    while (play->net != NULL && !net_begin(play->net, &play->game, &play->level))
+        if (play->net->message[0] != '\0') fail(play->net->message);
     if (!scene_create(&play->scene, &play->game, &play->canvas)) fail(SDL_GetError());
     sound_attach(&play->sound, &play->game);
-    rewind_create(&play->rewind, &play->game);
+    if (play->net == NULL) rewind_create(&play->rewind, &play->game);
     overlay_switch(&play->overlay, &play->game, play->overlay.is_on);
     inputs_free(&play->played);
     play->next_input = 0;
@@ -37,15 +40,32 @@ void play_begin(Play *play)
 
 void play_end(Play *play)
 {
-    rewind_destroy(&play->rewind);
+    if (play->net == NULL)
+        rewind_destroy(&play->rewind);
+    else
+        net_end(play->net);
     scene_destroy(&play->scene);
     game_destroy(&play->game);
 }
 
 /* ----------------------------------------------------------------------------------------------- steps */
 
+/* Runs a step of a game over the network, if the other players are not too far behind. */
+static void step_together(Play *play)
+{
+    uint32_t count;
+    if (play->seed != 0 && !play->net->status.is_joining) net_act_at_random(play->net, play->seed);
+    if (net_step(play->net, play->jobs, &count)) return;
+    if (play->net->message[0] != '\0') fail(play->net->message);
+    play->has_ended = true;
+}
+
 void play_step(Play *play)
 {
+    if (play->net != NULL) {
+        step_together(play);
+        return;
+    }
     char message[MESSAGE_BYTES];
     if (!inputs_replay(&play->recorded, &play->next_input, &play->game, message, sizeof message))
         fail(message);
@@ -73,12 +93,14 @@ static void rewind_steps(Play *play, float seconds)
 void play_advance(Play *play, float seconds)
 {
     play->hud.notice_seconds -= seconds;
-    if (play->hud.page == PAGE_GAME && play->hud.is_rewinding) {
+    if (play->net == NULL && play->hud.page == PAGE_GAME && play->hud.is_rewinding) {
         rewind_steps(play, seconds);
         return;
     }
-    if (play->hud.page != PAGE_GAME || play->hud.is_paused) return;
-    play->owed_steps += seconds * STEPS_PER_SECOND * (float)play->hud.speed;
+    /* The others do not wait for this player's menu. */
+    if (play->net == NULL && (play->hud.page != PAGE_GAME || play->hud.is_paused)) return;
+    const float speed = play->net == NULL ? (float)play->hud.speed : 1;
+    play->owed_steps += seconds * STEPS_PER_SECOND * speed;
     play->owed_steps = fminf(play->owed_steps, STEPS_AT_ONCE); /* drops steps that are too late */
     for (; play->owed_steps >= 1; play->owed_steps--)
         play_step(play);
@@ -118,11 +140,24 @@ static void show_notice(Play *play, const char *text)
     play->hud.notice_seconds = 2;
 }
 
+/* Gives an order to all machines. It is carried out some steps later, if it is still possible then. */
+static void act_together(Play *play, const Action *action)
+{
+    const char *error =
+        action->kind == ACTION_BUILD ? game_build_error(&play->game, action->tower, action->at) : NULL;
+    if (error == NULL && !net_act(play->net, action)) error = "that is too fast";
+    show_notice(play, error);
+}
+
 /* Performs an action and records it, or shows why it failed. */
 static void act(Play *play, Action action)
 {
     if (play->recorded.count > 0) {
         show_notice(play, "this game was recorded: you are watching");
+        return;
+    }
+    if (play->net != NULL) {
+        act_together(play, &action);
         return;
     }
     const uint64_t step = game_state(&play->game)->step;
@@ -142,6 +177,10 @@ static void act_at_mouse(Play *play, bool sells)
 
 static void press(Play *play, HudButton button)
 {
+    if (play->net != NULL && (button == HUD_SPEED || button == HUD_PAUSE || button == HUD_REWIND)) {
+        show_notice(play, "not in a game with others");
+        return;
+    }
     switch (button) {
     case HUD_NOTHING:
         break;
@@ -173,6 +212,10 @@ static void switch_sound(Play *play)
 
 static void choose(Play *play, Choice choice)
 {
+    if (play->net != NULL && (choice == CHOICE_NEW_GAME || choice == CHOICE_TURN_BACK)) {
+        show_notice(play, "not in a game with others");
+        return;
+    }
     switch (choice) {
     case CHOICE_NONE:
         break;

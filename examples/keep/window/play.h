@@ -7,6 +7,7 @@
 
 #include "../game/inputs.h"
 #include "../game/rewind.h"
+#include "../net/net.h"
 #include "hud.h"
 #include "options.h"
 #include "overlay.h"
@@ -22,6 +23,8 @@ typedef struct Play {
     Sound sound;
     SDL_Window *window;
     Level level;
+    uint32_t seed;       /* of the player that plays by itself; 0: a person plays */
+    Net *net;            /* the game over the network; NULL: a game on this machine */
     Inputs recorded;     /* inputs of the watched game; empty while a player plays */
     uint32_t next_input; /* index in `recorded` */
     Inputs played;       /* inputs of the player */
@@ -31,7 +34,7 @@ typedef struct Play {
     uint64_t drawing_since; /* start of the last picture, by the clock of SDL */
 } Play;
 
-/* Begins a new game of the level. Ends the program with a message on failure. */
+/* Begins a new game of the level: on this machine, or, with play->net, when all players are here. Ends the program with a message on failure. */
 void play_begin(Play *play);
 void play_end(Play *play);
 

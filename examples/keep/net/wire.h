@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_WIRE_H
+#define KEEP_WIRE_H
+
+/* Packets between the machines of a game, over ENet. All machines are connected to the host, which passes packets on.
+ * Game packets may be lost; messages are not. Without ENet, wire_none.c takes the place of wire.c. */
+
+#include "../game/components.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WIRE_PORT = 7777 };
+
+/* What the host tells a machine that it takes into the game. */
+typedef struct WireStart {
+    uint32_t player, player_count;
+    uint32_t absent;      /* players that are absent at first: bit i for player i */
+    uint32_t joins;       /* whether the game runs already */
+    uint32_t frame_count; /* steps to play; 0: no end */
+    uint32_t timeout_ms;
+    uint64_t session;
+    uint64_t level; /* hash of the level */
+} WireStart;
+
+/* A network that is worse than the real one, for tests: delay of each packet, and how many are lost. */
+typedef struct WireFaults {
+    uint32_t delay_ms, lost_percent;
+} WireFaults;
+
+typedef struct Wire Wire;
+
+/* Opens a port for other machines. Returns NULL on failure, with the fault in message. */
+Wire *wire_host(uint16_t port, const WireFaults *faults, char *message, size_t message_bytes);
+
+/* Connects to a host: "ADDRESS" or "ADDRESS:PORT". Returns NULL on failure. */
+Wire *wire_join(const char *address, const WireFaults *faults, char *message, size_t message_bytes);
+
+/* Closes all connections. NULL is allowed. */
+void wire_close(Wire *wire);
+
+/* Exchanges packets, and waits for them if none has arrived. The host gives machines that are waiting the free `seats`
+ * (bit i for player i), and leaves machines whose player took part and is out. Elsewhere, start is NULL. */
+void wire_poll(Wire *wire, uint32_t wait_ms, const WireStart *start, uint32_t seats);
+
+/* Returns how many machines wait at the host for a seat. */
+uint32_t wire_waiting(const Wire *wire);
+
+/* Returns whether the host has taken this machine into the game, and how. */
+bool wire_started(const Wire *wire, WireStart *out_start);
+
+/* Returns whether the host is gone, or was never there. */
+bool wire_is_lost(const Wire *wire);
+
+/* Tells the host that this machine has ended the game, or, on the host, all machines that all have. wire_all_done: on
+ * the host, whether all other machines of `players` have ended it; elsewhere, whether the host says so. */
+void wire_done(Wire *wire);
+bool wire_all_done(const Wire *wire, uint32_t players);
+
+/* The transport of netplay; user_data is the wire. */
+void wire_send(void *user_data, uint32_t player, const void *bytes, uint32_t size_bytes);
+uint32_t wire_receive(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity_bytes);
+uint64_t wire_now(void *user_data);
+
+#endif

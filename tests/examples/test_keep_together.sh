@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_keep_together.sh COMMAND...
+#
+# Games over the network, on the loopback interface: all machines end in the same world, over a bad network, with a
+# player that joins later, and after a player that vanishes.
+
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)/keep
+folder=$(mktemp -d)
+pids=
+trap 'for pid in $pids; do kill "$pid" 2>/dev/null || :; done; rm -rf "$folder"' EXIT
+port=$((20000 + $$ % 20000))
+
+# machine NAME COMMAND...: starts a machine of a game.
+machine()
+{
+    name=$1
+    shift
+    "$@" --level "$here/small.json" --json >"$folder/$name" 2>&1 &
+    pids="$pids $!"
+}
+
+# begun NAME: waits until a machine has begun.
+begun()
+{
+    tries=0
+    until grep -q ' begins$' "$folder/$1"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || { echo "$1 does not begin"; cat "$folder"/*; exit 1; }
+        sleep 0.05
+    done
+}
+
+# same NAME...: the machines have ended with the same hash.
+same()
+{
+    for name in "$@"; do
+        sed -n 's/.*"hash": "\([^"]*\)".*/\1/p' "$folder/$name" >"$folder/hash"
+        [ -s "$folder/hash" ] || { echo "$name has no hash"; cat "$folder"/*; exit 1; }
+        [ "$name" != "$1" ] || cp "$folder/hash" "$folder/first"
+        cmp -s "$folder/hash" "$folder/first" || { echo "$name has another hash"; cat "$folder"/*; exit 1; }
+        grep -q '"frames": 300,' "$folder/$name" || { echo "$name ended early"; exit 1; }
+    done
+    echo "$*: $(cat "$folder/first")"
+}
+
+machine host "$@" --host "$port" --frames 300 --seed 1 --threads 1 --delay-ms 4 --loss 5 --timeout-ms 20000
+machine guest "$@" --join "127.0.0.1:$port" --seed 2 --threads 2 --delay-ms 4 --loss 5
+# shellcheck disable=SC2086
+wait $pids || { cat "$folder"/*; exit 1; }
+pids=
+same host guest
+grep -q '"rollbacks": 0,' "$folder/host" && { echo "the delayed network caused no rollback"; exit 1; }
+
+# The third player joins the running game, and the fourth one, which never leaves its seat, is not there.
+port=$((port + 1))
+machine host "$@" --host "$port" --players 4 --begin 2 --frames 300 --pace 300 --seed 1 --timeout-ms 20000
+machine guest "$@" --join "127.0.0.1:$port" --seed 2 --pace 300
+begun host
+machine late "$@" --join "127.0.0.1:$port" --seed 3 --pace 300
+# shellcheck disable=SC2086
+wait $pids || { cat "$folder"/*; exit 1; }
+pids=
+same host guest late
+grep -q '"present": 7,' "$folder/host" || { echo "the late player did not take part"; cat "$folder"/*; exit 1; }
+
+# A player vanishes, and the others go on without it.
+port=$((port + 1))
+machine host "$@" --host "$port" --players 3 --frames 300 --seed 1 --timeout-ms 1000
+machine guest "$@" --join "127.0.0.1:$port" --seed 2
+wanted=$pids
+machine gone "$@" --join "127.0.0.1:$port" --seed 3 --pace 20
+begun gone
+kill -9 "${pids##* }"
+# shellcheck disable=SC2086
+wait $wanted || { cat "$folder"/*; exit 1; }
+same host guest
+grep -q '"present": 7,' "$folder/host" && { echo "the player that vanished was not dropped"; exit 1; }
+exit 0

@@ -37,6 +37,10 @@ result()
             tail -n 1 | sed -n 's/.*"hash": *"\([^"]*\)".*/\1/p'
         ;;
     rollback) start rollback "$2" | sed -n 's/^all inputs in time: world hash //p' ;;
+    netplay)
+        start netplay --players 4 --frames 300 --seed 3 --loss 10 --threads "$2" |
+            sed -n 's/^player .*world hash: //p' | uniq
+        ;;
     *) start "$1" | cksum | cut -d ' ' -f 1 ;;
     esac
 }
@@ -52,7 +56,7 @@ while read -r row expected; do
     case $row in '#'* | '') continue ;; esac
     [ -z "${QUERN_HASH_ONLY:-}" ] || [ "$QUERN_HASH_ONLY" = "$row" ] || continue
     case $row in
-    swarm | keep | rollback)
+    swarm | keep | rollback | netplay)
         for threads in ${QUERN_HASH_THREADS:-1 2}; do check "$row" "$expected" "$threads"; done
         ;;
     *) check "$row" "$expected" default ;;

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Gives the bytes to machines of a netplay session as packets of the other players: a byte with the length, then the
+ * packet without head and checksum, which are added. Two machines play, one joins, one has a world that differs. No
+ * packet may crash a machine, and the world of each must be valid after it. */
+
+#include "kit/netplay_internal.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <quern/quern.h>
+
+enum { PLAYERS = 3, HEAD_BYTES = 12, SESSION = 7, LENGTH_UNIT = 5 };
+
+typedef struct input {
+    const uint8_t *bytes;
+    size_t size, at;
+    uint64_t now;
+} input;
+
+typedef struct machine {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_netplay *netplay;
+} machine;
+
+static void steer(quern_context *context, const quern_view *view)
+{
+    const quern_resource *inputs = quern_context_user_data(context);
+    const uint32_t *given = quern_context_resource(context, *inputs);
+    uint32_t *values = QUERN_COLUMN(view, 0, uint32_t);
+    for (uint32_t i = 0; i < view->count; i++)
+        values[i] = values[i] * 5 + given[i % PLAYERS];
+}
+
+static void lose(void *user_data, uint32_t player, const void *bytes, uint32_t size_bytes)
+{
+    (void)user_data;
+    (void)bytes;
+    require(player < PLAYERS && size_bytes <= QUERN_NETPLAY_PACKET_BYTES);
+}
+
+/* Makes the next packet of the rest of the bytes. The calls of a tick get one packet each, then none. */
+static uint32_t receive(void *user_data, uint32_t *out_player, void *bytes, uint32_t capacity_bytes)
+{
+    input *in = user_data;
+    unsigned char *packet = bytes;
+    if (in->at >= in->size || in->bytes[in->at++] == 0) return 0;
+    uint32_t length = in->bytes[in->at - 1] * (uint32_t)LENGTH_UNIT;
+    if (length > in->size - in->at) length = (uint32_t)(in->size - in->at);
+    if (length < 2 || length + HEAD_BYTES + 4 > capacity_bytes) return 0;
+    const uint64_t head[] = {0x151, SESSION};
+    memcpy(packet, &head[0], 4);
+    memcpy(packet + 4, &head[1], 8);
+    memcpy(packet + HEAD_BYTES, in->bytes + in->at, length);
+    in->at += length;
+    *out_player = packet[HEAD_BYTES + 1];
+    const uint32_t sum = quern__netplay_checksum(SESSION, packet, HEAD_BYTES + length);
+    memcpy(packet + HEAD_BYTES + length, &sum, 4);
+    return HEAD_BYTES + length + 4;
+}
+
+static uint64_t tell_time(void *user_data)
+{
+    return ((input *)user_data)->now += 1000000;
+}
+
+static void open_machine(machine *opened, input *in, bool joins, quern_resource *inputs)
+{
+    quern_component value;
+    const quern_resource_def resource = {
+        .name = "inputs", .size_bytes = PLAYERS * sizeof(uint32_t), .alignment_bytes = 4};
+    must(quern_world_create(NULL, &opened->world));
+    must(QUERN_COMPONENT_REGISTER(opened->world, &value, uint32_t));
+    must(quern_resource_register(opened->world, &resource, inputs));
+    must(quern_schedule_create(opened->world, NULL, &opened->schedule));
+    const quern_system_def system = {.name = "steer",
+                                     .run = steer,
+                                     .terms = {quern_term_write(value)},
+                                     .resources = {{*inputs, QUERN_ACCESS_READ}},
+                                     .user_data = inputs};
+    must(quern_schedule_add_system(opened->schedule, &system, NULL));
+    for (uint32_t i = 0; i < PLAYERS && !joins; i++)
+        must(quern_entity_create_with(opened->world, &value, NULL, 1, NULL));
+    const quern_netplay_def def = {.world = opened->world,
+                                   .schedule = opened->schedule,
+                                   .inputs = *inputs,
+                                   .input_bytes = sizeof(uint32_t),
+                                   .player_count = PLAYERS,
+                                   .step_seconds = 1.0 / 60,
+                                   .hash_interval = 4,
+                                   .timeout_seconds = 0.1,
+                                   .session = SESSION,
+                                   .joins = joins,
+                                   .reports = true,
+                                   .transport = {lose, receive, tell_time, in}};
+    must(quern_netplay_create(&def, &opened->netplay));
+}
+
+static void play(const uint8_t *bytes, size_t size, bool joins, uint32_t silent_ticks)
+{
+    machine played;
+    quern_resource inputs;
+    input in = {.bytes = bytes};
+    open_machine(&played, &in, joins, &inputs);
+    for (uint32_t tick = 0; tick < silent_ticks; tick++)
+        (void)quern_netplay_advance(played.netplay, NULL, &tick, NULL);
+    in.size = size;
+    for (uint32_t tick = 0; tick < 100 && (in.at < size || tick < 4); tick++)
+        (void)quern_netplay_advance(played.netplay, NULL, &tick, NULL);
+    must(quern_world_validate(played.world));
+    quern_netplay_destroy(played.netplay);
+    quern_schedule_destroy(played.schedule);
+    quern_world_destroy(played.world);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char *copy = fuzz_copy(bytes, size);
+    play((const uint8_t *)copy, size, false, 0);
+    play((const uint8_t *)copy, size, false, 6);
+    play((const uint8_t *)copy, size, true, 0);
+    free(copy);
+    return 0;
+}

@@ -88,14 +88,19 @@ add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layerin
 add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/test_check_symbols.sh
                                                   ${CMAKE_C_COMPILER})
 
-# Names in pages exist, pictures agree with their sources, error texts follow the rules of messages, and the mutation
-# script finds each kind of mutant.
+# Names in pages exist, pictures agree with their sources, examples print what their table shows, error texts follow the
+# rules of messages, and the mutation script finds each kind of mutant.
 find_program(QUERN_PYTHON python3)
 mark_as_advanced(QUERN_PYTHON)
 if(QUERN_PYTHON)
-  foreach(name test_pages test_pictures)
+  foreach(name test_pages test_pictures test_site)
     add_test(NAME ${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.py)
   endforeach()
+  if(TARGET swarm)
+    add_test(NAME examples_print_lines COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/docs/test_printed.py
+                                               $<TARGET_FILE_DIR:swarm>)
+    quern_guard_test(examples_print_lines)
+  endif()
   foreach(name check_messages test_check_messages)
     add_test(NAME layering_${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/layering/${name}.py)
   endforeach()

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+"""Tests what ./run docs gives to Doxygen and MkDocs."""
+
+import os
+import re
+import sys
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+sys.path.insert(0, os.path.join(ROOT, "docs/site"))
+
+import reference  # noqa: E402
+import site_pages  # noqa: E402
+
+HEADERS = ("include/quern/commands.h", "include/quern/history.h", "include/quern/schedule.h", "kit/grid.h")
+
+
+class Site(unittest.TestCase):
+    def test_functions_have_links_to_users(self):
+        for header in HEADERS:
+            text = reference.for_site(header)
+            functions = [match.group(1) for match in reference.COMMENT.finditer(reference.read(header))]
+            self.assertGreater(len(functions), 5)
+            self.assertEqual(text.count("@par Used in"), len(functions), header)
+
+    def test_headers_are_groups(self):
+        text = reference.for_site("kit/grid.h")
+        self.assertEqual(len(re.findall(r"@defgroup kit_grid Kit grid", text)), 1)
+        self.assertLess(text.index("@{"), text.index("typedef struct quern_grid_def"))
+        self.assertLess(text.index("quern_grid_payload("), text.index("@}"))
+
+    def test_pages_and_sources_have_places(self):
+        self.assertEqual(site_pages.place_of("README.md"), "index.md")
+        self.assertEqual(site_pages.place_of("docs/jobs.md"), "jobs.md")
+        self.assertEqual(site_pages.place_of("examples/hello.c"), "source/examples/hello.c.html")
+        self.assertEqual(site_pages.place_of("examples/stream"), "source/examples/stream/index.html")
+        copy = site_pages.Copy()
+        self.assertEqual(copy.link("docs/jobs.md", "../README.md#six-reasons"), "index.md#six-reasons")
+        self.assertEqual(copy.link("docs/tutorial/input.md", "../../examples/near.c"), "../source/examples/near.c.html")
+        self.assertEqual(copy.sources, {"examples/near.c"})
+
+
+if __name__ == "__main__":
+    unittest.main()

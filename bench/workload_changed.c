@@ -172,10 +172,7 @@ static void add_up(quern_context *context, const quern_view *view)
     change_scene *quern = quern_context_user_data(context);
     const Brain *brains = quern_view_read(view, 0);
     uint64_t sum = 0;
-    quern_row_range run = {0};
-    while (quern_view_next_range(view, &run))
-        for (uint32_t i = run.first; i < run.first + run.count; i++)
-            sum += brains[i].state;
+    QUERN_EACH_ROW(view, i) sum += brains[i].state;
     quern->sum += sum;
 }
 
@@ -278,6 +275,7 @@ static void close_quern(void *state)
 
 const bench_workload workload_changed_rows = {
     .name = "changed_rows",
+    .alias = "changed_few",
     .summary = "write a random hundredth of the entities, and find them by a change filter on rows",
     .unit = "entity",
     .entity_counts = {100000},

@@ -104,7 +104,8 @@ static quern_result validate_bit_columns(const quern__archetype *archetype)
     return QUERN_OK;
 }
 
-/* Checks that no row version of a component is newer than the versions of its chunk. */
+/* Checks that no row version of a component is newer than the versions of its chunk, or than its group and the chunk's
+ * structural version. */
 static quern_result validate_lane(const quern__archetype *archetype, const quern__row_lane *lane,
                                   uint32_t slot)
 {
@@ -112,14 +113,20 @@ static quern_result validate_lane(const quern__archetype *archetype, const quern
     const uint64_t *versions = quern__versions_of(&archetype->versions, slot);
     const uint64_t of_rows = versions[0], of_component = versions[lane->version_index];
     const uint64_t latest = of_rows > of_component ? of_rows : of_component;
-    const uint64_t *items =
+    uint64_t *items =
         quern__row_version(archetype->row_versions, archetype->row_versions->offsets[lane->version_index],
                            quern__location_make(rows->chunk, 0));
-    for (uint32_t row = 0; row < rows->row_count; row++)
+    for (uint32_t row = 0; row < rows->row_count; row++) {
+        const uint64_t of_group = *quern__row_group(items, row);
+        REQUIRE(items[row] <= of_rows || items[row] <= of_group,
+                "component %u of archetype %u, chunk %u, row %u has version %llu, its group of rows %llu",
+                lane->component_index, archetype->index, slot, row, (unsigned long long)items[row],
+                (unsigned long long)of_group);
         REQUIRE(items[row] > 0 && items[row] <= latest,
                 "component %u of archetype %u, chunk %u, row %u has version %llu, its chunk %llu",
                 lane->component_index, archetype->index, slot, row, (unsigned long long)items[row],
                 (unsigned long long)latest);
+    }
     return QUERN_OK;
 }
 

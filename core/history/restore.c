@@ -154,9 +154,10 @@ static bool list_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lan
     history->copied_count++;
     const quern__page page =
         quern__saved_pages(target->saved, slot)[target->saved->column_count + 1 + lane];
-    return quern__history_add_transfer(
-        history, (char *)quern__row_versions_lane(target->archetype->row_versions, lane, slot),
-        quern__page_memory(&history->store, page), bytes);
+    uint64_t *versions = quern__row_versions_lane(target->archetype->row_versions, lane, slot);
+    const void *saved = quern__page_memory(&history->store, page);
+    quern__row_groups_raise_to(versions, saved, quern__saved_row_count(target->saved, slot));
+    return quern__history_add_transfer(history, (char *)versions, saved, bytes);
 }
 
 /* Lists a column of a chunk: as a transfer if its values have no hooks, otherwise as a column restore. */

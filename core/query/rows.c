@@ -41,14 +41,41 @@ static uint64_t find_newer(const uint64_t *versions, uint32_t count, uint64_t se
     return newer;
 }
 
+enum { WORD_GROUPS = 64 / QUERN__ROW_GROUP }; /* groups of the rows of a mask word */
+
+/* Like find_newer, for `count` rows from a multiple of 64 on, of which moves brought none since seen_version: reads only
+ * groups that are newer. */
+static uint64_t find_newer_in_groups(const uint64_t *lane, uint32_t row, uint32_t count,
+                                     uint64_t seen_version)
+{
+    const uint64_t *groups = lane - 1 - row / QUERN__ROW_GROUP;
+    uint64_t newer = 0, differences = 0;
+    if (count == 64) {
+        for (int32_t i = 0; i < WORD_GROUPS; i++)
+            differences |= seen_version - groups[-i];
+        if (differences >> 63 == 0) return 0;
+    }
+    for (uint32_t i = 0; i < count; i += QUERN__ROW_GROUP) {
+        if (groups[-(int32_t)(i / QUERN__ROW_GROUP)] <= seen_version) continue;
+        const uint32_t left = count - i < QUERN__ROW_GROUP ? count - i : QUERN__ROW_GROUP;
+        for (uint32_t k = 0; k < left; k++)
+            newer |= (seen_version - lane[row + i + k]) >> 63 << (i + k);
+    }
+    return newer;
+}
+
 /* Adds the rows in which one component is newer than seen_version. The mask may get rows of the chunk before
  * the view, too. offset: offset of the component's row versions. */
 static void add_newer(const quern_view *view, uint32_t offset, uint64_t seen_version, quern__row_mask *mask)
 {
     const uint64_t *versions = view->row_versions + offset;
     const uint32_t end = view->first_row + view->count;
-    for (uint32_t row = view->first_row / 64 * 64; row < end; row += 64)
-        mask->words[row / 64] |= find_newer(versions + row, end - row < 64 ? end - row : 64, seen_version);
+    const bool has_moved_rows = view->versions[0] > seen_version;
+    for (uint32_t row = view->first_row / 64 * 64; row < end; row += 64) {
+        const uint32_t count = end - row < 64 ? end - row : 64;
+        mask->words[row / 64] |= has_moved_rows ? find_newer(versions + row, count, seen_version)
+                                                : find_newer_in_groups(versions, row, count, seen_version);
+    }
 }
 
 /* Selects the rows that pass the change filters. Row versions are read only if the chunk's version is newer than

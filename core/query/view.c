@@ -240,11 +240,13 @@ void quern__view_note_rows(const quern_view *view, const quern_view_column *colu
     if (*of_chunk < version) *of_chunk = version;
     const uint32_t offset = view->row_offsets[column->version_index];
     if (offset == QUERN__NO_LANE) return;
-    uint64_t *versions = view->row_versions + offset + view->first_row;
+    uint64_t *lane = view->row_versions + offset, *versions = lane + view->first_row;
     quern_row_range run = {0};
-    while (quern_view_next_range(view, &run))
+    while (quern_view_next_range(view, &run)) {
         for (uint32_t i = run.first; i < run.first + run.count; i++)
             versions[i] = version;
+        quern__row_groups_raise(lane, view->first_row + run.first, run.count, version);
+    }
 }
 
 void *quern__view_rows_checked(const quern_view *view, uint32_t term, size_t size_bytes,

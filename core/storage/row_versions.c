@@ -22,16 +22,18 @@ quern__row_versions *quern__row_versions_create(const quern_allocator *allocator
         quern__allocate(allocator, head_bytes(lane_count, version_count), ROW_VERSION_ALIGNMENT_BYTES);
     if (memory == NULL) return NULL;
     quern__row_versions *versions = (quern__row_versions *)(void *)memory;
-    *versions = (quern__row_versions){.lanes = (quern__row_lane *)(void *)(versions + 1),
-                                      .lane_count = lane_count,
-                                      .version_count = version_count,
-                                      .row_capacity = row_capacity,
-                                      .slot_words = row_capacity * lane_count};
+    *versions =
+        (quern__row_versions){.lanes = (quern__row_lane *)(void *)(versions + 1),
+                              .lane_count = lane_count,
+                              .version_count = version_count,
+                              .row_capacity = row_capacity,
+                              .group_count = (row_capacity + QUERN__ROW_GROUP - 1) / QUERN__ROW_GROUP};
+    versions->slot_words = (versions->group_count + row_capacity) * lane_count;
     versions->offsets = (uint32_t *)(void *)(versions->lanes + lane_count);
     memset(versions->offsets, 0xFF, version_count * sizeof *versions->offsets);
     for (uint32_t i = 0; i < lane_count; i++) {
         versions->lanes[i] = lanes[i];
-        versions->offsets[lanes[i].version_index] = i * row_capacity;
+        versions->offsets[lanes[i].version_index] = quern__row_versions_offset(versions, i);
     }
     if (!quern__row_versions_reserve(versions, allocator, slot_capacity)) {
         quern__row_versions_release(versions, allocator);
@@ -70,6 +72,8 @@ static bool resize(quern__row_versions *versions, const quern_allocator *allocat
     resized.items = quern__allocate(allocator, bytes, ROW_VERSION_ALIGNMENT_BYTES);
     if (resized.items == NULL) return false;
     if (old_bytes > 0) memcpy(resized.items, versions->items, old_bytes < bytes ? old_bytes : bytes);
+    /* groups are raised, never set, so they need a value */
+    if (bytes > old_bytes) memset((char *)resized.items + old_bytes, 0, bytes - old_bytes);
     release_items(versions, allocator);
     *versions = resized;
     return true;
@@ -101,6 +105,12 @@ static void note_lane(const quern__row_versions *versions, uint32_t lane, uintpt
     quern__row_versions_note(versions, versions->lanes[lane].version_index, first, count, now);
 }
 
+void quern__row_groups_raise_to(uint64_t *lane, const uint64_t *row_versions, uint32_t count)
+{
+    for (uint32_t row = 0; row < count; row++)
+        quern__row_groups_raise(lane, row, 1, row_versions[row]);
+}
+
 void quern__row_versions_arrive(const quern__row_versions *versions, uintptr_t first, uint32_t count,
                                 uint64_t now)
 {
@@ -118,8 +128,9 @@ void quern__row_versions_move(const quern__row_versions *target, uintptr_t to,
         while (k < source_count && source->lanes[k].component_index < component_index)
             k++;
         if (k < source_count && source->lanes[k].component_index == component_index)
-            memcpy(quern__row_version(target, i * target->row_capacity, to),
-                   quern__row_version(source, k * source->row_capacity, from), count * sizeof(uint64_t));
+            memcpy(quern__row_version(target, quern__row_versions_offset(target, i), to),
+                   quern__row_version(source, quern__row_versions_offset(source, k), from),
+                   count * sizeof(uint64_t));
         else
             note_lane(target, i, to, count, now);
     }

@@ -439,8 +439,12 @@ static inline void quern__view_note_row(const quern_view *view, const quern_view
     const uint64_t version = quern__view_version(view);
     uint64_t *of_chunk = &view->versions[column->version_index];
     if (!view->row_versions || *of_chunk < version) *of_chunk = version;
-    if (view->row_versions && view->row_offsets[column->version_index] != 0xFFFFFFFFu)
-        view->row_versions[view->row_offsets[column->version_index] + view->first_row + row] = version;
+    if (view->row_versions && view->row_offsets[column->version_index] != 0xFFFFFFFFu) {
+        uint64_t *of_rows = view->row_versions + view->row_offsets[column->version_index];
+        uint64_t *of_group = of_rows - 1 - (view->first_row + row) / 8;
+        of_rows[view->first_row + row] = version;
+        if (*of_group < version) *of_group = version;
+    }
 }
 
 static inline void *quern__view_column_at(const quern_view *view, uint32_t term)

@@ -176,8 +176,10 @@ static void restore_lane(const quern__archived_archetype *archived, quern__byte_
     for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
         const size_t lane_bytes = quern__run_rows_in(archived, slot) * sizeof(uint64_t);
         const char *versions = quern__read_in_place(bytes, lane_bytes);
-        if (row_versions != NULL && lane < row_versions->lane_count)
-            memcpy(quern__row_versions_lane(row_versions, lane, slot), versions, lane_bytes);
+        if (row_versions == NULL || lane >= row_versions->lane_count) continue;
+        uint64_t *rows = quern__row_versions_lane(row_versions, lane, slot);
+        memcpy(rows, versions, lane_bytes);
+        quern__row_groups_raise_to(rows, rows, quern__run_rows_in(archived, slot));
     }
 }
 

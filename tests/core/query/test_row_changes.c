@@ -618,10 +618,12 @@ Test(row_changes, validation_detects_a_row_newer_than_its_chunk)
     quern_query *query = query_changed(number);
     assert_valid(world);
     const quern__row_versions *versions = archetype_of(entities[0])->row_versions;
-    uint64_t *first = quern__row_versions_of(versions, 0), kept = *first;
+    uint64_t *first = quern__row_versions_lane(versions, 0, 0), kept = *first;
     *first = world->storage.clock + 1;
+    *quern__row_group(first, 0) = *first;
     cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
     *first = kept;
+    *quern__row_group(first, 0) = kept;
     assert_valid(world);
     quern_query_destroy(query);
 }

@@ -34,9 +34,9 @@ void quern__follow_ups_start(quern__follow_ups *follow_ups)
     quern__commands_begin(&follow_ups->recorder, &origin);
 }
 
-quern_result quern__follow_ups_find_operation(quern__follow_ups *follow_ups, uint32_t component_index,
-                                              quern__operation_kind kind,
-                                              const quern__operation **out_operation)
+quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, uint32_t component_index,
+                                                quern__operation_kind kind,
+                                                const quern__operation **out_operation)
 {
     quern_commands *recorder = &follow_ups->recorder;
     return quern__operations_find_single(&recorder->operations, &recorder->storage->components,

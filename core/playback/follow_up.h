@@ -37,10 +37,23 @@ void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathere
  * it. */
 void quern__follow_ups_start(quern__follow_ups *follow_ups);
 
+/* Creates the operation on one component. Errors: OUT_OF_MEMORY. */
+quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, uint32_t component_index,
+                                                quern__operation_kind kind,
+                                                const quern__operation **out_operation);
+
 /* Finds or creates the operation on one component. Errors: OUT_OF_MEMORY. */
-quern_result quern__follow_ups_find_operation(quern__follow_ups *follow_ups, uint32_t component_index,
-                                              quern__operation_kind kind,
-                                              const quern__operation **out_operation);
+static inline quern_result quern__follow_ups_find_operation(quern__follow_ups *follow_ups,
+                                                            uint32_t component_index,
+                                                            quern__operation_kind kind,
+                                                            const quern__operation **out_operation)
+{
+    const quern__operations *operations = &follow_ups->recorder.operations;
+    const uint32_t index = component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
+    *out_operation = index < operations->singles.count ? operations->singles.items[index] : NULL;
+    if (QUERN__LIKELY(*out_operation != NULL)) return QUERN_OK;
+    return quern__follow_ups_create_operation(follow_ups, component_index, kind, out_operation);
+}
 
 /* Adds a command to the list. The caller writes its value after the head of the item. Errors: OUT_OF_MEMORY. */
 quern_result quern__follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,

@@ -559,9 +559,33 @@ static QUERN__NO_INLINE quern_result record_relation(quern_commands *commands, q
     return record(commands, kind, source, quern_relation_component(relation), value, function);
 }
 
+/* Fast path for a relate command that joins the open batch, like join_batch: both entities are alive. */
+static inline bool join_relates(quern_commands *commands, quern_entity source, quern_relation relation,
+                                quern_entity target)
+{
+    if (QUERN__UNLIKELY(commands == NULL || !quern__commands_can_record(commands))) return false;
+    const quern__operation *operation = commands->operation;
+    if (operation == NULL ||
+        (operation->kind != QUERN__OPERATION_RELATE && operation->kind != QUERN__OPERATION_ADD_EDGE) ||
+        operation->operands[0].component.bits != relation.bits)
+        return false;
+    char *space = commands->next;
+    const quern__entities *entities = &commands->storage->entities;
+    const quern__record *found = quern__entities_find(entities, source);
+    if (found == NULL || (size_t)(commands->end - space) < operation->item_bytes ||
+        quern__entities_find(entities, target) == NULL || quern_entity_equal(source, target))
+        return false;
+    commands->next = space + operation->item_bytes;
+    commands->batch->item_count++;
+    *(quern__item *)(void *)space = (quern__item){.entity = source, .location = found->location};
+    memcpy(space + operation->operands[0].offset_bytes, &target, sizeof target);
+    return true;
+}
+
 quern_result quern_commands_relate(quern_commands *commands, quern_entity source, quern_relation relation,
                                    quern_entity target)
 {
+    if (QUERN__LIKELY(join_relates(commands, source, relation, target))) return QUERN_OK;
     return record_relation(commands, QUERN__OPERATION_SET, source, relation, &target,
                            "quern_commands_relate");
 }

@@ -301,6 +301,8 @@ static void divide_fetch(const quern__pass *pass, quern__pass_table *table, uint
     table->fetch_share_bytes = (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes;
 }
 
+/* A table with one chunk has no next one to prefetch. If all have one chunk, the pass runs without the code for
+ * prefetching. */
 static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
 {
     const uint32_t fetch_limit_bytes = choose_fetch_limit(pass, thread_count),
@@ -313,7 +315,7 @@ static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
             call_count += pass->calls.items[k].system->is_enabled;
         table->fetch_limit_bytes = call_count == 1 ? lone_bytes : fetch_limit_bytes;
         table->fetches_ends = call_count == 1;
-        if (call_count > 0) divide_fetch(pass, table, call_count);
+        if (call_count > 0 && table->chunk_count > 1) divide_fetch(pass, table, call_count);
         pass->prefetches |= table->fetch_share_bytes > 0;
     }
 }

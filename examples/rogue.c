@@ -194,7 +194,7 @@ static void populate(Game *game)
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x < WIDTH; x++) {
             const char symbol = level[y][x];
-            quern_entity entity;
+            quern_entity entity = quern_entity_null();
             if (symbol == '@' || symbol == 'g') {
                 QUERN_MUST(QUERN_CREATE(game->world, &entity, QUERN_VALUE(Cell, x, y),
                                         QUERN_VALUE(Glyph, symbol),
@@ -216,9 +216,11 @@ static void draw(const Game *game)
 {
     char rows[HEIGHT][WIDTH + 1];
     const Map *map = quern_resource_get(game->world, game->map);
-    for (int y = 0; y < HEIGHT; y++)
-        for (int x = 0; x <= WIDTH; x++)
-            rows[y][x] = x == WIDTH ? '\0' : is_wall(x, y) ? '#' : '.';
+    for (int y = 0; y < HEIGHT; y++) {
+        for (int x = 0; x < WIDTH; x++)
+            rows[y][x] = is_wall(x, y) ? '#' : '.';
+        rows[y][WIDTH] = '\0';
+    }
     quern_query_iterator it = quern_query_iterate(game->glyphs);
     while (quern_query_next(&it)) {
         const Cell *cells = QUERN_COLUMN(&it.view, 0, const Cell);

@@ -252,7 +252,7 @@ void game_populate(Game *game, int rock_count)
         QUERN_MUST(quern_prefab_spawn(world, rock, &def, NULL));
     }
     QUERN_MUST(quern_prefab_destroy(world, rock));
-    QUERN_MUST(QUERN_CREATE(world, &ship, QUERN_VALUE(Position, WIDTH / 2, HEIGHT - 1),
+    QUERN_MUST(QUERN_CREATE(world, &ship, QUERN_VALUE(Position, WIDTH / 2.0f, HEIGHT - 1),
                             QUERN_VALUE(Velocity, 0, 0), QUERN_VALUE(Glyph, 'A'), QUERN_VALUE(Health, 3),
                             QUERN_VALUE(Gun, 0)));
     QUERN_MUST(quern_entity_set_name(world, ship, "ship"));
@@ -282,7 +282,7 @@ bool game_is_on(const Game *game)
 
 void game_draw(const Game *game, char field[HEIGHT][WIDTH + 1])
 {
-    memset(field, ' ', HEIGHT * (WIDTH + 1));
+    memset(field, ' ', (size_t)HEIGHT * (WIDTH + 1));
     quern_query_iterator it = quern_query_iterate(game->glyphs);
     while (quern_query_next(&it)) {
         const Position *positions = QUERN_COLUMN(&it.view, 0, const Position);

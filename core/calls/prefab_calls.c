@@ -2,8 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Calls that destroy prefabs and find their members. */
 
-#include "core/prefabs/prefab_internal.h"
-#include "core/world/world_internal.h"
+#include "core/calls/prefab_capture.h"
 
 #include <quern/prefab.h>
 
@@ -116,8 +115,7 @@ quern_result quern_prefab_slot_register(quern_world *world, const char *name, qu
                               : quern__message_add_call(result, "quern_prefab_slot_register", NULL);
 }
 
-/* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot. */
-static quern_result check_slot(const quern_world *world, quern_component slot)
+quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot)
 {
     const quern_result result = quern__components_check(&world->storage.components, slot);
     if (result != QUERN_OK) return result;
@@ -138,7 +136,7 @@ static quern_result find_part(const quern_world *world, quern_entity root, quern
     quern_result result = quern__world_check_unlocked(world, "quern_prefab_part");
     if (result != QUERN_OK) return result;
     const quern__record *record = quern__entities_find(entities, root);
-    result = record != NULL ? check_slot(world, slot) : quern__entities_check(entities, root);
+    result = record != NULL ? quern__prefab_check_slot(world, slot) : quern__entities_check(entities, root);
     if (result != QUERN_OK || record == NULL) return quern__in_call(result, "quern_prefab_part");
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const quern_entity *part =
@@ -162,8 +160,8 @@ uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, q
         return QUERN_NO_MEMBER;
     }
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
-    const quern_result result =
-        found != NULL ? check_slot(world, slot) : quern__prefabs_fail(&world->storage, prefab);
+    const quern_result result = found != NULL ? quern__prefab_check_slot(world, slot)
+                                              : quern__prefabs_fail(&world->storage, prefab);
     if (result == QUERN_OK) return quern__prefab_find_slot(found, quern__component_index(slot));
     quern__in_call(result, function);
     return QUERN_NO_MEMBER;

@@ -5,11 +5,9 @@
 
 /* --------------------------------------------------------------------------------------------- links */
 
-/* By member: the index of its link in the current relation, or QUERN_NO_MEMBER. */
-typedef QUERN__ARRAY(uint32_t) link_of_member;
-
-static bool add_link(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
-                     uint32_t source, uint32_t target, quern_entity outside)
+bool quern__prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
+                                    quern__prefab_link_indices *links, uint32_t source, uint32_t target,
+                                    quern_entity outside)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->links, prefab->links.count + 1)) return false;
@@ -22,12 +20,13 @@ static bool add_link(quern__prefab_capture *it, quern__relation *relation, link_
         .outside = outside};
     prefab->has_outside |= target == QUERN_NO_MEMBER;
     prefab->has_outside_levels |= target == QUERN_NO_MEMBER && relation->has_levels;
+    prefab->has_edges |= relation->is_many;
     return true;
 }
 
 /* Adds the link of a member to a target outside of the tree, if it has one. Leaves out the parent of the root. */
-static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
-                             uint32_t member)
+static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation,
+                             quern__prefab_link_indices *links, uint32_t member)
 {
     const bool is_roots_parent = member == 0 && relation == it->world->storage.relations->parent;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
@@ -35,12 +34,12 @@ static bool add_outside_link(quern__prefab_capture *it, quern__relation *relatio
     if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
     const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
     return quern__prefab_capture_find_member(it, entity) != QUERN_NO_MEMBER ||
-           add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
+           quern__prefab_capture_add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
 }
 
 /* Adds the links of all members that have `member` as their target, in sibling order. */
-static bool add_sources(quern__prefab_capture *it, quern__relation *relation, link_of_member *links,
-                        uint32_t member)
+static bool add_sources(quern__prefab_capture *it, quern__relation *relation,
+                        quern__prefab_link_indices *links, uint32_t member)
 {
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     for (uint32_t slot_of_source = quern__links_first(&relation->links, slot);
@@ -50,7 +49,7 @@ static bool add_sources(quern__prefab_capture *it, quern__relation *relation, li
             it, quern__entity_of_slot(&it->world->storage, slot_of_source));
         if (source != QUERN_NO_MEMBER &&
             (source != 0 || relation != it->world->storage.relations->parent) &&
-            !add_link(it, relation, links, source, member, quern_entity_null()))
+            !quern__prefab_capture_add_link(it, relation, links, source, member, quern_entity_null()))
             return false;
     }
     return true;
@@ -70,7 +69,8 @@ static bool has_target_inside(const quern__prefab_capture *it, const quern__rela
 
 /* Adds the links of a relation with levels, targets before sources: first those of members without a target in the
  * tree, then, breadth first, those of the sources of each listed link. */
-static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
+static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relation,
+                               quern__prefab_link_indices *links)
 {
     const uint32_t first = it->prefab->links.count;
     for (uint32_t i = 0; i < it->entities.count; i++)
@@ -85,7 +85,8 @@ static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relat
 }
 
 /* Adds the links of a relation without levels, which may have cycles, in any order. */
-static bool add_links_unordered(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
+static bool add_links_unordered(quern__prefab_capture *it, quern__relation *relation,
+                                quern__prefab_link_indices *links)
 {
     for (uint32_t i = 0; i < it->entities.count; i++)
         if (!add_outside_link(it, relation, links, i)) return false;
@@ -96,7 +97,8 @@ static bool add_links_unordered(quern__prefab_capture *it, quern__relation *rela
 
 /* Adds a link for each edge of the members, in the order of sources and targets. Edges from outside of the tree to
  * members are not captured. */
-static bool add_edges(quern__prefab_capture *it, quern__relation *relation, link_of_member *links)
+static bool add_edges(quern__prefab_capture *it, quern__relation *relation,
+                      quern__prefab_link_indices *links)
 {
     for (uint32_t i = 0; i < it->entities.count; i++) {
         const quern__edge_list *targets =
@@ -107,8 +109,8 @@ static bool add_edges(quern__prefab_capture *it, quern__relation *relation, link
                 const quern_entity target = quern__entity_of_slot(&it->world->storage, range.slots[k]);
                 const uint32_t member = quern__prefab_capture_find_member(it, target);
                 const bool is_outside = member == QUERN_NO_MEMBER;
-                it->prefab->has_edges = true;
-                if (!add_link(it, relation, links, i, member, is_outside ? target : quern_entity_null()))
+                if (!quern__prefab_capture_add_link(it, relation, links, i, member,
+                                                    is_outside ? target : quern_entity_null()))
                     return false;
             }
         }
@@ -116,24 +118,29 @@ static bool add_edges(quern__prefab_capture *it, quern__relation *relation, link
     return true;
 }
 
+quern_result quern__prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
+                                              quern__prefab_link_indices *links)
+{
+    const bool is_done = relation->is_many      ? add_edges(it, relation, links)
+                         : relation->has_levels ? add_links_by_level(it, relation, links)
+                                                : add_links_unordered(it, relation, links);
+    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
+}
+
 static quern_result list_links(quern__prefab_capture *it)
 {
     const quern__relations *relations = it->world->storage.relations;
-    link_of_member links = {0};
-    bool is_done =
-        relations->list.count == 0 || quern__array_reserve(it->allocator, &links, it->entities.count);
-    for (uint32_t i = 0; i < relations->list.count && is_done; i++) {
-        quern__relation *relation = relations->list.items[i];
-        for (links.count = 0; links.count < it->entities.count; links.count++)
+    quern__prefab_link_indices links = {0};
+    quern_result result = QUERN_OK;
+    if (relations->list.count > 0 && !quern__array_reserve(it->allocator, &links, it->depths.count))
+        result = quern__prefab_capture_fail_memory();
+    for (uint32_t i = 0; i < relations->list.count && result == QUERN_OK; i++) {
+        for (links.count = 0; links.count < it->depths.count; links.count++)
             links.items[links.count] = QUERN_NO_MEMBER;
-        if (relation->is_many)
-            is_done = add_edges(it, relation, &links);
-        else
-            is_done = relation->has_levels ? add_links_by_level(it, relation, &links)
-                                           : add_links_unordered(it, relation, &links);
+        result = it->source->list_links(it, relations->list.items[i], &links);
     }
     quern__array_release(it->allocator, &links);
-    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
+    return result;
 }
 
 /* Returns whether the link decides a level of its group: it is a link of the group's first member. */

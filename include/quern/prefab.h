@@ -56,6 +56,70 @@ typedef struct quern_prefab {
 QUERN_API quern_result quern_prefab_capture(quern_world *world, quern_entity root,
                                             quern_prefab *out_prefab);
 
+/** Returns the handle that stands for a member of a description, by its index in the list. It is valid in the values and
+ * targets of quern_prefab_create and nowhere else. */
+static inline quern_entity quern_prefab_member_handle(uint32_t index)
+{
+    quern_entity entity = {UINT64_C(1) << 32 | index};
+    return entity;
+}
+
+/** A component of a described member. */
+typedef struct quern_prefab_value {
+    quern_component component QUERN__ZERO; /**< The component, or tag; not that of a relation. */
+    /** Value of the component, copied by its copy hook, if any. NULL: the value of a newly constructed component. Handles
+     * of members (quern_prefab_member_handle) in described fields become those of each instance. NULL for a tag. */
+    const void *value QUERN__ZERO;
+    bool is_disabled QUERN__ZERO; /**< Whether the component is disabled; the type must have can_disable. */
+} quern_prefab_value;
+
+/** A target of a described member. */
+typedef struct quern_prefab_target {
+    quern_relation relation QUERN__ZERO; /**< The relation; not quern_world_parent. */
+    /** The target: a member (quern_prefab_member_handle), or a living entity. */
+    quern_entity target QUERN__ZERO;
+} quern_prefab_target;
+
+/** A member of a described prefab. All zero: an entity without components, below the root. */
+typedef struct quern_prefab_member_def {
+    /** Index of the parent, which precedes the member in the list; 0 for the root itself. */
+    uint32_t parent QUERN__ZERO;
+    /** Name, unique among the children of the parent; NULL: none. NULL for the root. */
+    const char *name QUERN__ZERO;
+    /** Slot in which the root of each instance has this member as its part (quern_prefab_slot_register); null: none. */
+    quern_component slot QUERN__ZERO;
+    /** Components, each at most once; NULL if value_count is 0. */
+    const quern_prefab_value *values QUERN__ZERO;
+    uint32_t value_count QUERN__ZERO;               /**< Number of components. */
+    const quern_prefab_target *targets QUERN__ZERO; /**< Targets in relations; NULL if target_count is 0. */
+    uint32_t target_count QUERN__ZERO;              /**< Number of targets. */
+} quern_prefab_member_def;
+
+/** Creates a prefab from a list of members, without entities in the world. Member 0 is the root, and members keep their
+ * index in the list: in overrides, fills and handles of instances. The children of a member have the order of the list.
+ * Components that others require are added. Afterwards the prefab is the same as one that was captured from such a tree.
+ *
+ *     const quern_prefab_value base[] = {{place, &(Place){0, 0}}};
+ *     const quern_prefab_value barrel[] = {{gun, &(Gun){.base = quern_prefab_member_handle(0)}}};
+ *     const quern_prefab_member_def members[] = {
+ *         {.values = base, .value_count = 1},
+ *         {.parent = 0, .name = "gun", .slot = muzzle, .values = barrel, .value_count = 1}};
+ *     quern_prefab_create(world, members, 2, &tower);
+ *
+ * quern_world_disabled_tag among the components disables that member by itself, and none below it. The list and all
+ * that it points to may be freed after the call. Messages name the member by its index. The call registers
+ * quern_world_parent if there are several members, and the world does not have it yet.
+ *
+ * Errors: NULL_ARGUMENT; INVALID_ARGUMENT (no members; a parent that does not precede its member; a name or slot of the
+ * root; an invalid name; a component that is no slot; the component of a relation; a value of a tag; is_disabled without
+ * can_disable; quern_world_parent as the relation of a target; a member that is its own target; a handle of a member that
+ * the list does not have; a type with a destroy hook but no copy hook); UNKNOWN_COMPONENT; DUPLICATE_COMPONENT (a
+ * component, slot, target or relation with one target, twice); SIBLING_NAME_TAKEN; CYCLE (members that are targets of one
+ * another, in a relation with levels); NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY, PROVISIONAL_ENTITY (a target, and the
+ * last also in a described field); TOO_MANY_COMPONENTS; LIMIT (QUERN_MAX_PREFAB_MEMBERS); OUT_OF_MEMORY; WORLD_LOCKED. */
+QUERN_API quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_def *members,
+                                           uint32_t member_count, quern_prefab *out_prefab);
+
 /** Destroys a prefab and its values. If waiting commands spawn the prefab, only the handle becomes invalid
  * now, and the values are destroyed when these commands have been applied. Spawned instances remain, and
  * waiting commands still spawn theirs. Destroying the world destroys its prefabs. Errors: WORLD_LOCKED. */

@@ -134,6 +134,49 @@ static void capture_prefab(uint32_t number)
     must(quern_entity_destroy(it.world, made[0]));
 }
 
+static void describe_part(const model_member *member, model_part part, const void *value,
+                          quern_prefab_member_def *out_member, quern_prefab_value *values)
+{
+    if (!member->has[part]) return;
+    values[out_member->value_count++] = (quern_prefab_value){it.parts[part], .value = value};
+    out_member->values = values;
+}
+
+/* Makes the prefab from a list of members, without entities. */
+static void describe_prefab(uint32_t number)
+{
+    const model_prefab *from = &prefabs[number];
+    quern_prefab_member_def members[MODEL_MEMBERS];
+    quern_prefab_value values[MODEL_MEMBERS][MODEL_PART_COUNT];
+    quern_prefab_target targets[MODEL_MEMBERS];
+    quern_entity knows[MODEL_MEMBERS];
+    tracked counted[MODEL_MEMBERS];
+    char names[MODEL_MEMBERS][2] = {{0}};
+    for (uint32_t i = 0; i < from->member_count; i++) {
+        const model_member *member = &from->members[i];
+        tracked_construct(&counted[i], (uint64_t)member->values[MODEL_TRACKED], &it.counts_of_tracked);
+        names[i][0] = member->name;
+        knows[i] = member->knows_member ? quern_prefab_member_handle((uint32_t)member->values[MODEL_KNOWS])
+                                        : it.handles[HUB];
+        members[i] = (quern_prefab_member_def){
+            .parent = member->parent != MODEL_NONE ? (uint32_t)member->parent : 0, .name = names[i]};
+        describe_part(member, MODEL_TRACKED, &counted[i], &members[i], values[i]);
+        describe_part(member, MODEL_KNOWS, &knows[i], &members[i], values[i]);
+        describe_part(member, MODEL_MARK, NULL, &members[i], values[i]);
+        describe_part(member, MODEL_NUMBER, &member->values[MODEL_NUMBER], &members[i], values[i]);
+        describe_part(member, MODEL_OTHER, &member->values[MODEL_OTHER], &members[i], values[i]);
+        if (member->likes == MODEL_NONE) continue;
+        targets[i] = (quern_prefab_target){
+            it.relations[MODEL_LIKES],
+            member->likes_outside ? it.handles[HUB] : quern_prefab_member_handle((uint32_t)member->likes)};
+        members[i].targets = &targets[i];
+        members[i].target_count = 1;
+    }
+    must(quern_prefab_create(it.world, members, from->member_count, &it.prefabs[number]));
+    for (uint32_t i = 0; i < from->member_count; i++)
+        tracked_destroy(&counted[i], &it.counts_of_tracked);
+}
+
 static void register_parts(void)
 {
     it.parts[MODEL_NUMBER] = setup_component(it.world, "number", 8, 8);
@@ -189,7 +232,7 @@ static void open_subject(uint64_t seed)
     cr_assert_eq(quern_entity_index(it.handles[HUB]), (uint32_t)HUB);
     prefab_model_add(&model);
     for (uint32_t i = 0; i < PREFABS; i++)
-        capture_prefab(i);
+        (seed + i) % 2 == 0 ? capture_prefab(i) : describe_prefab(i);
     model.slot_count = it.world->storage.entities.slot_count;
     use_free_slots();
     it.first_slot = (int)model.slot_count + SPAWNERS;

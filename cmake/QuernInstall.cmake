@@ -11,7 +11,8 @@ install(
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${quern_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern)
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py ${PROJECT_SOURCE_DIR}/scripts/quern_inspect.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
 
 set(quern_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quern)
 install(

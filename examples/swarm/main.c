@@ -8,11 +8,13 @@
  *   simulation   the world and its schedule    neighbours   finding nearby agents
  *   display      output during the run         report       output after the run
  *   forecast     frames on more threads
- *   replay       recorded frames               rewind       restored frames */
+ *   replay       recorded frames               rewind       restored frames
+ *   inspection   the world in a browser */
 
 #include "check.h"
 #include "display.h"
 #include "forecast.h"
+#include "inspection.h"
 #include "options.h"
 #include "record.h"
 #include "replay.h"
@@ -178,6 +180,10 @@ int main(int argc, char **argv)
     }
     catch_interrupts();
     if (options.replay != NULL) return replay(&options) ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (options.inspect) {
+        inspection_run(&options, &is_interrupted);
+        return EXIT_SUCCESS;
+    }
     Simulation simulation;
     Record record;
     Rewind rewind = {.history = NULL};

@@ -33,6 +33,9 @@ static const char usage[] =
     "  --rewind        every 60 frames, restore the world of 60 frames before, run these frames again, "
     "and\n"
     "                  compare\n"
+    "  --inspect[=P]   run until interrupted, at 60 frames per second, and show the world in a browser, on "
+    "port P\n"
+    "                  (default: a free one); at full speed with --frames\n"
     "  --json          print the result as one line of JSON at the end\n"
     "  --help          print this text\n";
 
@@ -88,6 +91,7 @@ static void parse_option(Options *options, int option)
         options->entity_count = (uint32_t)parse_number("entities", optarg, 1, ENTITY_COUNT_MAX);
         break;
     case 'f':
+        options->has_frame_count = true;
         options->frame_count = (uint32_t)parse_number("frames", optarg, 0, FRAME_COUNT_MAX);
         break;
     case 't':
@@ -118,6 +122,11 @@ static void parse_option(Options *options, int option)
     case 'w':
         options->rewind = true;
         break;
+    case 'i':
+        options->inspect = true;
+        if (optarg != NULL)
+            options->inspect_port = (uint16_t)parse_number("inspect", optarg, 0, UINT16_MAX);
+        break;
     case 'F':
         parse_forecasts(options, optarg);
         break;
@@ -142,28 +151,21 @@ static void parse_option(Options *options, int option)
 Options options_parse(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"entities", required_argument, NULL, 'e'},
-        {"frames", required_argument, NULL, 'f'},
-        {"threads", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 's'},
-        {"profile", no_argument, NULL, 'r'},
-        {"counters", no_argument, NULL, 'c'},
-        {"trace", required_argument, NULL, 'T'},
-        {"explain", optional_argument, NULL, 'x'},
-        {"forecast", required_argument, NULL, 'F'},
-        {"json", no_argument, NULL, 'j'},
-        {"plain", no_argument, NULL, 'p'},
-        {"no-baseline", no_argument, NULL, 'b'},
-        {"record", required_argument, NULL, 'R'},
-        {"replay", required_argument, NULL, 'P'},
-        {"rewind", no_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"entities", required_argument, NULL, 'e'}, {"frames", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 's'},
+        {"profile", no_argument, NULL, 'r'},        {"counters", no_argument, NULL, 'c'},
+        {"trace", required_argument, NULL, 'T'},    {"explain", optional_argument, NULL, 'x'},
+        {"forecast", required_argument, NULL, 'F'}, {"inspect", optional_argument, NULL, 'i'},
+        {"json", no_argument, NULL, 'j'},           {"plain", no_argument, NULL, 'p'},
+        {"no-baseline", no_argument, NULL, 'b'},    {"record", required_argument, NULL, 'R'},
+        {"replay", required_argument, NULL, 'P'},   {"rewind", no_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
     int option;
     while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1)
         parse_option(&options, option);
+    if (options.inspect && !options.has_frame_count) options.frame_count = 0;
     if (optind < argc) {
         fprintf(stderr, "swarm: unexpected argument '%s'\nTry 'swarm --help'.\n", argv[optind]);
         exit(2);

@@ -15,16 +15,19 @@ typedef struct Options {
     uint32_t frame_count;  /* 0: until interrupted */
     uint32_t thread_count; /* 0: all processors */
     uint64_t seed;
-    bool json;          /* print one JSON object as the last line */
-    bool plain;         /* print lines instead of the map */
-    bool baseline;      /* run the frames again on one thread and compare */
-    bool profile;       /* print a profile */
-    bool counters;      /* print hardware counters */
-    const char *trace;  /* file; NULL: none */
-    const char *record; /* file for a recording of all frames; NULL: none */
-    const char *replay; /* only run this recording again; NULL: none */
-    bool rewind;        /* restore frames and run them again */
-    bool explain;       /* only describe the schedule, after some frames */
+    bool json;             /* print one JSON object as the last line */
+    bool plain;            /* print lines instead of the map */
+    bool baseline;         /* run the frames again on one thread and compare */
+    bool profile;          /* print a profile */
+    bool counters;         /* print hardware counters */
+    const char *trace;     /* file; NULL: none */
+    const char *record;    /* file for a recording of all frames; NULL: none */
+    const char *replay;    /* only run this recording again; NULL: none */
+    bool rewind;           /* restore frames and run them again */
+    bool inspect;          /* run with an inspector, and nothing else */
+    uint16_t inspect_port; /* 0: a free one */
+    bool has_frame_count;  /* --frames was given */
+    bool explain;          /* only describe the schedule, after some frames */
     quern_describe_format explain_format;
     /* Numbers of threads to forecast; none if the count is 0. */
     uint32_t forecasts[FORECAST_COUNT_MAX];

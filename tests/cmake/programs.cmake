@@ -133,3 +133,26 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
     set_tests_properties(bench_report PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
   endif()
 endif()
+
+# The inspector of the demo: every answer by the schema of the documentation, and the page in a browser. They run in the
+# optimised build alone: what they try of the library is also in tests/inspect.
+if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CHECKS)
+  find_program(QUERN_NODE node)
+  find_program(QUERN_CHROMIUM NAMES chromium chromium-browser google-chrome)
+  mark_as_advanced(QUERN_NODE QUERN_CHROMIUM)
+  add_test(NAME inspect_answers COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/inspect/check_answers.py
+                                        $<TARGET_FILE:swarm> ${PROJECT_SOURCE_DIR})
+  set(inspect_tests inspect_answers)
+  if(QUERN_NODE AND QUERN_CHROMIUM)
+    add_test(NAME inspect_page COMMAND ${QUERN_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/inspect/look.mjs $<TARGET_FILE:swarm>
+                                       ${PROJECT_SOURCE_DIR} ${QUERN_CHROMIUM})
+    list(APPEND inspect_tests inspect_page)
+  else()
+    message(STATUS "The test of the inspector's page is left out: it needs node and Chromium.")
+  endif()
+  foreach(name IN LISTS inspect_tests)
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)
+    quern_label_optimised(${name} swarm)
+    quern_guard_test(${name})
+  endforeach()
+endif()

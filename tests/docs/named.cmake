@@ -4,7 +4,7 @@
 # cmake -DROOT=... -P named.cmake: fails unless each public function, declared in include/quern or in a header of the
 # kit, is named in at least one page: README.md or a page in docs/. Lists the functions that are missing.
 cmake_minimum_required(VERSION 3.25)
-file(GLOB headers "${ROOT}/include/quern/*.h" "${ROOT}/kit/*.h")
+file(GLOB headers "${ROOT}/include/quern/*.h" "${ROOT}/kit/*.h" "${ROOT}/inspect/inspect.h")
 list(FILTER headers EXCLUDE REGEX "_internal[.]h$")
 file(GLOB_RECURSE pages "${ROOT}/docs/*.md")
 set(words " ")

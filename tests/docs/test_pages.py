@@ -9,7 +9,7 @@ import re
 import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-FOLDERS = ("core", "sched", "kit", "include", "tests", "examples", "bench", "scripts", "cmake")
+FOLDERS = ("core", "sched", "kit", "inspect", "include", "tests", "examples", "bench", "scripts", "cmake")
 PAGES = [
     os.path.relpath(page, ROOT)
     for pattern in ("README.md", "CONTRIBUTING.md", "kit/README.md", "examples/README.md", "docs/**/*.md")

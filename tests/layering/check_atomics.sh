@@ -10,12 +10,12 @@
 #     relaxed                                     "relaxed", there or in the comment at the head of the file
 #
 # An operation without an explicit order is an error as well. atomic_init needs no comment: no other thread knows the
-# object yet. Without FILE arguments, checks core/, sched/ and include/.
+# object yet. Without FILE arguments, checks core/, sched/, include/ and inspect/.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
 if [ $# -eq 0 ]; then
     # shellcheck disable=SC2046 # names of source files have no spaces
-    set -- $(cd "$root" && find core sched include -name '*.[ch]' | sort)
+    set -- $(cd "$root" && find core sched include inspect -name '*.[ch]' | sort)
     cd "$root" || exit 1
 fi
 

@@ -13,7 +13,7 @@ cd "$root"
 # Lines "FILE:LINE:ROOM": what each source includes.
 includes()
 {
-    find core sched kit -name '*.[ch]' 2>/dev/null | sort | while read -r file; do
+    find core sched kit inspect -name '*.[ch]' 2>/dev/null | sort | while read -r file; do
         sed -n 's|^#include "\(.*\)".*|\1|p;t;s|.*||p' "$file" | awk -v file="$file" '
             $0 != "" { sub("/[^/]*$", "", $0); print file ":" NR ":" $0 }'
     done

@@ -73,7 +73,7 @@ def texts_of(text, macros):
 
 
 def sources(root):
-    for room in ("core", "sched", "kit"):
+    for room in ("core", "sched", "kit", "inspect"):
         for folder, _, files in sorted(os.walk(os.path.join(root, room))):
             for file in sorted(files):
                 if file.endswith((".c", ".h")):

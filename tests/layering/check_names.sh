@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The Quern authors
 #
 # check_names.sh [TREE]: names of types, enumerators, macros and files are unique in the library. Fails and prints
-# both places if two files of include/quern, core, sched and kit have the same name, or define the same struct, union,
+# both places if two files of include/quern, core, sched, kit and inspect have the same name, or define the same struct, union,
 # enum, typedef, enumerator or macro. Static functions may share a name.
 #
 # No duplicates are: a macro call in an enum, which expands to the enumerators of a table; a typedef and a tag of one
@@ -14,7 +14,7 @@ set -eu
 root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
 cd "$root"
 
-files=$(find include/quern core sched kit -name '*.[ch]' 2>/dev/null | sort) || true
+files=$(find include/quern core sched kit inspect -name '*.[ch]' 2>/dev/null | sort) || true
 [ -n "$files" ] || { echo "no sources found"; exit 1; }
 
 # shellcheck disable=SC2086 # names of source files have no spaces

@@ -4,7 +4,7 @@
 #
 # check_symbols.sh BUILD_FOLDER [NM [SOURCE_FOLDER]]: fails and prints them if an object file of the library uses a
 # symbol of a room that its own room must not know (rooms.txt). Includes do not show this: a room could declare a
-# function that a room above it defines. Public functions count as well; only the kit may use what the public headers
+# function that a room above it defines. Public functions count as well; only the kit and the inspector may use what the public headers
 # declare. Objects without a source in SOURCE_FOLDER are ignored: a build folder keeps objects of moved sources.
 set -eu
 
@@ -18,10 +18,10 @@ cat "$here"/../../include/quern/*.h "$here"/../../include/quern/*/*.h 2>/dev/nul
 cd "$1"
 
 # Lines "SOURCE KIND SYMBOL": KIND is a letter of nm; U means that the source uses the symbol.
-for objects in CMakeFiles/quern_objects.dir kit/CMakeFiles; do
+for objects in CMakeFiles/quern_objects.dir kit/CMakeFiles inspect/CMakeFiles; do
     [ ! -d "$objects" ] || find "$objects" -name '*.c.o'
 done | sort | xargs "$nm" -A -P 2>/dev/null | sed -E '
-    s#^kit/CMakeFiles/[^/]*/#kit/#
+    s#^(kit|inspect)/CMakeFiles/[^/]*/#\1/#
     s#^CMakeFiles/quern_objects.dir/##
     s#^(.*)\.o: ([^ ]+) ([A-Za-z]).*#\1 \3 \2#' >"$scratch/all" || :
 
@@ -53,7 +53,7 @@ awk '
         user = room($1)
         owner = room(home[$3])
         if (!(user in known)) report($1 ": " user " is not in the list of rooms")
-        else if (user == "kit" && $3 in declared) next
+        else if ((user == "kit" || user == "inspect") && $3 in declared) next
         else if (!((user, owner) in allowed))
             report($1 ": " user " must not use " $3 " of " owner " (" home[$3] ")")
     }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "inspect/inspect_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Answers: from a request to its end point, and what all end points share. */
+
+quern__inspect_answer *quern__inspect_answer_create(quern_inspector *inspector)
+{
+    const quern_allocator *allocator = &inspector->def.allocator;
+    quern__inspect_answer *answer =
+        allocator->allocate(allocator->user_data, sizeof *answer, _Alignof(quern__inspect_answer));
+    if (answer == NULL) return NULL;
+    memset(answer, 0, sizeof *answer);
+    answer->inspector = inspector;
+    answer->status = 200;
+    answer->text.bytes.allocator = *allocator;
+    return answer;
+}
+
+static void release_page(quern__inspect_answer *answer)
+{
+    const quern_allocator *allocator = &answer->inspector->def.allocator;
+    if (answer->entities != NULL)
+        allocator->release(allocator->user_data, answer->entities,
+                           answer->entity_capacity * sizeof *answer->entities, _Alignof(quern_entity));
+    answer->entities = NULL;
+    answer->entity_capacity = 0;
+}
+
+void quern__inspect_answer_destroy(quern__inspect_answer *answer)
+{
+    if (answer == NULL) return;
+    const quern_allocator allocator = answer->inspector->def.allocator;
+    quern_delta_destroy(answer->delta);
+    release_page(answer);
+    quern_byte_buffer_release(&answer->text.bytes);
+    allocator.release(allocator.user_data, answer, sizeof *answer, _Alignof(quern__inspect_answer));
+}
+
+static const quern__inspect_route *find_route(const char *path)
+{
+    const quern__inspect_route *const tables[] = {
+        quern__inspect_world_routes,    quern__inspect_entity_routes, quern__inspect_edit_routes,
+        quern__inspect_schedule_routes, quern__inspect_frame_routes,  quern__inspect_delta_routes,
+        quern__inspect_watch_routes};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        for (const quern__inspect_route *route = tables[i]; route->path != NULL; route++)
+            if (strcmp(route->path, path) == 0) return route;
+    return NULL;
+}
+
+void quern__inspect_answer_open(quern__inspect_answer *answer, const char *method, const char *path,
+                                const char *arguments)
+{
+    const quern__inspect_route *route = answer->route = find_route(path);
+    if (route == NULL)
+        quern__inspect_fail(answer, 404, "there is no end point '%.40s': docs/inspector.md lists them",
+                            path);
+    else if (strcmp(method, route->has_changes ? "POST" : "GET") != 0)
+        quern__inspect_fail(answer, 405, "%s: the method must be %s, not '%.10s'", path,
+                            route->has_changes ? "POST" : "GET", method);
+    else if (route->has_changes && answer->inspector->def.is_read_only)
+        quern__inspect_fail(answer, 403, "%s: the program allows no changes: its inspector is read-only",
+                            path);
+    else if (!quern__inspect_arguments_read(&answer->arguments, arguments))
+        quern__inspect_fail(
+            answer, 400,
+            "%s: the arguments are wrong: at most %d names and values, percent-encoded, of %d bytes", path,
+            QUERN__INSPECT_ARGUMENTS, QUERN__INSPECT_ARGUMENT_BYTES);
+}
+
+static void check_text(quern__inspect_answer *answer)
+{
+    if (answer->text.is_out_of_memory)
+        quern__inspect_fail(answer, 503, "%s: no memory for the answer", answer->route->path);
+    else if (answer->text.is_too_long)
+        quern__inspect_fail(answer, 507, "%s: the answer exceeds %zu bytes: ask for less",
+                            answer->route->path, QUERN_INSPECT_MAX_ANSWER_BYTES);
+}
+
+void quern__inspect_answer_begin(quern__inspect_answer *answer)
+{
+    if (answer->is_done) return;
+    answer->route->begin(answer);
+    if (answer->route->step == NULL) answer->is_done = true;
+    check_text(answer);
+}
+
+void quern__inspect_answer_step(quern__inspect_answer *answer)
+{
+    if (answer->is_done) return;
+    if (answer->route->step(answer)) answer->is_done = true;
+    check_text(answer);
+}
+
+/* The message fits the memory that the text had before, or 512 bytes; without any memory the answer stays empty. */
+void quern__inspect_fail(quern__inspect_answer *answer, uint32_t status, const char *format, ...)
+{
+    char message[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    answer->status = status;
+    answer->is_done = true;
+    answer->text.bytes.size_bytes = 0;
+    answer->text.is_out_of_memory = answer->text.is_too_long = false;
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_text(&answer->text, "error", message);
+    quern__inspect_close(&answer->text, '}');
+    if (answer->text.is_out_of_memory) answer->text.bytes.size_bytes = 0;
+    answer->text.is_out_of_memory = false;
+}
+
+void quern__inspect_fail_result(quern__inspect_answer *answer, quern_result result)
+{
+    uint32_t status = 400;
+    switch (result) {
+    case QUERN_ERROR_OUT_OF_MEMORY:
+        status = 503;
+        break;
+    case QUERN_ERROR_WORLD_LOCKED:
+    case QUERN_ERROR_POOL_BUSY:
+        status = 409;
+        break;
+    case QUERN_ERROR_NULL_ENTITY:
+    case QUERN_ERROR_STALE_ENTITY:
+    case QUERN_ERROR_FOREIGN_ENTITY:
+    case QUERN_ERROR_UNKNOWN_COMPONENT:
+    case QUERN_ERROR_UNKNOWN_RESOURCE:
+    case QUERN_ERROR_COMPONENT_ABSENT:
+        status = 404;
+        break;
+    default:
+        break;
+    }
+    quern__inspect_fail(answer, status, "%s: %s", answer->route->path, quern_error_message());
+}
+
+void quern__inspect_finish_change(quern__inspect_answer *answer, quern_result result)
+{
+    if (result != QUERN_OK) {
+        quern__inspect_fail_result(answer, result);
+        return;
+    }
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_flag(&answer->text, "done", true);
+    quern__inspect_close(&answer->text, '}');
+}
+
+/* ----------------------------------------------------------------------------------------- arguments */
+
+bool quern__inspect_read_text(quern__inspect_answer *answer, const char *name, const char **out_text)
+{
+    *out_text = quern__inspect_argument(&answer->arguments, name);
+    if (*out_text == NULL)
+        quern__inspect_fail(answer, 400, "%s: the argument '%s' is missing", answer->route->path, name);
+    return *out_text != NULL;
+}
+
+bool quern__inspect_read_entity(quern__inspect_answer *answer, const char *name, quern_entity *out_entity)
+{
+    const quern_world *world = answer->inspector->def.world;
+    const char *text;
+    if (!quern__inspect_read_text(answer, name, &text)) return false;
+    const quern_result result = quern_entity_from_text(world, text, out_entity);
+    if (result == QUERN_OK && quern_entity_is_alive(world, *out_entity)) return true;
+    quern__inspect_fail(answer, 404, "%s: '%.80s' is no living entity; it may have been destroyed since",
+                        answer->route->path, text);
+    return false;
+}
+
+bool quern__inspect_read_flag(quern__inspect_answer *answer, const char *name, bool *out_flag)
+{
+    const char *text;
+    if (!quern__inspect_read_text(answer, name, &text)) return false;
+    *out_flag = strcmp(text, "1") == 0;
+    if (*out_flag || strcmp(text, "0") == 0) return true;
+    quern__inspect_fail(answer, 400, "%s: the argument '%s' is '%.40s': it must be 0 or 1",
+                        answer->route->path, name, text);
+    return false;
+}
+
+bool quern__inspect_read_count(quern__inspect_answer *answer, const char *name, uint64_t otherwise,
+                               uint64_t most, uint64_t *out_count)
+{
+    const char *text = quern__inspect_argument(&answer->arguments, name);
+    char *end;
+    *out_count = otherwise;
+    if (text == NULL) return true;
+    errno = 0;
+    *out_count = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out_count <= most) return true;
+    quern__inspect_fail(answer, 400,
+                        "%s: the argument '%s' is '%.40s': it must be a whole number up to %llu",
+                        answer->route->path, name, text, (unsigned long long)most);
+    return false;
+}
+
+bool quern__inspect_reserve_page(quern__inspect_answer *answer, uint32_t capacity)
+{
+    const quern_allocator *allocator = &answer->inspector->def.allocator;
+    if (capacity <= answer->entity_capacity) return true;
+    release_page(answer);
+    answer->entities = allocator->allocate(allocator->user_data, capacity * sizeof *answer->entities,
+                                           _Alignof(quern_entity));
+    if (answer->entities == NULL) {
+        quern__inspect_fail(answer, 503, "%s: no memory for a list of %u entities", answer->route->path,
+                            capacity);
+        return false;
+    }
+    answer->entity_capacity = capacity;
+    return true;
+}

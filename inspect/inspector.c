@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "inspect/inspect_internal.h"
+
+#include <quern/kit/json.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The inspector between two frames: requests, messages, pauses and steps. */
+
+enum { BUDGET_NS = 200000, PAUSED_WAIT_NS = 10000000 };
+
+quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspector **out_inspector)
+{
+    if (def == NULL || out_inspector == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
+                               "quern_inspector_create: '%s' is NULL: pass its address",
+                               def == NULL ? "def" : "out_inspector");
+    if (def->world == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
+                               "quern_inspector_create: 'world' of the definition is NULL: set it");
+    quern_allocator allocator = def->allocator;
+    if ((allocator.allocate == NULL) != (allocator.release == NULL))
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "quern_inspector_create: the allocator has only one "
+                               "function: set both or none");
+    if (allocator.allocate == NULL) allocator = quern_allocator_default();
+    quern_inspector *inspector =
+        allocator.allocate(allocator.user_data, sizeof *inspector, _Alignof(quern_inspector));
+    if (inspector == NULL)
+        return quern_error_set(
+            QUERN_ERROR_OUT_OF_MEMORY,
+            "quern_inspector_create: out of memory: %zu bytes for the inspector; nothing was created",
+            sizeof *inspector);
+    memset(inspector, 0, sizeof *inspector);
+    inspector->def = *def;
+    inspector->def.allocator = allocator;
+    if (inspector->def.budget_ns == 0) inspector->def.budget_ns = BUDGET_NS;
+    if (inspector->def.title == NULL) inspector->def.title = "Quern";
+    atomic_init(&inspector->attention, 0);
+    pthread_mutex_init(&inspector->queue.mutex, NULL);
+    pthread_cond_init(&inspector->queue.arrived, NULL);
+    pthread_cond_init(&inspector->queue.done, NULL);
+    pthread_cond_init(&inspector->queue.ready, NULL);
+    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
+        inspector->queue.clients[i].ready.bytes.allocator = allocator;
+    *out_inspector = inspector;
+    return QUERN_OK;
+}
+
+void quern_inspector_destroy(quern_inspector *inspector)
+{
+    if (inspector == NULL) return;
+    const quern_allocator allocator = inspector->def.allocator;
+    quern__inspect_queue_close(inspector);
+    quern__inspect_server_stop(inspector->server);
+    quern__inspect_answer_destroy(inspector->current);
+    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++) {
+        quern__inspect_answer_destroy(inspector->queue.clients[i].answer);
+        quern_byte_buffer_release(&inspector->queue.clients[i].ready.bytes);
+    }
+    quern__inspect_set_listening(inspector, false);
+    if (inspector->trace_count > 0) quern_trace_stop(inspector->def.trace);
+    quern_frame_capture_destroy(inspector->capture);
+    pthread_cond_destroy(&inspector->queue.arrived);
+    pthread_cond_destroy(&inspector->queue.done);
+    pthread_cond_destroy(&inspector->queue.ready);
+    pthread_mutex_destroy(&inspector->queue.mutex);
+    allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));
+}
+
+/* ------------------------------------------------------------------------------------------- updates */
+
+/* Answers requests until none waits, or until the time. */
+static void answer_requests(quern_inspector *inspector, uint64_t until_ns)
+{
+    while (quern__inspect_clock_ns() < until_ns) {
+        quern__inspect_answer *answer = inspector->current;
+        if (answer == NULL) {
+            answer = inspector->current = quern__inspect_take(inspector);
+            if (answer == NULL) return;
+            quern__inspect_answer_begin(answer);
+        } else {
+            quern__inspect_answer_step(answer);
+        }
+        if (!answer->is_done) continue;
+        inspector->current = NULL;
+        inspector->request_count++;
+        quern__inspect_give_back(inspector, answer);
+    }
+}
+
+static bool attend(quern_inspector *inspector, uint64_t *frame)
+{
+    const uint64_t begin_ns = quern__inspect_clock_ns();
+    if (frame != NULL && !inspector->has_moved) inspector->frame = *frame;
+    if (inspector->has_run) quern__inspect_frame_passed(inspector);
+    inspector->has_run = false;
+    const uint64_t until_ns = inspector->is_paused ? UINT64_MAX : begin_ns + inspector->def.budget_ns;
+    answer_requests(inspector, until_ns);
+    quern__inspect_push(inspector, until_ns);
+    const uint64_t spent_ns = quern__inspect_clock_ns() - begin_ns;
+    inspector->spent_ns += spent_ns;
+    if (spent_ns > inspector->longest_ns) inspector->longest_ns = spent_ns;
+    if (frame != NULL) *frame = inspector->frame;
+    quern__inspect_set_moved(inspector, false);
+    if (inspector->is_paused && inspector->step_count == 0) {
+        quern__inspect_wait(inspector, inspector->server != NULL ? PAUSED_WAIT_NS : 0);
+        return false;
+    }
+    if (inspector->step_count > 0) inspector->step_count--;
+    inspector->has_run = true;
+    inspector->is_saved = false;
+    return true;
+}
+
+bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame)
+{
+    if (inspector == NULL) return true;
+    /* Relaxed is enough: a request that is noticed late waits for a frame more, and the mutex of the queue orders
+     * everything else. */
+    if (atomic_load_explicit(&inspector->attention, memory_order_relaxed) != 0)
+        return attend(inspector, frame);
+    if (frame != NULL) inspector->frame = *frame;
+    inspector->is_saved = false;
+    return true;
+}
+
+quern_result quern_inspector_run(quern_inspector *inspector, double delta_seconds)
+{
+    if (inspector == NULL || inspector->def.schedule == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_inspector_run: %s is NULL: %s",
+                               inspector == NULL ? "'inspector'" : "'schedule' of the inspector",
+                               inspector == NULL ? "pass an inspector"
+                                                 : "set it when creating the inspector");
+    const uint64_t frame = inspector->frame++; /* the program counts it, too, before its next update */
+    inspector->is_saved = false;
+    if (!inspector->is_capture_requested)
+        return quern_schedule_run(inspector->def.schedule, inspector->def.jobs, delta_seconds);
+    inspector->is_capture_requested = false;
+    inspector->captured_frame = frame;
+    const quern_result result =
+        quern_schedule_run_captured(inspector->def.schedule, NULL, delta_seconds, inspector->capture);
+    inspector->has_capture = result == QUERN_OK;
+    return result;
+}
+
+static quern_result write_answer(const quern__inspect_answer *answer, quern_sink sink)
+{
+    const quern__inspect_text *text = &answer->text;
+    if (text->bytes.size_bytes == 0)
+        return quern_error_set(
+            QUERN_ERROR_OUT_OF_MEMORY,
+            "quern_inspect_request: out of memory: no answer could be written; free memory and ask "
+            "again");
+    if (sink.write != NULL && sink.write(sink.user_data, text->bytes.bytes, text->bytes.size_bytes) &&
+        sink.write(sink.user_data, "", 0))
+        return QUERN_OK;
+    return quern_error_set(QUERN_ERROR_IO,
+                           "quern_inspect_request: the sink could not write the answer: %zu bytes",
+                           text->bytes.size_bytes);
+}
+
+quern_result quern_inspect_request(quern_inspector *inspector, const quern_inspect_call *call,
+                                   quern_sink sink, uint32_t *out_status)
+{
+    const char *missing = inspector == NULL                            ? "inspector"
+                          : call == NULL                               ? "call"
+                          : call->method == NULL || call->path == NULL ? "method or path of the call"
+                                                                       : NULL;
+    if (missing != NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
+                               "quern_inspect_request: '%s' is NULL: pass its address", missing);
+    quern__inspect_answer *answer = quern__inspect_answer_create(inspector);
+    if (answer == NULL)
+        return quern_error_set(
+            QUERN_ERROR_OUT_OF_MEMORY,
+            "quern_inspect_request: out of memory: %zu bytes for the answer; nothing was changed",
+            sizeof *answer);
+    answer->body = call->body;
+    answer->body_bytes = call->body_bytes;
+    quern__inspect_answer_open(answer, call->method, call->path, call->arguments);
+    quern__inspect_answer_begin(answer);
+    while (!answer->is_done)
+        quern__inspect_answer_step(answer);
+    inspector->request_count++;
+    if (out_status != NULL) *out_status = answer->status;
+    const quern_result result = write_answer(answer, sink);
+    quern__inspect_answer_destroy(answer);
+    return result;
+}
+
+const char *quern_inspector_url(const quern_inspector *inspector)
+{
+    return inspector != NULL ? quern__inspect_server_url(inspector->server) : NULL;
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+void quern__inspect_note(quern_inspector *inspector, const char *format, ...)
+{
+    quern__inspect_mark *mark = &inspector->marks[inspector->mark_count++ % QUERN__INSPECT_MARKS];
+    va_list arguments;
+    mark->frame = inspector->frame;
+    va_start(arguments, format);
+    vsnprintf(mark->text, sizeof mark->text, format, arguments);
+    va_end(arguments);
+}
+
+void quern__inspect_set_moved(quern_inspector *inspector, bool has_moved)
+{
+    if (inspector->has_moved == has_moved) return;
+    inspector->has_moved = has_moved;
+    /* Relaxed, as in quern_inspector_update: only this thread depends on it. */
+    if (has_moved)
+        atomic_fetch_add_explicit(&inspector->attention, 1, memory_order_relaxed);
+    else
+        atomic_fetch_sub_explicit(&inspector->attention, 1, memory_order_relaxed); /* relaxed: as above */
+}
+
+void quern__inspect_changed(quern_inspector *inspector)
+{
+    inspector->is_saved = false;
+}
+
+static void stop_trace(quern_inspector *inspector)
+{
+    if (inspector->trace_count == 0 || --inspector->trace_count > 0) return;
+    quern_trace_stop(inspector->def.trace);
+    inspector->has_trace = true;
+    /* Relaxed, as in quern_inspector_update: only this thread depends on it. */
+    atomic_fetch_sub_explicit(&inspector->attention, 1, memory_order_relaxed);
+}
+
+/* Writes the newest events of a block in the ring. */
+static void keep_events(quern_inspector *inspector, quern_event event, const quern_event_block *block,
+                        uint32_t *room)
+{
+    quern_type_info type;
+    if (quern_event_get_info(inspector->def.world, event, &type) != QUERN_OK) return;
+    const uint32_t count = block->count < *room ? block->count : *room;
+    *room -= count;
+    for (uint32_t i = block->count - count; i < block->count; i++) {
+        quern__inspect_event *kept = &inspector->events[inspector->event_count++ % QUERN__INSPECT_EVENTS];
+        quern_text_buffer buffer = {kept->json, sizeof kept->json, 0};
+        const void *value = (const char *)block->values + (size_t)i * type.size_bytes;
+        kept->frame = inspector->frame;
+        kept->event = event;
+        kept->json[0] = '\0';
+        if (type.field_count == 0) continue;
+        const quern_result result =
+            quern_json_write_value(inspector->def.world, &type, value, quern_sink_text(&buffer));
+        if (result != QUERN_OK || buffer.length_bytes >= sizeof kept->json) kept->json[0] = '\0';
+    }
+}
+
+static void read_events(quern_inspector *inspector)
+{
+    uint32_t room = QUERN__INSPECT_EVENTS_PER_FRAME;
+    for (uint32_t i = 0; i < inspector->reader_count; i++) {
+        quern_event_block block;
+        while (quern_event_reader_next(inspector->readers[i], &block))
+            keep_events(inspector, quern_event_at(inspector->def.world, i), &block, &room);
+    }
+}
+
+void quern__inspect_frame_passed(quern_inspector *inspector)
+{
+    quern__inspect_sample *sample = &inspector->samples[inspector->sample_count % QUERN__INSPECT_SAMPLES];
+    stop_trace(inspector);
+    if (inspector->readers != NULL) read_events(inspector);
+    if (inspector->def.schedule == NULL) return;
+    if (quern_schedule_get_frame_stats(inspector->def.schedule, &sample->stats) != QUERN_OK) return;
+    sample->frame = inspector->frame > 0 ? inspector->frame - 1 : 0;
+    inspector->sample_count++;
+    if (sample->stats.dropped_count > 0)
+        quern__inspect_note(inspector, "%llu commands dropped",
+                            (unsigned long long)sample->stats.dropped_count);
+}
+
+static void release_listeners(quern_inspector *inspector, uint32_t capacity)
+{
+    const quern_allocator *allocator = &inspector->def.allocator;
+    for (uint32_t i = 0; i < inspector->reader_count; i++)
+        quern_event_reader_destroy(inspector->readers[i]);
+    if (inspector->readers != NULL)
+        allocator->release(allocator->user_data, inspector->readers, capacity * sizeof *inspector->readers,
+                           _Alignof(quern_event_reader *));
+    if (inspector->events != NULL)
+        allocator->release(allocator->user_data, inspector->events,
+                           QUERN__INSPECT_EVENTS * sizeof *inspector->events,
+                           _Alignof(quern__inspect_event));
+    inspector->readers = NULL;
+    inspector->events = NULL;
+    inspector->reader_count = 0;
+}
+
+/* Event types that are registered later are listened to when the readers are created again. */
+quern_result quern__inspect_set_listening(quern_inspector *inspector, bool is_on)
+{
+    const quern_allocator *allocator = &inspector->def.allocator;
+    const uint32_t count = quern_event_count(inspector->def.world);
+    quern_result result = QUERN_OK;
+    if (is_on == (inspector->readers != NULL) || (is_on && count == 0)) return QUERN_OK;
+    if (!is_on) {
+        release_listeners(inspector, inspector->reader_count);
+        return QUERN_OK;
+    }
+    inspector->readers = allocator->allocate(allocator->user_data, count * sizeof *inspector->readers,
+                                             _Alignof(quern_event_reader *));
+    inspector->events =
+        allocator->allocate(allocator->user_data, QUERN__INSPECT_EVENTS * sizeof *inspector->events,
+                            _Alignof(quern__inspect_event));
+    inspector->first_event = inspector->event_count;
+    if (inspector->readers == NULL || inspector->events == NULL) result = QUERN_ERROR_OUT_OF_MEMORY;
+    while (result == QUERN_OK && inspector->reader_count < count) {
+        const quern_event_reader_def def = {
+            .event = quern_event_at(inspector->def.world, inspector->reader_count), .name = "inspector"};
+        result = quern_event_reader_create(inspector->def.world, &def,
+                                           &inspector->readers[inspector->reader_count]);
+        if (result == QUERN_OK) inspector->reader_count++;
+    }
+    if (result != QUERN_OK) release_listeners(inspector, count);
+    return result;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "inspect/inspect_internal.h"
+#include "tests/inspect/inspect_scene.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+#include <quern/name.h>
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Requests to an inspector without a server: every end point, wrong requests, pauses and kept frames, and exhausted
+ * memory. */
+
+static inspect_scene scene;
+
+static void run_frames(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert(inspect_scene_turn(&scene));
+}
+
+static const char *handle_text(quern_entity entity)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "entity=%u:%u", quern_entity_index(entity),
+             quern_entity_generation(entity));
+    return text;
+}
+
+static cJSON *get(const char *path, const char *arguments)
+{
+    const char *text = inspect_get(&scene, path, arguments);
+    cJSON *json = cJSON_ParseWithOpts(text, NULL, 1);
+    cr_assert(json != NULL, "%s: no JSON: %s", path, text);
+    return json;
+}
+
+static double number(const cJSON *json, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+    cr_assert(cJSON_IsNumber(item), "no number '%s'", key);
+    return item->valuedouble;
+}
+
+static int list_size(const cJSON *json, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+    cr_assert(cJSON_IsArray(item), "no list '%s'", key);
+    return cJSON_GetArraySize(item);
+}
+
+static void expect_status(const char *method, const char *path, const char *arguments, uint32_t expected)
+{
+    uint32_t status;
+    const char *text = inspect_scene_ask(&scene, method, path, arguments, &status);
+    cr_assert(status == expected, "%s?%s: %u instead of %u: %s", path, arguments != NULL ? arguments : "",
+              status, expected, text);
+    cr_assert(strncmp(text, "{\"error\":\"", 10) == 0, "%s", text);
+}
+
+static Body body_of(quern_entity entity)
+{
+    return *(const Body *)quern_entity_get(scene.world, entity, scene.body);
+}
+
+Test(inspect, lists_a_world)
+{
+    inspect_scene_open(&scene, 300, NULL);
+    run_frames(2);
+    cJSON *json = get("world", NULL);
+    cr_assert_eq(number(json, "entity_count"), 302);
+    cr_assert_eq(number(json, "frame"), 2);
+    cJSON_Delete(json);
+    json = get("types", NULL);
+    cr_assert_eq(list_size(json, "components"), (int)quern_component_count(scene.world));
+    cr_assert_eq(list_size(json, "relations"), 1);
+    const cJSON *body = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "components"), 0);
+    const cJSON *speed = cJSON_GetArrayItem(cJSON_GetObjectItem(body, "fields"), 1);
+    cr_assert_str_eq(cJSON_GetObjectItem(speed, "unit")->valuestring, "m/s");
+    cr_assert_eq(number(speed, "maximum"), 10);
+    cJSON_Delete(json);
+    json = get("archetypes", NULL);
+    double rows = 0;
+    const cJSON *one;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItem(json, "archetypes")) rows += number(one, "entity_count");
+    cr_assert_eq(rows, 302);
+    cJSON_Delete(json);
+    json = get("resources", NULL);
+    one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "resources"), 0);
+    cr_assert_eq(number(cJSON_GetObjectItem(one, "value"), "step"), 0.5);
+    cJSON_Delete(json);
+    char hash[32];
+    snprintf(hash, sizeof hash, "0x%016llx", (unsigned long long)quern_world_hash(scene.world));
+    cr_assert_not_null(strstr(inspect_get(&scene, "hash", NULL), hash));
+    cJSON_Delete(get("prefabs", NULL));
+    inspect_scene_close(&scene);
+}
+
+/* Pages of all kinds together list each entity once. */
+Test(inspect, lists_entities_in_pages)
+{
+    uint32_t count = 0, slot = 0;
+    char arguments[96];
+    inspect_scene_open(&scene, 300, NULL);
+    for (bool is_last = false; !is_last;) {
+        snprintf(arguments, sizeof arguments, "limit=70&cursor=%u", slot);
+        cJSON *json = get("entities", arguments);
+        const cJSON *next = cJSON_GetObjectItem(json, "next_cursor");
+        count += (uint32_t)list_size(json, "entities");
+        is_last = cJSON_IsNull(next);
+        slot = is_last ? 0 : (uint32_t)next->valuedouble;
+        cJSON_Delete(json);
+    }
+    cr_assert_eq(count, 302);
+    cJSON *json = get("entities", "query=mut+Body%2C+!Marker&limit=40&offset=290&values=1");
+    cr_assert_eq(number(json, "count"), 300);
+    cr_assert_eq(list_size(json, "entities"), 10);
+    const cJSON *last = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "entities"), 9);
+    const cJSON *values = cJSON_GetObjectItem(cJSON_GetObjectItem(last, "values"), "components");
+    cr_assert_eq(number(cJSON_GetObjectItem(values, "Body"), "x"), 299);
+    cJSON_Delete(json);
+    json = get("entities", "name=gu");
+    cr_assert_eq(number(json, "count"), 1);
+    cJSON_Delete(json);
+    json = get("roots", "limit=1000");
+    cr_assert_eq(number(json, "count"), 301);
+    cr_assert_eq(list_size(json, "entities"), 301);
+    cJSON_Delete(json);
+    json = get("sources", handle_text(scene.root));
+    cr_assert_eq(list_size(json, "entities"), 1);
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+/* A page of sources goes on after the last one of the page before. Disabled entities are listed. */
+Test(inspect, lists_sources_and_disabled_entities)
+{
+    quern_entity children[10];
+    char arguments[128];
+    inspect_scene_open(&scene, 0, NULL);
+    for (int i = 0; i < 10; i++) {
+        must(quern_entity_create(scene.world, &children[i]));
+        must(quern_entity_relate(scene.world, children[i], scene.parent, scene.child));
+    }
+    snprintf(arguments, sizeof arguments, "%s&limit=4&after=%u:%u", handle_text(scene.child),
+             quern_entity_index(children[6]), quern_entity_generation(children[6]));
+    cJSON *json = get("sources", arguments);
+    cr_assert_eq(list_size(json, "entities"), 3);
+    cr_assert_eq(number(json, "count"), 10);
+    cJSON_Delete(json);
+    inspect_post(&scene, "enable", "entity=/arena&on=0");
+    json = get("entities", "query=Marker");
+    cr_assert_eq(number(json, "count"), 1);
+    cJSON_Delete(json);
+    json = get("entities", "query=!disabled%2C+Marker");
+    cr_assert_eq(number(json, "count"), 0);
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+Test(inspect, shows_one_entity)
+{
+    inspect_scene_open(&scene, 1, NULL);
+    cJSON *json = get("entity", "entity=/arena/gun");
+    cr_assert_str_eq(cJSON_GetObjectItem(json, "name")->valuestring, "gun");
+    cr_assert_eq(list_size(json, "components"),
+                 (int)quern_entity_component_count(scene.world, scene.child));
+    const cJSON *body =
+        cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "values"), "components"), "Body");
+    cr_assert_str_eq(cJSON_GetObjectItem(body, "level")->valuestring, "high");
+    const cJSON *parent = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "relations"), 0);
+    const cJSON *target = cJSON_GetArrayItem(cJSON_GetObjectItem(parent, "targets"), 0);
+    cr_assert_str_eq(cJSON_GetObjectItem(target, "path")->valuestring, "arena");
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+Test(inspect, edits_values)
+{
+    char arguments[128];
+    inspect_scene_open(&scene, 1, NULL);
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Body.speed&value=3.5");
+    cr_assert_eq(body_of(scene.child).speed, 3.5f);
+    inspect_post(&scene, "set_resource", "path=Rules.step&value=2");
+    cr_assert_eq(((const Rules *)quern_resource_get(scene.world, scene.rules))->step, 2.0f);
+    inspect_post(&scene, "name", "entity=/arena&name=h%C3%A4ll%22%0A");
+    cr_assert_str_eq(quern_entity_name(scene.world, scene.root), "h\xC3\xA4ll\"\n");
+    cJSON_Delete(get("entity", handle_text(scene.root)));
+    inspect_post(&scene, "add", strcat(strcpy(arguments, handle_text(scene.root)), "&component=Marker"));
+    cr_assert(quern_entity_has(scene.world, scene.root, scene.marker));
+    inspect_post(&scene, "remove", strcat(strcpy(arguments, handle_text(scene.root)), "&component=Marker"));
+    cr_assert_not(quern_entity_has(scene.world, scene.root, scene.marker));
+    inspect_post(&scene, "relate",
+                 strcat(strcpy(arguments, handle_text(scene.child)), "&relation=parent&target="));
+    cr_assert(quern_entity_is_null(quern_entity_target(scene.world, scene.child, scene.parent)));
+    snprintf(arguments, sizeof arguments, "%s&relation=parent&target=%u:%u", handle_text(scene.child),
+             quern_entity_index(scene.root), quern_entity_generation(scene.root));
+    inspect_post(&scene, "relate", arguments);
+    cr_assert(quern_entity_equal(quern_entity_target(scene.world, scene.child, scene.parent), scene.root));
+    inspect_post(&scene, "create", NULL);
+    inspect_post(&scene, "destroy", handle_text(scene.root));
+    cr_assert_not(quern_entity_is_alive(scene.world, scene.child));
+    assert_valid(scene.world);
+    cr_assert_eq(scene.inspector->mark_count, 9);
+    inspect_scene_close(&scene);
+}
+
+Test(inspect, merges_json)
+{
+    char arguments[64];
+    const char body[] = "{\"components\": {\"Body\": {\"x\": 9}}}";
+    inspect_scene_open(&scene, 0, NULL);
+    strcpy(arguments, handle_text(scene.child));
+    const quern_inspect_call call = {.method = "POST",
+                                     .path = "merge",
+                                     .arguments = arguments,
+                                     .body = body,
+                                     .body_bytes = strlen(body)};
+    quern_text_buffer none = {NULL, 0, 0};
+    uint32_t status;
+    must(quern_inspect_request(scene.inspector, &call, quern_sink_text(&none), &status));
+    cr_assert_eq(status, 200);
+    cr_assert_eq(body_of(scene.child).x, 9.0f);
+    inspect_scene_close(&scene);
+}
+
+/* Wrong requests answer with an error, and change nothing. */
+Test(inspect, refuses_wrong_requests)
+{
+    char longest[QUERN__INSPECT_ARGUMENT_BYTES + 16];
+    inspect_scene_open(&scene, 3, NULL);
+    const uint64_t hash = quern_world_hash(scene.world);
+    expect_status("GET", "nothing", NULL, 404);
+    expect_status("GET", "../world", NULL, 404);
+    expect_status("GET", "", NULL, 404);
+    expect_status("GET", "set", "entity=/arena&path=Body.x&value=1", 405);
+    expect_status("POST", "world", NULL, 405);
+    expect_status("PUT", "set", NULL, 405);
+    expect_status("GET", "entity", NULL, 400);
+    expect_status("GET", "entity", "entity=77:3", 404);
+    expect_status("GET", "entity", "entity=%zz", 400);
+    expect_status("GET", "entity", "entity=%00", 400);
+    expect_status("GET", "entity", "entity=%", 400);
+    expect_status("GET", "entities", "query=Nothing", 400);
+    expect_status("GET", "entities", "query=Body&name=a", 400);
+    expect_status("GET", "entities", "limit=1001", 400);
+    expect_status("GET", "entities", "limit=-1", 400);
+    expect_status("GET", "entities", "limit=1x", 400);
+    expect_status("GET", "sources", "entity=/arena&relation=none", 404);
+    expect_status("GET", "sources", "entity=/arena&after=/arena", 404);
+    expect_status("POST", "set", "entity=/arena/gun&path=Body.speed&value=11", 400);
+    expect_status("POST", "set", "entity=/arena/gun&path=Body.speed&value=fast", 400);
+    expect_status("POST", "set", "entity=/arena&path=Body.x&value=1", 404);
+    expect_status("POST", "enable", "entity=/arena&on=2", 400);
+    expect_status("POST", "enable", "entity=/arena&on=1&component=Nothing", 404);
+    expect_status("POST", "relate", "entity=/arena&relation=parent&target=/arena/gun", 400);
+    expect_status("POST", "system", "name=nothing&on=1", 404);
+    expect_status("POST", "restore", "frame=5", 400);
+    expect_status("POST", "restore", NULL, 400);
+    expect_status("POST", "record", "frames=0", 400);
+    expect_status("GET", "forecast", NULL, 404);
+    expect_status("GET", "delta", "from=7&to=9", 400);
+    expect_status("GET", "world", "a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p&q", 400);
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    expect_status("GET", "world", longest, 400);
+    cr_assert_eq(quern_world_hash(scene.world), hash);
+    scene.inspector->def.is_read_only = true;
+    expect_status("POST", "destroy", "entity=/arena", 403);
+    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_inspect_request(NULL, NULL, quern_sink_bytes(NULL), NULL));
+    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT, quern_inspector_create(NULL, NULL));
+    inspect_scene_close(&scene);
+}
+
+Test(inspect, shows_systems_and_commands)
+{
+    inspect_scene_open(&scene, 5, NULL);
+    inspect_post(&scene, "profiling", "on=1");
+    run_frames(3);
+    cJSON *json = get("systems", NULL);
+    cr_assert_eq(list_size(json, "systems"), 2);
+    const cJSON *move = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "systems"), 0);
+    cr_assert_str_eq(cJSON_GetObjectItem(move, "name")->valuestring, "move \"bodies\"");
+    cr_assert_eq(number(move, "entity_count"), 6);
+    cr_assert_eq(list_size(cJSON_GetObjectItem(json, "profile"), "workers"), 1);
+    cr_assert_eq(number(json, "command_count"), 1);
+    cJSON_Delete(json);
+    cJSON_Delete(get("schedule", NULL));
+    inspect_post(&scene, "system", "name=bump&on=0");
+    run_frames(1);
+    json = get("systems", NULL);
+    cr_assert_eq(number(json, "command_count"), 0);
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+Test(inspect, forecasts_and_traces)
+{
+    uint32_t status;
+    inspect_scene_open(&scene, 5, NULL);
+    inspect_post(&scene, "capture", NULL);
+    inspect_post(&scene, "record", "frames=2");
+    run_frames(1);
+    inspect_scene_ask(&scene, "GET", "trace", NULL, &status);
+    cr_assert_eq(status, 409);
+    run_frames(2);
+    cr_assert_eq(atomic_load_explicit(&scene.inspector->attention, memory_order_relaxed), 0u);
+    cJSON *json = get("forecast", "threads=16");
+    cr_assert_eq(list_size(json, "forecasts"), 10); /* 1 to 8, 12, 16 */
+    cJSON_Delete(json);
+    json = get("trace", NULL);
+    cr_assert(list_size(json, "traceEvents") > 4);
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+/* While paused, no frame runs; steps run as many as asked for. */
+Test(inspect, pauses_and_steps)
+{
+    inspect_scene_open(&scene, 2, NULL);
+    run_frames(2);
+    inspect_post(&scene, "pause", NULL);
+    inspect_post(&scene, "pause", NULL);
+    cr_assert_not(inspect_scene_turn(&scene));
+    inspect_post(&scene, "step", "count=2");
+    run_frames(2);
+    cr_assert_not(inspect_scene_turn(&scene));
+    cr_assert_eq(scene.frame, 4);
+    inspect_post(&scene, "resume", NULL);
+    run_frames(2);
+    cr_assert_eq(atomic_load_explicit(&scene.inspector->attention, memory_order_relaxed), 0u);
+    inspect_scene_close(&scene);
+}
+
+/* Scrubbing there and back ends in the same state, and going on from an earlier frame repeats the frames. */
+Test(inspect, scrubs_and_goes_on)
+{
+    uint64_t hashes[12];
+    char arguments[32];
+    inspect_scene_open(&scene, 20, NULL);
+    for (int i = 0; i < 10; i++) {
+        hashes[scene.frame] = quern_world_hash(scene.world);
+        run_frames(1);
+    }
+    inspect_post(&scene, "pause", NULL);
+    cr_assert_not(inspect_scene_turn(&scene));
+    hashes[10] = quern_world_hash(scene.world);
+    for (uint64_t frame = 10; frame-- > 2;) {
+        snprintf(arguments, sizeof arguments, "frame=%u", (unsigned)frame);
+        inspect_post(&scene, "restore", arguments);
+        cr_assert_not(inspect_scene_turn(&scene));
+        cr_assert_eq(scene.frame, frame);
+        cr_assert_eq(quern_world_hash(scene.world), hashes[frame]);
+    }
+    inspect_post(&scene, "restore", "frame=10");
+    cr_assert_eq(quern_world_hash(scene.world), hashes[10]);
+    inspect_post(&scene, "restore", "frame=4");
+    inspect_post(&scene, "resume", NULL);
+    for (uint64_t frame = 4; frame < 10; frame++) {
+        run_frames(1);
+        cr_assert_eq(scene.frame, frame + 1);
+        cr_assert_eq(quern_world_hash(scene.world), hashes[frame + 1]);
+    }
+    inspect_scene_close(&scene);
+}
+
+Test(inspect, compares_frames)
+{
+    char arguments[96];
+    inspect_scene_open(&scene, 20, NULL);
+    run_frames(4);
+    cJSON *json = get("delta", "from=1&to=2&limit=5");
+    cr_assert_eq(number(cJSON_GetObjectItem(json, "counts"), "changed"),
+                 20); /* not the one that is set back */
+    cr_assert_eq(list_size(json, "entries"), 5);
+    const cJSON *entry = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "entries"), 0);
+    cr_assert(number(cJSON_GetObjectItem(entry, "new"), "x") >
+              number(cJSON_GetObjectItem(entry, "old"), "x"));
+    cJSON_Delete(json);
+    inspect_post(&scene, "pause", NULL);
+    inspect_post(&scene, "set", "entity=/arena/gun&path=Body.level&value=high");
+    snprintf(arguments, sizeof arguments, "from=3&to=4&%s", handle_text(scene.child));
+    json = get("delta", arguments);
+    const cJSON *changed = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "entries"), 0);
+    cr_assert_eq(list_size(json, "entries"), 1);
+    cr_assert_str_eq(cJSON_GetObjectItem(cJSON_GetObjectItem(changed, "new"), "level")->valuestring,
+                     "high");
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+/* What a WebSocket would send. */
+Test(inspect, writes_messages)
+{
+    char arguments[128];
+    inspect_scene_open(&scene, 20, NULL);
+    run_frames(1);
+    snprintf(arguments, sizeof arguments, "parts=systems,profile,commands,events&entities=9:9,%s,x",
+             handle_text(scene.child) + 7);
+    cJSON *json = get("watch", arguments);
+    cr_assert_eq(list_size(json, "systems"), 2);
+    cr_assert_eq(list_size(json, "entities"), 2); /* one of them is dead */
+    const cJSON *dead = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "entities"), 0);
+    cr_assert(cJSON_IsFalse(cJSON_GetObjectItem(dead, "alive")));
+    cr_assert_eq(list_size(json, "events"), 0);
+    cJSON_Delete(json);
+    json = get("watch", NULL);
+    cr_assert_null(cJSON_GetObjectItem(json, "systems"));
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+/* The readers of events exist only while a client wants events. */
+Test(inspect, keeps_the_newest_events)
+{
+    inspect_scene_open(&scene, 0, NULL);
+    quern__inspect_client *client = &scene.inspector->queue.clients[0];
+    cr_assert(quern__inspect_arguments_read(&client->arguments, "parts=events&rate=60"));
+    client->is_open = client->is_new = client->has_arguments = true;
+    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    for (int i = 0; i < 300; i++)
+        run_frames(1);
+    cJSON *json = get("events", NULL);
+    cr_assert_eq(list_size(json, "events"), QUERN__INSPECT_EVENTS, "%d", list_size(json, "events"));
+    const cJSON *last = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "events"), QUERN__INSPECT_EVENTS - 1);
+    cr_assert_str_eq(cJSON_GetObjectItem(cJSON_GetObjectItem(last, "value"), "body")->valuestring,
+                     "/arena/gun");
+    const cJSON *type = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "types"), 0);
+    cr_assert_eq(number(type, "reader_count"), 1);
+    cJSON_Delete(json);
+    cr_assert(client->is_ready);
+    client->is_open = false;
+    run_frames(1);
+    json = get("events", NULL);
+    cr_assert_eq(number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "types"), 0), "reader_count"), 0);
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+/* An answer that does not fit its budget continues after the next frame, and memory does not grow. */
+Test(inspect, answers_over_several_frames)
+{
+    inspect_scene_open(&scene, 400, NULL);
+    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
+    quern__inspect_answer_open(answer, "GET", "entities", "query=Body&limit=400&values=1");
+    scene.inspector->current = answer;
+    quern__inspect_answer_begin(answer);
+    scene.inspector->def.budget_ns = 1;
+    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    uint32_t turns = 0;
+    for (; scene.inspector->current != NULL && turns < 1000; turns++) {
+        scene.inspector->def.budget_ns = 20000;
+        if (scene.inspector->queue.first == NULL && answer->is_done) break;
+        const bool was_done = answer->at >= answer->entity_count;
+        if (was_done) answer->is_abandoned = true; /* so the inspector destroys it */
+        run_frames(1);
+    }
+    cr_assert(turns > 1, "%u turns", turns);
+    if (scene.inspector->current != NULL) cr_assert_eq(scene.inspector->current, answer);
+    inspect_scene_close(&scene);
+}
+
+/* Each allocation fails once: a request answers with an error or says that it could not, and nothing leaks. */
+Test(inspect, survives_exhausted_memory)
+{
+    static const char *const requests[][2] = {{"types", NULL},
+                                              {"entities", "query=Body&limit=500&values=1"},
+                                              {"watch", "parts=systems"},
+                                              {"schedule", NULL}};
+    failing_allocator *failing = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(failing);
+    inspect_scene_open(&scene, 200, &allocator);
+    run_frames(1);
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        uint32_t failures = 0;
+        for (bool has_failed = true; has_failed; failures += has_failed) {
+            uint32_t status = 0;
+            quern_text_buffer none = {NULL, 0, 0};
+            const quern_inspect_call call = {
+                .method = "GET", .path = requests[i][0], .arguments = requests[i][1]};
+            const uint64_t failed = failing_allocator_failed_count(failing);
+            failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + 1 + failures);
+            const quern_result result =
+                quern_inspect_request(scene.inspector, &call, quern_sink_text(&none), &status);
+            has_failed = failing_allocator_failed_count(failing) > failed;
+            cr_assert(has_failed ? result == QUERN_ERROR_OUT_OF_MEMORY || status == 503
+                                 : result == QUERN_OK && status == 200,
+                      "%s: %s, status %u", call.path, quern_result_string(result), status);
+        }
+        cr_assert(failures > 0);
+    }
+    failing_allocator_fail_from(failing, failing_allocator_call_count(failing) + 2);
+    cr_assert_eq(quern__inspect_set_listening(scene.inspector, true), QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(failing);
+    inspect_scene_close(&scene);
+    failing_allocator_close(failing);
+}

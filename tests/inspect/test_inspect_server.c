@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+#include "tests/inspect/inspect_scene.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* The server: requests from other threads while frames run, WebSockets, and hostile requests. The main thread runs
+ * frames until the client thread has finished. */
+
+#define TOKEN "0123456789abcdefTOKEN"
+
+static inspect_scene scene;
+static unsigned port;
+static atomic_bool is_finished;
+
+static int connect_socket(void)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct timeval limit = {.tv_sec = 20};
+    const int file = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    cr_assert_eq(connect(file, (const struct sockaddr *)&address, sizeof address), 0);
+    return file;
+}
+
+static void send_all(int file, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t sent = send(file, text, bytes, MSG_NOSIGNAL);
+        if (sent <= 0) return; /* the server has closed the connection */
+        text += sent;
+        bytes -= (size_t)sent;
+    }
+}
+
+/* Reads until the connection ends, or `end` was read. Returns the number of bytes. */
+static size_t receive(int file, char *text, size_t room, const char *end)
+{
+    size_t count = 0;
+    while (count + 1 < room) {
+        const ssize_t got = recv(file, text + count, room - 1 - count, 0);
+        if (got <= 0) break;
+        count += (size_t)got;
+        text[count] = '\0';
+        if (end != NULL && strstr(text, end) != NULL) break;
+    }
+    text[count] = '\0';
+    return count;
+}
+
+/* Sends a request on a connection of its own and returns the status, 0 if the server closed without an answer. */
+static unsigned status_of(const char *head, const char *body)
+{
+    char text[8192];
+    unsigned status = 0;
+    const int file = connect_socket();
+    send_all(file, head, strlen(head));
+    if (body != NULL) send_all(file, body, strlen(body));
+    receive(file, text, sizeof text, "}");
+    close(file);
+    sscanf(text, "HTTP/1.1 %u", &status);
+    return status;
+}
+
+static unsigned ask(const char *method, const char *path, const char *headers)
+{
+    char head[1024];
+    snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n%s\r\n",
+             method, path, port, headers);
+    return status_of(head, NULL);
+}
+
+/* Runs frames while a thread sends requests. */
+static void serve_thread(void *(*client)(void *))
+{
+    pthread_t thread;
+    atomic_store_explicit(&is_finished, false, memory_order_relaxed);
+    inspect_scene_open(&scene, 50, NULL);
+    must(quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = TOKEN}));
+    cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/" TOKEN "/", &port), 1);
+    cr_assert_eq(pthread_create(&thread, NULL, client, NULL), 0);
+    /* Acquire pairs with the release at the end of the client. */
+    while (!atomic_load_explicit(&is_finished, memory_order_acquire)) {
+        inspect_scene_turn(&scene);
+        usleep(500);
+    }
+    pthread_join(thread, NULL);
+    assert_valid(scene.world);
+}
+
+static void *finish(void)
+{
+    atomic_store_explicit(&is_finished, true,
+                          memory_order_release); /* pairs with the acquire in serve_thread */
+    return NULL;
+}
+
+static void *send_requests(void *user_data)
+{
+    (void)user_data;
+    cr_assert_eq(ask("GET", "/" TOKEN "/", ""), 200);
+    cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
+    cr_assert_eq(ask("GET", "/" TOKEN "/api/entities?query=Body&limit=50&values=1", ""), 200);
+    cr_assert_eq(ask("GET", "/" TOKEN "/api/trace", ""), 200);
+    cr_assert_eq(ask("POST", "/" TOKEN "/api/name?entity=/arena&name=ring", "Content-Length: 0\r\n"), 200);
+    cr_assert_eq(ask("POST", "/" TOKEN "/api/pause", "Content-Length: 0\r\n"), 200);
+    cr_assert_eq(ask("POST", "/" TOKEN "/api/step?count=3", "Content-Length: 0\r\n"), 200);
+    cr_assert_eq(ask("POST", "/" TOKEN "/api/resume", "Content-Length: 0\r\n"), 200);
+    return finish();
+}
+
+Test(inspect_server, answers_while_frames_run)
+{
+    serve_thread(send_requests);
+    cr_assert_str_eq(quern_entity_name(scene.world, scene.root), "ring");
+    cr_assert_eq(quern_inspector_serve(scene.inspector, NULL), QUERN_ERROR_INVALID_ARGUMENT);
+    inspect_scene_close(&scene);
+}
+
+static void expect_refused(const char *method, const char *path, const char *headers, unsigned expected)
+{
+    const unsigned status = ask(method, path, headers);
+    cr_assert(status == expected, "%s %s %s: %u instead of %u", method, path, headers, status, expected);
+}
+
+static void send_huge(void)
+{
+    char head[512];
+    snprintf(head, sizeof head,
+             "POST /" TOKEN "/api/merge?entity=/arena HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+             "Content-Length: 4000000000\r\n\r\n",
+             port);
+    cr_assert_eq(status_of(head, "{"), 413);
+    static char endless[40000];
+    memset(endless, 'a', sizeof endless - 1);
+    snprintf(head, sizeof head, "GET /" TOKEN "/api/world?");
+    const unsigned status = status_of(head, endless);
+    cr_assert(status == 0 || status >= 400, "%u", status);
+}
+
+static void *send_hostile(void *user_data)
+{
+    static const char *const paths[] = {"/",
+                                        "/api/world",
+                                        "/0123456789abcdefTOKEM/api/world",
+                                        "/0123456789abcdef/api/world",
+                                        "/x/../../etc/passwd",
+                                        "/" TOKEN "x/",
+                                        "/" TOKEN};
+    int files[200];
+    (void)user_data;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        cr_assert_neq(ask("GET", paths[i], ""), 200, "%s", paths[i]);
+    expect_refused("GET", "/" TOKEN "/../../../etc/passwd", "", 404);
+    expect_refused("GET", "/" TOKEN "/api/../api/world/..", "", 404);
+    expect_refused("GET", "/" TOKEN "/api/..%2f..%2fetc%2fpasswd", "", 404);
+    expect_refused("GET", "/" TOKEN "/page.html", "", 404);
+    expect_refused("GET", "/" TOKEN "/api/world", "Origin: http://evil.example\r\n", 403);
+    expect_refused("POST", "/" TOKEN "/api/destroy?entity=/arena", "Origin: null\r\nContent-Length: 0\r\n",
+                   403);
+    expect_refused("GET", "/" TOKEN "/api/destroy?entity=/arena", "", 405);
+    cr_assert_neq(status_of("GET /" TOKEN "/api/world HTTP/1.1\r\nHost: evil.example\r\n\r\n", NULL), 200);
+    cr_assert_neq(status_of("GET /" TOKEN "/api/world HTTP/1.1\r\n\r\n", NULL), 200);
+    cr_assert_neq(status_of("nonsense\r\n\r\n", NULL), 200);
+    send_huge();
+    for (int i = 0; i < 200; i++)
+        files[i] = connect_socket();
+    for (int i = 0; i < 200; i++)
+        close(files[i]);
+    cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
+    return finish();
+}
+
+/* A world that only runs frames has the same hash after as many frames. */
+Test(inspect_server, refuses_hostile_requests, .timeout = 120)
+{
+    serve_thread(send_hostile);
+    const uint64_t frames = scene.frame, hash = quern_world_hash(scene.world);
+    inspect_scene_close(&scene);
+    inspect_scene_open(&scene, 50, NULL);
+    while (scene.frame < frames)
+        inspect_scene_turn(&scene);
+    cr_assert_eq(quern_world_hash(scene.world), hash);
+    inspect_scene_close(&scene);
+}
+
+/* ----------------------------------------------------------------------------------------- WebSockets */
+
+static int open_watch(char *text, size_t room)
+{
+    char head[512];
+    const int file = connect_socket();
+    snprintf(head, sizeof head,
+             "GET /" TOKEN
+             "/watch HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+             port);
+    send_all(file, head, strlen(head));
+    receive(file, text, room, "\r\n\r\n");
+    return file;
+}
+
+/* A frame of text below 126 bytes with a mask of zero. */
+static void send_frame(int file, unsigned char first, const char *text)
+{
+    char frame[160] = {(char)first, (char)(0x80 | strlen(text))};
+    memcpy(frame + 6, text, strlen(text));
+    send_all(file, frame, strlen(text) + 6);
+}
+
+static void *watch(void *user_data)
+{
+    static char text[200000];
+    int others[8];
+    (void)user_data;
+    const int file = open_watch(text, sizeof text);
+    cr_assert_not_null(strstr(text, "101 "));
+    send_frame(file, 0x81, "rate=60&parts=events,systems&entities=0:1,1:1");
+    for (int i = 0; i < 20; i++)
+        receive(file, text, sizeof text, "\"samples\"");
+    receive(file, text, sizeof text, "\"systems\"");
+    cr_assert_not_null(strstr(text, "\"systems\""));
+    int refused = 0;
+    for (int i = 0; i < 8; i++) {
+        others[i] = open_watch(text, sizeof text);
+        refused += strstr(text, "101 ") == NULL;
+    }
+    cr_assert_eq(refused, 5, "%d", refused); /* four are open */
+    send_frame(others[0], 0x01, "half a message");
+    send_frame(others[1], 0x82, "bytes");
+    send_all(others[2], "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff",
+             10); /* a frame of 2^63 bytes that never ends */
+    for (int i = 0; i < 8; i++)
+        close(others[i]);
+    cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
+    close(file);
+    return finish();
+}
+
+Test(inspect_server, sends_messages_to_four_clients, .timeout = 120)
+{
+    serve_thread(watch);
+    inspect_scene_close(&scene);
+}
+
+Test(inspect_server, refuses_wrong_definitions)
+{
+    inspect_scene_open(&scene, 0, NULL);
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_inspector_serve(NULL, NULL));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = "short"}));
+    assert_refused(
+        NULL, QUERN_ERROR_INVALID_ARGUMENT,
+        quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = "0123456789/abcdefg"}));
+    cr_assert_null(quern_inspector_url(scene.inspector));
+    must(quern_inspector_serve(scene.inspector, NULL));
+    cr_assert_eq(strlen(strrchr(quern_inspector_url(scene.inspector), ':') + 1), strlen("12345/") + 33);
+    inspect_scene_close(&scene);
+}

@@ -285,7 +285,7 @@ void quern__pass_call_rows(quern_context *context, const quern__archetype *arche
     if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
-enum { ALL_LANES = UINT32_MAX };
+#define ALL_LANES UINT32_MAX
 
 /* Returns whether the system does not run in this frame, is in another lane, or has already seen the
  * chunk's changes. */

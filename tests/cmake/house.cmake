@@ -112,6 +112,9 @@ if(QUERN_PYTHON)
                                  ${CMAKE_C_COMPILER} "${CMAKE_CXX_COMPILER}")
   set_tests_properties(one_file PROPERTIES COST 10 TIMEOUT 600)
   quern_label_optimised(one_file quern_static)
+  add_test(NAME sources_msvc COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_msvc_sources.sh ${PROJECT_SOURCE_DIR}
+                                     ${PROJECT_BINARY_DIR}/kit/include)
+  set_tests_properties(sources_msvc PROPERTIES SKIP_RETURN_CODE 77)
   add_test(NAME test_mutate COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/mutation/test_mutate.py)
 endif()
 

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Stands in for the header of Microsoft's SDK, for the tests headers_msvc and sources_msvc. */
+#pragma once
+void *_aligned_malloc(unsigned long long bytes, unsigned long long alignment);
+void _aligned_free(void *memory);

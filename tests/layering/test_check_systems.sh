@@ -44,3 +44,10 @@ refuses 'static __attribute__((noinline)) int f(void);' 'uses an extension of a 
 refuses 'static _Thread_local int a;' 'uses an extension of a compiler'
 refuses '    return __builtin_ctz(bits);' 'uses an extension of a compiler'
 refuses '    __asm__ volatile("yield");' 'uses an extension of a compiler'
+
+# The kit asks for the compiler, but not for the system.
+mkdir "$tree/kit"
+printf '#if defined(__GNUC__)\n#define ALONE __attribute__((noinline))\n#endif\n' >"$tree/kit/a.c"
+expect good ""
+printf '#if defined(_WIN32)\n#endif\n' >"$tree/kit/a.c"
+expect bad "kit/a.c:1: asks for the system"

@@ -90,6 +90,21 @@ if(TARGET swarm)
   quern_guard_test(hashes)
 endif()
 
+# The page shows the flock, and ends with the hash of the table. Without a browser, the test is reported as skipped.
+if(TARGET quern_web)
+  add_test(NAME web_page COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_web_page.sh $<TARGET_FILE:quern_web>)
+  set_tests_properties(web_page PROPERTIES SKIP_RETURN_CODE 77)
+  quern_guard_test(web_page)
+  add_dependencies(quern_platform_tests quern_web)
+endif()
+
+# What ./run test PLATFORM runs, besides the tests of the core.
+foreach(name hashes exported_symbols load_dll web_page)
+  if(TEST ${name})
+    set_property(TEST ${name} APPEND PROPERTY LABELS platform)
+  endif()
+endforeach()
+
 # One placement of the data in memory is enough here. The thread sanitizer finds nothing on one thread. A profile is
 # gathered in one of 16 frames, so 20 passes are enough for one.
 set(quern_bench_choice --placements 1 --warm-up 1 --threads 1,2)

@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 case $library in
 *.dll) "$objdump" -p "$library" | sed -n '/Ordinal\/Name Pointer. Table/,/^$/s/^.*\[ *[0-9]*\] *\([A-Za-z_][A-Za-z0-9_]*\)$/\1/p' ;;
-*) "$nm" -D --defined-only "$library" | awk '{ print $3 }' ;;
+*) "$nm" -D --defined-only "$library" | awk '$3 != "_init" && $3 != "_fini" { print $3 }' ;; # musl exports these
 esac | LC_ALL=C sort >"$folder/exported"
 [ -s "$folder/exported" ] || { echo "$library exports nothing"; exit 1; }
 LC_ALL=C sort "$list" | diff - "$folder/exported" >"$folder/difference" ||

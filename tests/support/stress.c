@@ -2,14 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/stress.h"
 
+#include "core/platform/platform.h"
+
 #include <stdlib.h>
-#include <time.h>
 
 double stress_seconds_now(void)
 {
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return (double)quern__clock_ns() * 1e-9;
 }
 
 double stress_deadline(double default_seconds, double share)

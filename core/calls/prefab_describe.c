@@ -335,7 +335,7 @@ enum { UNKNOWN_DEPTH = UINT32_MAX };
 static quern_result find_depth(const quern__prefab_capture *it, const quern__relation *relation, uint32_t i,
                                uint32_t *depths, uint32_t *path)
 {
-    uint32_t count = 0, at = i, depth = 0;
+    uint32_t count = 0, at = i;
     while (depths[at] == UNKNOWN_DEPTH) {
         if (count == it->parts.count)
             return quern__fail(
@@ -345,13 +345,13 @@ static quern_result find_depth(const quern__prefab_capture *it, const quern__rel
         path[count++] = at;
         const quern_entity *target = target_of(it, at, relation);
         if (target == NULL || !quern_entity_is_provisional(*target)) {
-            depths[at] = depth = target != NULL;
+            depths[at] = target != NULL;
             count--;
             break;
         }
         at = quern_entity_index(*target);
     }
-    depth = depths[at];
+    uint32_t depth = depths[at];
     while (count-- > 0)
         depths[path[count]] = ++depth;
     return QUERN_OK;

@@ -63,9 +63,10 @@ static void unlink_schedule(const quern_schedule *schedule)
     *link = schedule->next_schedule;
 }
 
-static void init_phases(quern_schedule *schedule, const quern_schedule_def *def, const char *const *names)
+static void init_phases(quern_schedule *schedule, const quern_schedule_def *def, const char *const *names,
+                        uint32_t count)
 {
-    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         void *own = def->phase_user_data[i];
         schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
         memcpy(schedule->plan.phases[i].name, names[i], strlen(names[i]) + 1);
@@ -117,7 +118,7 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
         quern__release(allocator, schedule, bytes, _Alignof(quern_schedule));
         return quern__in_call(result, "quern_schedule_create");
     }
-    init_phases(schedule, def, phases);
+    init_phases(schedule, def, phases, phase_count);
     if (def->name != NULL)
         schedule->name = memcpy(schedule->plan.phases + phase_count, def->name, strlen(def->name) + 1);
     quern__playback_init(&schedule->playback, &world->storage);

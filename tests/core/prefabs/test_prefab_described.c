@@ -164,7 +164,7 @@ static uint64_t play(uint64_t seed, bool is_described)
     described_world in;
     random_tree tree;
     random_source random = {seed};
-    quern_entity built[MOST_MEMBERS], members[4 * MOST_MEMBERS];
+    quern_entity built[MOST_MEMBERS] = {{0}}, members[4 * MOST_MEMBERS];
     quern_prefab prefab;
     open_world_in(&in, NULL);
     make_tree(&random, &in, &tree);

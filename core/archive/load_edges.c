@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/load_edges.h"
 
-typedef void put_function(quern__edges *edges, uint32_t slot, const quern__edge_list *list);
+typedef void put_function(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                          const quern__edge_list *list);
 
 static quern_result fail_memory(void)
 {
@@ -25,7 +26,7 @@ static bool put_sets(const quern__image *image, const quern__archived_links *lin
         if (!quern__edges_reserve_page(edges, &image->allocator, slot) ||
             !quern__edge_list_build(edges->pool, &image->allocator, slots, count, &list))
             return false;
-        put(edges, slot, &list);
+        put(edges, &image->allocator, slot, &list);
     }
     return true;
 }

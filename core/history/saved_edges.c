@@ -84,7 +84,8 @@ quern_result quern__prepare_edge_group(quern__history *history, quern__edges *ed
         quern__edge_node node;
         is_done = quern__array_reserve(&history->store.allocator, &history->edge_restores,
                                        history->edge_restores.count + 1);
-        if (!is_done || !build_set(history, edges->pool, page, i, &node.targets)) break;
+        is_done = is_done && build_set(history, edges->pool, page, i, &node.targets);
+        if (!is_done) break;
         is_done = build_set(history, edges->pool, page, QUERN__EDGE_GROUP + i, &node.sources);
         history->edge_restores.items[history->edge_restores.count++] =
             (quern__edge_restore){edges, slot + i, node};
@@ -111,10 +112,11 @@ void quern__clear_edge_group(const quern__history *history, quern__edges *edges,
 
 void quern__restore_edges(quern__history *history)
 {
+    const quern_allocator *allocator = &history->world->storage.allocator;
     for (uint32_t i = 0; i < history->edge_restores.count; i++) {
         const quern__edge_restore *built = &history->edge_restores.items[i];
-        quern__edges_put_targets(built->edges, built->slot, &built->node.targets);
-        quern__edges_put_sources(built->edges, built->slot, &built->node.sources);
+        quern__edges_put_targets(built->edges, allocator, built->slot, &built->node.targets);
+        quern__edges_put_sources(built->edges, allocator, built->slot, &built->node.sources);
     }
     history->edge_restores.count = 0;
 }

@@ -346,19 +346,23 @@ void quern__edges_remove(quern__edges *edges, uint32_t source, uint32_t target)
     touch(edges, source);
 }
 
-void quern__edges_put_targets(quern__edges *edges, uint32_t slot, const quern__edge_list *targets)
+void quern__edges_put_targets(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                              const quern__edge_list *targets)
 {
     quern__edge_node *node = quern__edges_at(edges, slot);
-    assert(node->targets.capacity == 0);
+    assert(node->targets.count == 0);
+    quern__edge_list_release(edges->pool, allocator, &node->targets);
     node->targets = *targets;
     edges->count += targets->count;
     touch(edges, slot);
 }
 
-void quern__edges_put_sources(quern__edges *edges, uint32_t slot, const quern__edge_list *sources)
+void quern__edges_put_sources(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                              const quern__edge_list *sources)
 {
     quern__edge_node *node = quern__edges_at(edges, slot);
-    assert(node->sources.capacity == 0);
+    assert(node->sources.count == 0);
+    quern__edge_list_release(edges->pool, allocator, &node->sources);
     node->sources = *sources;
     touch(edges, slot);
 }

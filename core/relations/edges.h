@@ -124,10 +124,13 @@ void quern__edges_forget_source(quern__edges *edges, uint32_t source, uint32_t t
  * clears it, too. */
 void quern__edges_clear(quern__edges *edges, const quern_allocator *allocator, uint32_t slot);
 
-/* Give a slot its targets or its sources, as a set that quern__edge_list_build made. Preconditions: the slot has a page
- * and no set of this kind; the caller gives the other ends the opposite sets. */
-void quern__edges_put_targets(quern__edges *edges, uint32_t slot, const quern__edge_list *targets);
-void quern__edges_put_sources(quern__edges *edges, uint32_t slot, const quern__edge_list *sources);
+/* Give a slot its targets or its sources, as a set that quern__edge_list_build made. Preconditions: the slot has a page,
+ * and its set of this kind is empty, which may have memory of a dead entity; the caller gives the other ends the
+ * opposite sets. */
+void quern__edges_put_targets(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                              const quern__edge_list *targets);
+void quern__edges_put_sources(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                              const quern__edge_list *sources);
 
 /* Fits all sets to their contents, as far as there is memory, and gives back pages without edges. */
 void quern__edges_trim(quern__edges *edges, const quern_allocator *allocator);

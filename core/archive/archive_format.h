@@ -20,9 +20,9 @@
  *   ROWS       n     entity handles | column | column | ... | row bits
  *   FREE       n     free slots with their next use count, in the order in which the world reuses them
  *   RETIRED    n     slots that are never reused
+ *   OUTSIDE    n     ids that the program gave to entities outside of a list
  *   NAMES      n     slots with their names
  *   RUN        n     consecutive bytes of the state of schedules (run_restorer.h)
- *   OUTSIDE    n     ids that the program gave to entities outside of a list
  *   END        1
  *
  * An archive describes a complete world. Each slot below the slot count is in exactly one row, or free,
@@ -39,7 +39,8 @@
  *
  * A handle of an entity outside of the list refers to its id: the handle has the use count
  * QUERN__OUTSIDE_USE_COUNT, which no entity of a list has, and its index is the position of the id in the OUTSIDE
- * sections. Without a callback for ids, such handles are null. */
+ * sections. Without a callback for ids, such handles are null. A target outside of the list is in LINKS sections only,
+ * as the slot count plus the position of its id; rows and levels are as if the source had no such target. */
 
 #include "core/bytes/schema.h"
 
@@ -170,7 +171,8 @@ typedef struct quern__links_section {
     uint32_t relation; /* type number of the relation */
     uint32_t zero;
     /* Repeated up to the end of the payload: slot of the target, number of its sources, their slots. The order of the
-     * sources is that of siblings; if sources may have several targets, it has no meaning. */
+     * sources is that of siblings; if sources may have several targets, it has no meaning. A slot of the slot count or
+     * more is a target outside of the list. */
 } quern__links_section;
 
 typedef struct quern__free_section {

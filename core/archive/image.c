@@ -95,16 +95,34 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
     return QUERN__SLOT_NONE;
 }
 
-/* Handles a root with a name that a root of the world, or an earlier root of the archive, already has: drops
- * the name or fails. */
-static quern_result drop_name(const quern__image *image, const char *name, const char *other)
+/* Handles an entity without a parent in the archive, of which a sibling of the world, or an earlier one of the archive,
+ * already has the name: drops the name or fails. relative: "root" or "child of its parent". */
+static quern_result drop_name(const quern__image *image, const char *name, const char *relative,
+                              const char *other)
 {
     if (!image->def->drop_taken_names)
         return quern__fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
-                           "a root of the archive has the name '%s', which another root of %s has already: "
-                           "rename one of them before, or set drop_taken_names",
-                           name, other);
+                           "an entity of the archive has the name '%s', which another %s of %s has "
+                           "already: rename one of them before, or set drop_taken_names",
+                           name, relative, other);
     image->report->dropped_name_count++;
+    return QUERN_OK;
+}
+
+/* Adds the name of an entity with a parent outside of the list. parent: slot in the world. */
+static quern_result add_outside_name(quern__image *image, uint32_t slot, uint32_t parent, const char *name)
+{
+    static const char relative[] = "child of its parent";
+    const uint32_t bytes = (uint32_t)strlen(name);
+    if (quern__names_number(&image->outside_names, slot) != QUERN__NAME_NONE)
+        return quern__image_fail("a NAMES section names an entity twice");
+    if (quern__names_find(&image->outside_names, parent, name, bytes) != QUERN__SLOT_NONE)
+        return drop_name(image, name, relative, "the archive");
+    if (quern__names_find(image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE)
+        return drop_name(image, name, relative, "the world");
+    if (!quern__names_reserve(&image->outside_names, &image->allocator, slot))
+        return quern__image_fail_memory();
+    quern__names_put(&image->outside_names, slot, parent, name, bytes);
     return QUERN_OK;
 }
 
@@ -116,13 +134,16 @@ static quern_result add_name(quern__image *image, uint32_t slot, const char *nam
         return quern__image_fail("a NAMES section contains an invalid name");
     if (!quern__image_is_alive(image, slot) || quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
         return quern__image_fail("a NAMES section names a dead entity, or an entity twice");
-    const uint32_t bytes = (uint32_t)strlen(name), parent = parent_of(image, slot);
+    const uint32_t bytes = (uint32_t)strlen(name), target = parent_of(image, slot);
+    const quern_entity outside = quern__image_outside(image, target);
+    if (outside.bits != 0) return add_outside_name(image, slot, quern_entity_index(outside), name);
+    const uint32_t parent = target < image->head.slot_count ? target : QUERN__SLOT_NONE;
     if (quern__names_find(&image->names, parent, name, bytes) != QUERN__SLOT_NONE)
-        return parent == QUERN__SLOT_NONE ? drop_name(image, name, "the archive")
+        return parent == QUERN__SLOT_NONE ? drop_name(image, name, "root", "the archive")
                                           : quern__image_fail("two siblings have the same name");
     if (parent == QUERN__SLOT_NONE && !image->keeps_handles &&
         quern__names_find(image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE)
-        return drop_name(image, name, "the world");
+        return drop_name(image, name, "root", "the world");
     if (!quern__names_reserve(&image->names, &image->allocator, slot)) return quern__image_fail_memory();
     quern__names_put(&image->names, slot, parent, name, bytes);
     return QUERN_OK;
@@ -158,6 +179,11 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
         return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_ROWS;
     case QUERN__SECTION_ROWS:
         return last == QUERN__SECTION_ARCHETYPE || last == QUERN__SECTION_ROWS;
+    case QUERN__SECTION_OUTSIDE:
+        return last >= QUERN__SECTION_WORLD && (last < QUERN__SECTION_NAMES || last == kind);
+    case QUERN__SECTION_NAMES:
+    case QUERN__SECTION_RUN:
+        return last >= QUERN__SECTION_WORLD && (last <= kind || last == QUERN__SECTION_OUTSIDE);
     case QUERN__SECTION_END:
         return last >= QUERN__SECTION_WORLD && last < QUERN__SECTION_END;
     default:
@@ -165,17 +191,24 @@ static bool may_follow(quern__section_kind last, quern__section_kind kind)
     }
 }
 
+/* Asks the program for the entities with the ids, of which those that are not alive count as null. */
 static quern_result parse_outside(quern__image *image, quern__byte_reader *payload)
 {
-    const size_t count = quern__bytes_left(payload) / sizeof(uint64_t);
-    if (image->def->outside_entity == NULL) return QUERN_OK;
-    if (!quern__array_reserve(&image->allocator, &image->outside_ids,
-                              image->outside_ids.count + (uint32_t)count))
+    const quern_load_def *def = image->def;
+    const uint32_t count = (uint32_t)(quern__bytes_left(payload) / sizeof(uint64_t));
+    if (quern__bytes_left(payload) % sizeof(uint64_t) != 0)
+        return quern__image_fail("an OUTSIDE section has an incomplete id");
+    if (def->outside_entity == NULL) return QUERN_OK;
+    if (!quern__array_reserve(&image->allocator, &image->outside, image->outside.count + count))
         return quern__image_fail_memory();
-    quern__read(payload, image->outside_ids.items + image->outside_ids.count, count * sizeof(uint64_t));
-    image->outside_ids.count += (uint32_t)count;
-    return quern__is_fully_read(payload) ? QUERN_OK
-                                         : quern__image_fail("an OUTSIDE section has an incomplete id");
+    quern__world_set_locked(image->world, true);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity entity = def->outside_entity(def->user_data, quern__read_u64(payload));
+        const bool is_alive = quern__entities_find(&image->world->storage.entities, entity) != NULL;
+        image->outside.items[image->outside.count++] = is_alive ? entity : (quern_entity){0};
+    }
+    quern__world_set_locked(image->world, false);
+    return QUERN_OK;
 }
 
 /* Collects the bytes, which the caller of quern__world_load checks. */
@@ -349,6 +382,7 @@ static void links_release(const quern__image *image, quern__archived_type *type)
 {
     if (type->links == NULL) return;
     const size_t count = image->head.slot_count;
+    quern__array_release(&image->allocator, &type->links->outside_edges);
     quern__array_release(&image->allocator, &type->links->edges);
     quern__array_release(&image->allocator, &type->links->scratch);
     quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
@@ -389,7 +423,8 @@ void quern__image_release(quern__image *image)
     quern__array_release(allocator, &image->use_counts);
     quern__array_release(allocator, &image->states);
     quern__names_release(&image->names, allocator);
-    quern__array_release(allocator, &image->outside_ids);
+    quern__names_release(&image->outside_names, allocator);
+    quern__array_release(allocator, &image->outside);
     quern__byte_writer_release(&image->run);
     quern__archive_blocks_release(&image->blocks, allocator);
 }

@@ -38,13 +38,26 @@ typedef struct quern__archived_type {
 /* The links of one relation, by slots of the archive, or its edges if sources may have several targets. */
 typedef struct quern__archived_links {
     quern__relation *relation; /* relation of the world */
-    uint32_t *targets;         /* by slot; QUERN__SLOT_NONE: no target. NULL: the relation has edges */
-    uint8_t *levels; /* by slot: level that the archetype of the row says; of edges: whether the row
-                                        * has the tag */
+    /* By slot; QUERN__SLOT_NONE: no target; from the slot count on: slot count + index in `outside` of the image. NULL:
+     * the relation has edges. */
+    uint32_t *targets;
+    uint8_t *
+        levels; /* by slot: level that the archetype of the row says; of edges: quern__archived_edge_mark */
     uint32_t link_count, source_count; /* number of sources in LINKS sections, and of rows with a target */
+    uint32_t outside_count;            /* number of sources that have targets outside of the list */
     /* The edges: source << 32 | target as keys; ascending once the image is checked. */
     QUERN__ARRAY(quern__sort_item) edges, scratch;
+    /* Edges to entities outside of the list: source << 32 | index in `outside` of the image. Loading replaces those that
+     * it adds, from the first one on, by slots of the world. */
+    QUERN__ARRAY(uint64_t) outside_edges;
+    uint32_t outside_added_count;
 } quern__archived_links;
+
+/* What `levels` says of the source of edges. */
+enum {
+    QUERN__EDGES_HAVE_TAG = 1,    /* the row has the tag of the relation */
+    QUERN__EDGES_LEAD_OUTSIDE = 2 /* the source has a target outside of the list */
+};
 
 typedef struct quern__archived_archetype {
     uint32_t first_type, type_count; /* range in type_numbers */
@@ -93,9 +106,13 @@ typedef struct quern__image {
     QUERN__ARRAY(uint32_t) use_counts;
     QUERN__ARRAY(uint8_t) states; /* by slot: quern__archived_slot_state */
     uint32_t retired_count;
-    quern__names names;                 /* by slot of the archive */
-    QUERN__ARRAY(uint64_t) outside_ids; /* empty if the definition has no callback for them */
-    bool reads_run;                     /* whether the bytes of RUN sections are collected in `run` */
+    quern__names names; /* by slot of the archive */
+    /* Names of entities with a parent outside of the list, by slot of the archive, and by slot of the parent in the
+     * world. */
+    quern__names outside_names;
+    /* Entities of the world with the ids of the archive; null if not alive. Empty if the definition has no callback. */
+    QUERN__ARRAY(quern_entity) outside;
+    bool reads_run; /* whether the bytes of RUN sections are collected in `run` */
     quern__byte_writer run;
 } quern__image;
 
@@ -149,6 +166,10 @@ quern_result quern__image_add_edge(const quern__image *image, quern__archived_li
 /* Sorts the edges and compares them with the rows. Errors: BAD_ARCHIVE, OUT_OF_MEMORY. */
 quern_result quern__image_check_edges(const quern__image *image, quern__archived_links *links);
 
+/* Appends an edge to an entity outside of the list. Errors: OUT_OF_MEMORY. */
+quern_result quern__image_add_outside_edge(const quern__image *image, quern__archived_links *links,
+                                           uint32_t source, uint32_t number);
+
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);
 
@@ -166,6 +187,13 @@ static inline uint32_t quern__image_use_count(const quern__image *image, quern_e
 {
     if (quern_entity_world_tag(entity) != image->head.first_handle_high >> 24) return 0;
     return quern__generation_use_count(image->head.first_handle_high, quern_entity_generation(entity));
+}
+
+/* Returns the entity of the world for a target outside of the list; null: there is none. target: slot count + index. */
+static inline quern_entity quern__image_outside(const quern__image *image, uint32_t target)
+{
+    const uint32_t number = target - image->head.slot_count;
+    return number < image->outside.count ? image->outside.items[number] : (quern_entity){0};
 }
 
 static inline bool quern__image_is_alive(const quern__image *image, uint32_t slot)

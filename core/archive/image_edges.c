@@ -13,6 +13,32 @@ quern_result quern__image_add_edge(const quern__image *image, quern__archived_li
     return QUERN_OK;
 }
 
+quern_result quern__image_add_outside_edge(const quern__image *image, quern__archived_links *links,
+                                           uint32_t source, uint32_t number)
+{
+    if (!quern__array_reserve(&image->allocator, &links->outside_edges, links->outside_edges.count + 1))
+        return quern__image_fail_memory();
+    links->outside_edges.items[links->outside_edges.count++] = (uint64_t)source << 32 | number;
+    return QUERN_OK;
+}
+
+/* Drops edges to entities that are not alive, and marks the sources of the others. Returns false if an edge is invalid. */
+static bool keep_outside(const quern__image *image, quern__archived_links *links)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < links->outside_edges.count; i++) {
+        const uint64_t edge = links->outside_edges.items[i];
+        const uint32_t source = (uint32_t)(edge >> 32), number = (uint32_t)edge;
+        if (number >= image->outside.count || !quern__image_is_alive(image, source)) return false;
+        if (image->outside.items[number].bits == 0) continue;
+        links->outside_edges.items[kept++] = edge;
+        links->outside_count += (links->levels[source] & QUERN__EDGES_LEAD_OUTSIDE) == 0;
+        links->levels[source] |= QUERN__EDGES_LEAD_OUTSIDE;
+    }
+    links->outside_edges.count = kept;
+    return true;
+}
+
 /* Whether each edge occurs once and connects living entities, and its source has the tag. Counts the sources. */
 static bool are_valid(const quern__image *image, quern__archived_links *links)
 {
@@ -34,7 +60,7 @@ quern_result quern__image_check_edges(const quern__image *image, quern__archived
     if (!quern__array_reserve(&image->allocator, &links->scratch, links->edges.count))
         return quern__image_fail_memory();
     quern__sort(links->edges.items, links->scratch.items, links->edges.count);
-    return are_valid(image, links)
+    return are_valid(image, links) && keep_outside(image, links)
                ? QUERN_OK
                : quern__image_fail("an edge is there twice, has a dead end, or differs from the rows");
 }

@@ -28,28 +28,38 @@ static quern_result allocate_links(quern__image *image, quern__archived_type *ty
     return QUERN_OK;
 }
 
+/* Adds the link from a source to a target of the list, or outside of it. */
+static quern_result add_link(const quern__image *image, quern__archived_links *links, uint32_t child,
+                             uint32_t target)
+{
+    const bool is_outside = target >= image->head.slot_count;
+    if (links->targets == NULL)
+        return is_outside
+                   ? quern__image_add_outside_edge(image, links, child, target - image->head.slot_count)
+                   : quern__image_add_edge(image, links, child, target);
+    if (links->targets[child] != QUERN__SLOT_NONE)
+        return quern__image_fail("a LINKS section gives an entity two targets");
+    links->targets[child] = target;
+    links->link_count += !is_outside;
+    return QUERN_OK;
+}
+
+/* links: NULL if they are not loaded. */
 static quern_result parse_children(const quern__image *image, quern__archived_links *links,
                                    quern__byte_reader *payload)
 {
     static const char what[] = "a LINKS section is invalid";
     const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
-    if (payload->has_failed || target >= image->head.slot_count || count == 0)
-        return quern__image_fail(what);
-    for (uint32_t i = 0; i < count; i++) {
+    quern_result result = QUERN_OK;
+    if (payload->has_failed || target == QUERN__SLOT_NONE || count == 0) return quern__image_fail(what);
+    if (target >= image->head.slot_count && image->def->outside_entity == NULL) links = NULL;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const uint32_t child = quern__read_u32(payload);
         if (payload->has_failed || child >= image->head.slot_count || child == target)
             return quern__image_fail(what);
-        if (links == NULL) continue;
-        if (links->targets == NULL) {
-            const quern_result result = quern__image_add_edge(image, links, child, target);
-            if (result != QUERN_OK) return result;
-            continue;
-        }
-        if (links->targets[child] != QUERN__SLOT_NONE) return quern__image_fail(what);
-        links->targets[child] = target;
-        links->link_count++;
+        if (links != NULL) result = add_link(image, links, child, target);
     }
-    return QUERN_OK;
+    return result;
 }
 
 quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *payload)
@@ -222,7 +232,8 @@ static bool parse_tags(const quern__archived_type *type, const char *handles, ui
     if (links == NULL) return false;
     links->source_count += count;
     for (uint32_t i = 0; i < count; i++)
-        links->levels[quern_entity_index((quern_entity){quern__load_u64(handles, i)})] = 1;
+        links->levels[quern_entity_index((quern_entity){quern__load_u64(handles, i)})] =
+            QUERN__EDGES_HAVE_TAG;
     return true;
 }
 
@@ -322,21 +333,40 @@ static bool is_valid_link(const quern__image *image, const quern__archived_links
 {
     const uint32_t target = links->targets[slot];
     if (target == QUERN__SLOT_NONE) return true;
-    if (!quern__image_is_alive(image, slot) || !quern__image_is_alive(image, target)) return false;
+    if (!quern__image_is_alive(image, slot)) return false;
+    if (target >= image->head.slot_count)
+        return links->levels[slot] == 0 && quern__image_outside(image, target).bits != 0;
+    if (!quern__image_is_alive(image, target)) return false;
     if (!links->relation->has_levels) return true;
     const uint32_t above = links->levels[target] & ~(uint32_t)MARKS;
     const uint32_t level = above < QUERN_MAX_RELATION_LEVEL ? above + 1 : QUERN_MAX_RELATION_LEVEL;
     return (links->levels[slot] & ~(uint32_t)MARKS) == level && reaches_root(links, slot);
 }
 
+/* Removes links to entities that are not alive in this world. Counts the other links that lead outside of the list. */
+static void keep_outside(const quern__image *image, quern__archived_links *links)
+{
+    const uint32_t slot_count = image->head.slot_count;
+    for (uint32_t slot = 0; slot < slot_count; slot++) {
+        const uint32_t target = links->targets[slot];
+        if (target == QUERN__SLOT_NONE || target < slot_count) continue;
+        if (target - slot_count < image->outside.count && quern__image_outside(image, target).bits == 0)
+            links->targets[slot] = QUERN__SLOT_NONE;
+        else
+            links->outside_count++;
+    }
+}
+
 static quern_result check_links(const quern__image *image, quern__archived_links *links)
 {
     if (links->targets == NULL) return quern__image_check_edges(image, links);
+    keep_outside(image, links);
     if (links->link_count != links->source_count)
         return quern__image_fail("links and rows have different sources");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         if (!is_valid_link(image, links, slot))
-            return quern__image_fail("a link has a dead target, a wrong level, or is part of a cycle");
+            return quern__image_fail(
+                "a link has a dead or unknown target, a wrong level, or is part of a cycle");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         links->levels[slot] &= (uint8_t)~MARKS;
     return QUERN_OK;

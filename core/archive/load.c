@@ -4,6 +4,7 @@
  * reserved for all of it. Then it is loaded, which cannot fail. */
 
 #include "core/archive/load_edges.h"
+#include "core/archive/load_outside.h"
 #include "core/archive/run_restorer.h"
 #include "core/storage/change.h"
 #include "core/storage/required.h"
@@ -12,9 +13,9 @@
 typedef struct loading {
     quern__image *image;
     quern__storage *storage;
-    quern_entity *handles; /* by slot of the archive: handle in the world; null: not alive */
-    char *sources;         /* aligned copy of a column; NULL: no migration has a function */
-    quern_entity *outside; /* by position in image->outside_ids: entity of the world, or null */
+    quern_entity *handles;               /* by slot of the archive: handle in the world; null: not alive */
+    char *sources;                       /* aligned copy of a column; NULL: no migration has a function */
+    quern__archetype **row_archetypes;   /* by slot of the archive; NULL: rows have those of the image */
     const quern__run_restorer *restorer; /* NULL: the state of schedules is not loaded */
 } loading;
 
@@ -37,8 +38,8 @@ static quern_entity map_handle(void *argument, quern_entity entity)
     const quern__image *image = load->image;
     const uint32_t use_count = quern__image_use_count(image, entity), slot = quern_entity_index(entity);
     if (use_count == 0) return (quern_entity){0};
-    if (load->outside != NULL && use_count == QUERN__OUTSIDE_USE_COUNT)
-        return slot < image->outside_ids.count ? load->outside[slot] : (quern_entity){0};
+    if (image->outside.count > 0 && use_count == QUERN__OUTSIDE_USE_COUNT)
+        return slot < image->outside.count ? image->outside.items[slot] : (quern_entity){0};
     if (image->keeps_handles) return handle_of_use(load, slot, use_count);
     return quern__image_is_alive(image, slot) && image->use_counts.items[slot] == use_count
                ? load->handles[slot]
@@ -71,26 +72,6 @@ static quern_result choose_handles(loading *load)
     return QUERN_OK;
 }
 
-/* Asks the program for the entities with the ids of the archive. Those that are not alive count as null. */
-static quern_result find_outside(loading *load)
-{
-    const quern__image *image = load->image;
-    const uint32_t count = image->outside_ids.count;
-    if (count == 0) return QUERN_OK;
-    load->outside =
-        quern__allocate(&image->allocator, count * sizeof *load->outside, QUERN__ARRAY_ALIGNMENT_BYTES);
-    if (load->outside == NULL) return quern__image_fail_memory();
-    quern__world_set_locked(image->world, true);
-    for (uint32_t i = 0; i < count; i++) {
-        const quern_entity entity =
-            image->def->outside_entity(image->def->user_data, image->outside_ids.items[i]);
-        const bool is_alive = quern__entities_find(&load->storage->entities, entity) != NULL;
-        load->outside[i] = is_alive ? entity : (quern_entity){0};
-    }
-    quern__world_set_locked(image->world, false);
-    return QUERN_OK;
-}
-
 /* -------------------------------------------------------------------------------- reserving memory */
 
 /* Finds or creates the archetype of archived rows, which also has what the world's components require: it may have had no
@@ -108,10 +89,23 @@ static quern_result ensure_archetype(const loading *load, quern__archived_archet
                                                        &archived->archetype);
 }
 
-static quern_result reserve_rows(const loading *load)
+/* Reserves rows if the image leads outside. */
+static quern_result reserve_outside_rows(loading *load)
+{
+    const quern__image *image = load->image;
+    const size_t bytes = image->head.slot_count * sizeof *load->row_archetypes;
+    load->row_archetypes = quern__allocate(&image->allocator, bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (load->row_archetypes == NULL) return quern__image_fail_memory();
+    memset(load->row_archetypes, 0, bytes);
+    const quern_result result = quern__image_raise_levels(image);
+    return result == QUERN_OK ? quern__load_outside_reserve(image, load->row_archetypes) : result;
+}
+
+static quern_result reserve_rows(loading *load)
 {
     quern__image *image = load->image;
     quern_result result = QUERN_OK;
+    if (quern__image_leads_outside(image)) return reserve_outside_rows(load);
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;
@@ -122,6 +116,13 @@ static quern_result reserve_rows(const loading *load)
     return result;
 }
 
+/* Returns the entity of a target in a LINKS section; null: it is outside of the list, and not alive in this world. */
+static quern_entity target_in_world(const loading *load, uint32_t target)
+{
+    return target < load->image->head.slot_count ? load->handles[target]
+                                                 : quern__image_outside(load->image, target);
+}
+
 static quern_result reserve_links(const loading *load, quern__archived_links *links)
 {
     const quern__image *image = load->image;
@@ -129,28 +130,33 @@ static quern_result reserve_links(const loading *load, quern__archived_links *li
     quern__links *target = &links->relation->links;
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++) {
         if (links->targets[slot] == QUERN__SLOT_NONE) continue;
-        const uint32_t to = quern_entity_index(load->handles[links->targets[slot]]);
+        const quern_entity to = target_in_world(load, links->targets[slot]);
         if (!quern__links_reserve(target, &image->allocator, quern_entity_index(load->handles[slot])) ||
-            !quern__links_reserve(target, &image->allocator, to))
+            !quern__links_reserve(target, &image->allocator, quern_entity_index(to)))
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                                "out of memory for the links of entities; the world is unchanged");
     }
     return QUERN_OK;
 }
 
-static quern_result reserve_names(const loading *load)
+static quern_result reserve_names_of(const loading *load, const quern__names *from)
 {
     const quern__image *image = load->image;
     quern__names *names = load->storage->names;
-    bool has_room =
-        image->names.count == 0 || quern__names_reserve_count(names, &image->allocator, image->names.count);
-    for (uint32_t slot = 0; has_room && slot < image->head.slot_count && image->names.count > 0; slot++)
-        if (quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
+    bool has_room = from->count == 0 || quern__names_reserve_count(names, &image->allocator, from->count);
+    for (uint32_t slot = 0; has_room && slot < image->head.slot_count && from->count > 0; slot++)
+        if (quern__names_number(from, slot) != QUERN__NAME_NONE)
             has_room = quern__names_reserve_page(names, &image->allocator,
                                                  quern_entity_index(load->handles[slot]));
     if (has_room) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                        "out of memory for the names of entities; the world is unchanged");
+}
+
+static quern_result reserve_names(const loading *load)
+{
+    const quern_result result = reserve_names_of(load, &load->image->names);
+    return result == QUERN_OK ? reserve_names_of(load, &load->image->outside_names) : result;
 }
 
 static quern_result reserve_sources(loading *load)
@@ -183,7 +189,6 @@ static quern_result reserve(loading *load)
 {
     const quern__image *image = load->image;
     quern_result result = choose_handles(load);
-    if (result == QUERN_OK) result = find_outside(load);
     if (result == QUERN_OK) result = reserve_sources(load);
     if (result == QUERN_OK) result = reserve_rows(load);
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
@@ -202,6 +207,9 @@ static void unreserve(const loading *load)
     for (uint32_t i = 0; i < load->image->archetypes.count; i++)
         if (load->image->archetypes.items[i].archetype != NULL)
             quern__rows_unreserve(load->storage, load->image->archetypes.items[i].archetype);
+    for (uint32_t slot = 0; load->row_archetypes != NULL && slot < image->head.slot_count; slot++)
+        if (load->row_archetypes[slot] != NULL)
+            quern__rows_unreserve(load->storage, load->row_archetypes[slot]);
     quern__entities_trim(&load->storage->entities, &load->image->allocator);
 }
 
@@ -250,8 +258,9 @@ static void load_values(const loading *load, const quern__archived_type *type, c
 /* Consecutive rows of one ROWS section that are loaded into one chunk. */
 typedef struct row_batch {
     const quern__archived_archetype *archived;
-    const char *handles; /* handles of all rows of the section */
-    uint32_t row_count;  /* number of rows of the section */
+    quern__archetype *archetype; /* of the world */
+    const char *handles;         /* handles of all rows of the section */
+    uint32_t row_count;          /* number of rows of the section */
     uint32_t first, count;
     uintptr_t first_location; /* location of the first loaded row */
 } row_batch;
@@ -265,7 +274,7 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
         const char *column = quern__read_items(columns, batch->row_count, size_bytes);
         void *targets =
             type->component_index != QUERN__NO_COMPONENT
-                ? quern__storage_value(archived->archetype, batch->first_location, type->component_index)
+                ? quern__storage_value(batch->archetype, batch->first_location, type->component_index)
                 : NULL;
         if (targets != NULL)
             load_values(load, type, targets, column + batch->first * size_bytes, batch->count);
@@ -276,7 +285,7 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
 static void construct_required(const row_batch *batch)
 {
     const quern__archived_archetype *archived = batch->archived;
-    const quern__archetype *archetype = archived->archetype;
+    const quern__archetype *archetype = batch->archetype;
     if (QUERN__LIKELY(archetype->component_count == archived->component_count)) return;
     for (uint32_t i = 0, k = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
@@ -293,7 +302,7 @@ static void construct_required(const row_batch *batch)
 
 static void load_bit_column(const row_batch *batch, quern__bit_column which, const char *words)
 {
-    const quern__archetype *archetype = batch->archived->archetype;
+    const quern__archetype *archetype = batch->archetype;
     const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
     for (uint32_t i = 0; i < batch->count; i++)
         if ((quern__load_u64(words, (batch->first + i) / 64) >> (batch->first + i) % 64 & 1) != 0)
@@ -321,7 +330,7 @@ static void load_extra(const loading *load, const row_batch *batch)
     for (uint32_t i = 0; i < load->image->extra_count; i++) {
         const uint32_t index = quern__component_index(def->extra[i]);
         const quern__type *type = quern__components_type(&load->storage->components, index);
-        char *targets = quern__storage_value(batch->archived->archetype, batch->first_location, index);
+        char *targets = quern__storage_value(batch->archetype, batch->first_location, index);
         if (targets == NULL) continue;
         if (def->extra_values[i] == NULL) quern__type_construct(type, targets, batch->count);
         for (uint32_t k = 0; k < batch->count && def->extra_values[i] != NULL; k++)
@@ -336,8 +345,26 @@ static void load_handles(const loading *load, const row_batch *batch)
         const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
     }
-    quern__rows_arrive(load->storage, batch->archived->archetype, batch->first_location, handles,
-                       batch->count);
+    quern__rows_arrive(load->storage, batch->archetype, batch->first_location, handles, batch->count);
+}
+
+static quern__archetype *row_archetype(const loading *load, const row_batch *batch, uint32_t row)
+{
+    const quern_entity entity = {quern__load_u64(batch->handles, row)};
+    return load->row_archetypes[quern_entity_index(entity)];
+}
+
+/* Finds the archetype of the batch's first row. Returns the number of rows from there on that have the same one. */
+static uint32_t choose_archetype(const loading *load, row_batch *batch)
+{
+    const uint32_t left = batch->row_count - batch->first;
+    batch->archetype = batch->archived->archetype;
+    if (QUERN__LIKELY(load->row_archetypes == NULL)) return left;
+    batch->archetype = row_archetype(load, batch, batch->first);
+    uint32_t count = 1;
+    while (count < left && row_archetype(load, batch, batch->first + count) == batch->archetype)
+        count++;
+    return count;
 }
 
 static void load_rows(const loading *load, const quern__archived_archetype *archived,
@@ -349,8 +376,8 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
                        .row_count = section.row_count};
     for (; batch.first < section.row_count; batch.first += batch.count) {
-        batch.first_location = quern__rows_append(load->storage, archived->archetype,
-                                                  section.row_count - batch.first, &batch.count);
+        const uint32_t wanted = choose_archetype(load, &batch);
+        batch.first_location = quern__rows_append(load->storage, batch.archetype, wanted, &batch.count);
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
         construct_required(&batch);
@@ -363,11 +390,10 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
 /* ------------------------------------------------------------------------- links, names, resources */
 
 static void load_link(const loading *load, const quern__archived_links *from, uint32_t child,
-                      uint32_t target)
+                      quern_entity to)
 {
     quern__relation *relation = from->relation;
-    const quern_entity source = load->handles[child], to = load->handles[target];
-    const uint32_t slot = quern_entity_index(source);
+    const uint32_t slot = quern_entity_index(load->handles[child]);
     quern__links_link(&relation->links, slot, quern_entity_index(to), QUERN__SLOT_NONE);
     quern__links_at(&relation->links, slot)->level = from->levels[child];
     /* overwrites the value loaded for the row, which differs only if the archive was forged */
@@ -384,9 +410,12 @@ static void load_links(const loading *load, quern__byte_reader *payload)
     const quern__archived_links *links = load->image->types.items[section.relation]->links;
     if (links != NULL && links->targets == NULL) return; /* quern__load_edges has done it */
     while (links != NULL && quern__bytes_left(payload) > 0) {
-        const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
-        for (uint32_t i = 0; i < count; i++)
-            load_link(load, links, quern__read_u32(payload), target);
+        const quern_entity target = target_in_world(load, quern__read_u32(payload));
+        const uint32_t count = quern__read_u32(payload);
+        for (uint32_t i = 0; i < count; i++) {
+            const uint32_t child = quern__read_u32(payload);
+            if (target.bits != 0) load_link(load, links, child, target);
+        }
     }
 }
 
@@ -395,14 +424,15 @@ static uint32_t slot_in_world(const loading *load, uint32_t slot)
     return slot != QUERN__SLOT_NONE ? quern_entity_index(load->handles[slot]) : QUERN__SLOT_NONE;
 }
 
-static void load_names(const loading *load)
+/* are_outside: parents are slots of the world instead of the archive. */
+static void load_names(const loading *load, const quern__names *names, bool are_outside)
 {
-    const quern__names *names = &load->image->names;
     for (uint32_t slot = 0; slot < load->image->head.slot_count && names->count > 0; slot++) {
         const quern__name *name = quern__names_of(names, slot);
         if (name == NULL) continue;
-        quern__names_put(load->storage->names, slot_in_world(load, slot), slot_in_world(load, name->parent),
-                         name->text, (uint32_t)strlen(name->text));
+        quern__names_put(load->storage->names, slot_in_world(load, slot),
+                         are_outside ? name->parent : slot_in_world(load, name->parent), name->text,
+                         (uint32_t)strlen(name->text));
         load->storage->has_attachments = true;
     }
 }
@@ -460,7 +490,8 @@ static void load_all(const loading *load)
     load_slots(load);
     load_sections(load, false);
     load_sections(load, true);
-    load_names(load);
+    load_names(load, &load->image->names, false);
+    load_names(load, &load->image->outside_names, true);
     load_reclaim_state(load);
     report_handles(load);
     quern__structure_changed(load->storage);
@@ -560,8 +591,8 @@ static quern_result load_image(quern__image *image, const quern__run_restorer *r
     quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
                    QUERN__ARRAY_ALIGNMENT_BYTES);
     quern__release(&image->allocator, load.sources, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
-    quern__release(&image->allocator, load.outside, image->outside_ids.count * sizeof *load.outside,
-                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    quern__release(&image->allocator, load.row_archetypes,
+                   image->head.slot_count * sizeof *load.row_archetypes, QUERN__ARRAY_ALIGNMENT_BYTES);
     return result;
 }
 

@@ -52,8 +52,9 @@ static void map_slots(quern__archived_links *links, const quern_entity *handles)
     quern__sort(links->edges.items, links->scratch.items, links->edges.count);
 }
 
-quern_result quern__load_edges(const quern__image *image, quern__archived_links *links,
-                               const quern_entity *handles)
+/* Gives the loaded entities their sets of targets and sources in the list. */
+static quern_result load_sets(const quern__image *image, quern__archived_links *links,
+                              const quern_entity *handles)
 {
     QUERN__ARRAY(uint32_t) slots = {0};
     if (links->edges.count == 0) return QUERN_OK;
@@ -63,13 +64,40 @@ quern_result quern__load_edges(const quern__image *image, quern__archived_links 
     turn(links);
     is_done = is_done && put_sets(image, links, slots.items, quern__edges_put_sources);
     quern__array_release(&image->allocator, &slots);
-    links->relation->links.version++;
     return is_done ? QUERN_OK : fail_memory();
+}
+
+/* Adds the edges that lead outside of the list. Several ids may belong to one entity of the world. */
+static quern_result add_outside(const quern__image *image, quern__archived_links *links,
+                                const quern_entity *handles)
+{
+    quern__edges *edges = &links->relation->edges;
+    for (uint32_t i = 0; i < links->outside_edges.count; i++) {
+        const uint64_t edge = links->outside_edges.items[i];
+        const uint32_t source = quern_entity_index(handles[edge >> 32]);
+        const uint32_t target = quern_entity_index(image->outside.items[(uint32_t)edge]);
+        if (quern__edges_has(edges, source, target)) continue;
+        if (!quern__edges_reserve(edges, &image->allocator, source, target)) return fail_memory();
+        quern__edges_add(edges, source, target);
+        links->outside_edges.items[links->outside_added_count++] = (uint64_t)source << 32 | target;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__load_edges(const quern__image *image, quern__archived_links *links,
+                               const quern_entity *handles)
+{
+    const quern_result result = load_sets(image, links, handles);
+    links->relation->links.version++;
+    return result == QUERN_OK ? add_outside(image, links, handles) : result;
 }
 
 void quern__unload_edges(const quern__image *image, const quern__archived_links *links,
                          const quern_entity *handles)
 {
+    for (uint32_t i = 0; i < links->outside_added_count; i++)
+        quern__edges_remove(&links->relation->edges, (uint32_t)(links->outside_edges.items[i] >> 32),
+                            (uint32_t)links->outside_edges.items[i]);
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         if (quern__image_is_alive(image, slot))
             quern__edges_clear(&links->relation->edges, &image->allocator,

@@ -74,9 +74,11 @@ void quern__saving_release(quern__saving *saving)
 quern_result quern__saving_start(quern__saving *saving, quern_sink sink)
 {
     if (quern__world_has_commands(saving->world))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "commands are waiting to be applied, and an archive cannot contain them: call "
-                           "quern_world_flush first");
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "commands are waiting to be applied, and an archive cannot contain them: apply them by "
+            "quern_world_flush, as the next frame would do first, or drop them by "
+            "quern_world_discard_commands");
     const quern_result result = reserve_numbers(saving);
     if (result == QUERN_OK)
         quern__archive_writer_start(&saving->writer, sink, saving->is_session, saving->known_type_count);
@@ -119,9 +121,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
                            "component '%s' has hooks, so an archive cannot save what its values own: add "
                            "it to leave_out of quern_save_def",
                            component->type.name);
-    /* quern__saving_write_types assigns the number */
-    if (saving->numbers[component_index] == QUERN__NO_TYPE)
-        saving->numbers[component_index] = QUERN__NEW_TYPE;
+    quern__saving_use_type(saving, component_index);
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
     set->bit_column_count += quern__column_flags_bit_column_count(component->type.flags);

@@ -25,6 +25,7 @@ typedef struct quern__saving {
     uint32_t type_count;        /* types with a number */
     uint32_t known_type_count;  /* those of finished archives */
     const quern__map *selected; /* slot + 1 -> slot in the archive; NULL: all slots are saved unchanged */
+    uint32_t selected_count;    /* number of slots in the archive, if `selected` is set */
 } quern__saving;
 
 /* The components of one archetype in the archive. */
@@ -49,6 +50,14 @@ quern_result quern__saving_finish(quern__saving *saving, quern_result result);
 
 /* Whether the definition excludes the component from the archive. */
 bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_index);
+
+/* Makes sure that the type of a component is in this archive or in an earlier one of the session:
+ * quern__saving_write_types gives it a number. */
+static inline void quern__saving_use_type(quern__saving *saving, uint32_t component_index)
+{
+    if (saving->numbers[component_index] == QUERN__NO_TYPE)
+        saving->numbers[component_index] = QUERN__NEW_TYPE;
+}
 
 /* Adds a component to the list and marks its type as used. Errors: INVALID_ARGUMENT if has_rows and
  * values of the component own resources (hooks). */

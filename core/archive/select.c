@@ -2,10 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 /* Archives of selected entities. In the archive, the entities have the slots 0, 1, 2 ... in the order of
  * the list, so the archive is a complete small world. Links and handles to entities outside of the list
- * are removed while saving, so loading needs no special case. Entities that have the same components in
- * the archive are saved together. */
+ * are removed while saving, unless the program has ids for these entities (save_outside.h). Entities that
+ * have the same components in the archive are saved together. */
 
 #include "core/archive/select.h"
+#include "core/archive/save_outside.h"
 #include "core/base/printer.h"
 #include "core/query/query_internal.h"
 
@@ -24,9 +25,7 @@ typedef struct selecting {
     /* By index of the archetype: 1 + index of the group of all its entities; 0: none so far, or its entities may
      * have different components in the archive. */
     QUERN__ARRAY(uint32_t) group_of_archetype;
-    QUERN__ARRAY(uint64_t) outside_ids;
-    quern__map outside_numbers; /* handle of an entity outside of the list -> index in outside_ids */
-    bool lacks_memory;          /* whether an id could not be added to outside_ids */
+    quern__saved_outside outside;
 } selecting;
 
 /* ---------------------------------------------------------------------------------- list of entities */
@@ -220,7 +219,8 @@ static bool has_parent_in_list(const selecting *it, uint32_t slot)
     return parent != NULL && level_in_list(it, parent, slot) > 0;
 }
 
-/* Adds a component as it is in the archive: relations may have another level, or be omitted. */
+/* Adds a component as it is in the archive: relations may have another level, or be omitted. Notes targets outside of
+ * the list. */
 static quern_result add_component(selecting *it, quern__saved_components *set, uint32_t index,
                                   uint32_t slot)
 {
@@ -228,6 +228,8 @@ static quern_result add_component(selecting *it, quern__saved_components *set, u
     const quern__managed *managed = &storage->components.list.items[index]->managed;
     if (managed->relation != NULL) {
         const uint32_t level = level_in_list(it, managed->relation, slot);
+        if (managed->level == 0 && it->saving->def->outside_id != NULL)
+            quern__outside_add_links(it->saving, &it->outside, managed->relation, slot);
         if (level == 0) return QUERN_OK;
         if (managed->level > 0) index = quern__relation_tag(managed->relation, level);
     } else if (quern__saving_leaves_out(it->saving, index) ||
@@ -365,26 +367,6 @@ static quern_entity handle_in_list(uint32_t list_index)
     return quern__entity_make(1, QUERN__LIST_USE_COUNT, list_index);
 }
 
-/* Returns the handle that refers to the id of an entity outside of the list, or null if the program gives it none. */
-static quern_entity handle_outside(selecting *it, quern_entity entity)
-{
-    const quern_allocator *allocator = &it->saving->world->storage.allocator;
-    const quern_save_def *def = it->saving->def;
-    const uint64_t *known = quern__map_find(&it->outside_numbers, entity.bits);
-    if (known != NULL) return quern__entity_make(1, QUERN__OUTSIDE_USE_COUNT, (uint32_t)*known);
-    const uint64_t id = def->outside_id(def->user_data, entity);
-    if (id == 0) return (quern_entity){0};
-    const uint32_t number = it->outside_ids.count;
-    if (!quern__array_reserve(allocator, &it->outside_ids, number + 1) ||
-        !quern__map_reserve(&it->outside_numbers, allocator, number + 1)) {
-        it->lacks_memory = true;
-        return (quern_entity){0};
-    }
-    it->outside_ids.items[it->outside_ids.count++] = id;
-    quern__map_put(&it->outside_numbers, entity.bits, number);
-    return quern__entity_make(1, QUERN__OUTSIDE_USE_COUNT, number);
-}
-
 static quern_entity map_handle(void *argument, quern_entity entity)
 {
     selecting *it = argument;
@@ -392,7 +374,10 @@ static quern_entity map_handle(void *argument, quern_entity entity)
         return (quern_entity){0};
     const uint32_t list_index = quern__saving_find_slot(it->saving, quern_entity_index(entity));
     if (list_index != QUERN__SLOT_NONE) return handle_in_list(list_index);
-    return it->saving->def->outside_id != NULL ? handle_outside(it, entity) : (quern_entity){0};
+    if (it->saving->def->outside_id == NULL) return (quern_entity){0};
+    const uint32_t number = quern__outside_number(it->saving, &it->outside, entity);
+    return number != QUERN__OUTSIDE_NONE ? quern__entity_make(1, QUERN__OUTSIDE_USE_COUNT, number)
+                                         : (quern_entity){0};
 }
 
 /* Where an entity is. */
@@ -538,19 +523,6 @@ static void save_names(const selecting *it)
         quern__saving_write_name(it->saving, quern_entity_index(it->archive->entities.items[i]));
 }
 
-static void save_outside_ids(const selecting *it)
-{
-    enum { MOST_IDS = QUERN__SECTION_BYTES / 2 / sizeof(uint64_t) };
-    for (uint32_t done = 0, count; done < it->outside_ids.count; done += count) {
-        const uint32_t left = it->outside_ids.count - done;
-        count = left < MOST_IDS ? left : MOST_IDS;
-        quern__write(
-            quern__section_begin(&it->saving->writer, QUERN__SECTION_OUTSIDE, count * sizeof(uint64_t)),
-            it->outside_ids.items + done, count * sizeof(uint64_t));
-        quern__section_end(&it->saving->writer);
-    }
-}
-
 static quern_result save_selected(selecting *it)
 {
     const quern_result result = group_all(it);
@@ -561,10 +533,11 @@ static quern_result save_selected(selecting *it)
                                        .row_count = count};
     quern__saving_write_types(it->saving, &head);
     save_links(it);
+    quern__outside_write_links(it->saving, &it->outside);
     save_groups(it);
+    quern__outside_write_ids(it->saving, &it->outside);
     save_names(it);
-    save_outside_ids(it);
-    if (it->lacks_memory)
+    if (it->outside.lacks_memory)
         return quern__fail(
             QUERN_ERROR_OUT_OF_MEMORY,
             "out of memory for the ids of entities outside of the list; the archive is incomplete");
@@ -578,14 +551,14 @@ quern_result quern__archive_write(const quern_archive *archive, quern__saving *s
     quern_result result = quern__saving_start(saving, sink);
     if (result != QUERN_OK) return result;
     saving->selected = &archive->slots;
+    saving->selected_count = archive->entities.count;
     result = quern__saving_finish(saving, save_selected(&it));
     for (uint32_t i = 0; i < it.groups.count; i++)
         quern__array_release(allocator, &it.groups.items[i].list_indices);
     quern__array_release(allocator, &it.groups);
     quern__array_release(allocator, &it.group_of_archetype);
-    quern__array_release(allocator, &it.outside_ids);
     quern__map_release(&it.group_of_hash, allocator);
-    quern__map_release(&it.outside_numbers, allocator);
+    quern__saved_outside_release(&it.outside, allocator);
     return result;
 }
 

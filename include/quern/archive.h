@@ -69,9 +69,10 @@ typedef struct quern_save_def {
      * frames, times, what change filters and reactions have seen, and waiting events. The list ends at its first
      * NULL. leave_out must be empty. Only for quern_world_save. */
     quern_schedule *schedules[QUERN_MAX_ARCHIVE_SCHEDULES] QUERN__ZERO;
-    /** Returns the id of an entity outside of the list that a described field of a listed entity refers to, or 0 if it
-     * has none: then the handle becomes null. Called at least once for each such entity, which is alive, with
-     * user_data. The world is locked. NULL: all such handles become null. Only for lists of entities. */
+    /** Returns the id of an entity outside of the list that a listed entity has as target, or refers to in a described
+     * field; 0 if it has none: then the target is removed, and the handle becomes null. Called at least once for each
+     * such entity, which is alive, with user_data. The world is locked. NULL: no such entity has an id. Only for lists of
+     * entities. */
     uint64_t (*outside_id)(void *user_data, quern_entity entity) QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to outside_id. */
 } quern_save_def;
@@ -84,9 +85,11 @@ typedef struct quern_save_def {
  * results. This holds only if leave_out is empty.
  *
  * Data owned by hooks cannot be saved: a component with a copy, move or destroy hook is an error, unless it
- * is left out or no entity has it. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; commands
- * wait for quern_world_flush; a schedule that cannot be saved), UNKNOWN_COMPONENT, UNAVAILABLE
- * (compress, without zstd), OUT_OF_MEMORY, IO. Threads: main, between frames. */
+ * is left out or no entity has it. Waiting commands cannot be saved, because they may spawn prefabs and contain values
+ * with hooks: call quern_world_flush before. The next frame would apply them first, so it has the same results.
+ *
+ * Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; waiting commands; a schedule that cannot be saved),
+ * UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY, IO. Threads: main, between frames. */
 QUERN_API quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def);
 
 /** A list of entities of a world to save together. */
@@ -129,8 +132,8 @@ QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
  * level that resulted from it, and such a handle becomes null. An entity with a parent outside of the list
  * becomes a root. If two roots then have the same name, loading needs drop_taken_names.
  *
- * With outside_id of the definition, handles of other entities are saved as ids of yours, and outside_entity of
- * quern_load_def finds their entities in the loading world. Targets outside of the list are removed in any case.
+ * With outside_id of the definition, targets and handles of other entities are saved as ids of yours, and
+ * outside_entity of quern_load_def finds their entities in the loading world.
  *
  * Errors: as quern_world_save, and STALE_ENTITY (an entity of the list has been destroyed). Threads: main,
  * between frames. */
@@ -190,8 +193,8 @@ typedef struct quern_load_def {
      * are an error. */
     bool leave_out_missing QUERN__ZERO;
     bool skip_resources QUERN__ZERO; /**< Whether the world's resources remain unchanged. */
-    /** Whether a root is loaded without a name if a root of the world, or an earlier one of the archive,
-     * has its name. Otherwise that is an error. */
+    /** Whether a root is loaded without a name if a root of the world, or an earlier one of the archive, has its name; the
+     * same applies to the children of a parent outside of a list. Otherwise that is an error. */
     bool drop_taken_names QUERN__ZERO;
     /** Receives the loaded entities, up to entity_capacity, in the order of their slots or of the list that
      * was saved. May be NULL if entity_capacity is 0. */
@@ -207,9 +210,10 @@ typedef struct quern_load_def {
     quern_component extra[QUERN_MAX_EXTRA_COMPONENTS] QUERN__ZERO;
     /** Values of the extra components, copied for each entity; NULL: constructed, or zero. */
     const void *extra_values[QUERN_MAX_EXTRA_COMPONENTS] QUERN__ZERO;
-    /** Returns the entity of the world with an id that outside_id of quern_save_def has returned. Handles then refer
-     * to it; they become null if it is null or not alive. Called once for each such entity, before anything is
-     * changed, with user_data. The world is locked. NULL: all such handles become null. */
+    /** Returns the entity of the world with an id that outside_id of quern_save_def has returned. Handles then refer to
+     * it, and entities that had it as target are created with it as target, after its present sources, in the order of
+     * the list. If it is null or not alive, handles become null, and targets are removed. Called once for each such
+     * entity, before anything is changed, with user_data. The world is locked. NULL: as if each call returned null. */
     quern_entity (*outside_entity)(void *user_data, uint64_t id) QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to outside_entity. */
 } quern_load_def;

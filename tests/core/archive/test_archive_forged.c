@@ -322,7 +322,10 @@ Test(archive_forged, sections_are_in_order)
                                                 QUERN__SECTION_FREE,  QUERN__SECTION_NAMES};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t other = 0; other <= QUERN__SECTION_END + 1; other++) {
-            if (other == (uint32_t)kinds[i]) continue;
+            /* ids of outside entities precede names, and are ignored without a callback */
+            if (other == (uint32_t)kinds[i] ||
+                (kinds[i] == QUERN__SECTION_NAMES && other == QUERN__SECTION_OUTSIDE))
+                continue;
             char *head = find_section(kinds[i], 0) - sizeof(quern__section_head);
             assert_cannot_be(head, other);
         }

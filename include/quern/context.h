@@ -118,7 +118,8 @@ QUERN_API uint32_t quern_context_list_sources(quern_context *context, quern_enti
                                               uint32_t capacity);
 
 /** Returns the sibling after a source in a relation without `many`; null if it is the last one, has no
- * target, or is not alive. Refused like quern_context_target. */
+ * target, or is not alive. Refused like quern_context_target, and in a relation with `many`: list the sources
+ * of a target by quern_context_list_sources. */
 QUERN_API quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
                                                   quern_relation relation);
 

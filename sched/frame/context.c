@@ -458,10 +458,22 @@ quern_entity quern_context_first_source(quern_context *context, quern_entity tar
                      quern__edge_list_next(quern__edges_sources(&known->edges, slot), QUERN__SLOT_NONE));
 }
 
+static void refuse_siblings(quern_context *context, const quern__relation *relation, const char *function)
+{
+    if (quern__scope_count_repeated(&context->scope)) return;
+    quern__refuse(&context->scope, QUERN_ERROR_INVALID_ARGUMENT,
+                  "%s: system '%s' asked for a sibling in relation '%s', which is .many, so a source has "
+                  "siblings for each of its targets: use quern_context_list_sources",
+                  function, context->system->name,
+                  quern__relation_name(&context->schedule->plan.world->storage, relation));
+}
+
 quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
                                         quern_relation relation)
 {
-    const quern__relation *known = find_relation(context, source, relation, "quern_context_next_sibling");
+    static const char function[] = "quern_context_next_sibling";
+    const quern__relation *known = find_relation(context, source, relation, function);
+    if (known != NULL && known->is_many) refuse_siblings(context, known, function);
     const quern__link_node *node =
         known != NULL ? quern__links_find(&known->links, quern_entity_index(source)) : NULL;
     return entity_of(context, node != NULL ? node->next : QUERN__SLOT_NONE);

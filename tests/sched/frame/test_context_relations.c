@@ -140,6 +140,32 @@ Test(context_relations, several_targets_are_listed)
     cr_assert_not_null(strstr(reports.last, "quern_context_has_target"));
 }
 
+static void ask_sibling(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert(
+        quern_entity_is_null(quern_context_next_sibling(context, dead, likes))); /* no message: not alive */
+    if (call_count == 0) cr_assert_eq(reports.assert_count, 0u);
+    cr_assert(quern_entity_is_null(quern_context_next_sibling(context, root, likes)));
+    call_count++;
+}
+
+Test(context_relations, siblings_of_a_source_with_several_targets_are_refused)
+{
+    cr_assert_eq(
+        quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes),
+        QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, root, likes, b), QUERN_OK);
+    quern_system_def def = define(ask_sibling);
+    def.relations[1] = likes;
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_gt(call_count, 0u);
+    cr_assert_not_null(strstr(reports.last, "quern_context_list_sources"));
+    cr_assert_not_null(strstr(reports.last, "'likes'"));
+}
+
 Test(context_relations, undeclared_relations_are_refused_by_name)
 {
     const quern_system_def def = define(ask_undeclared);

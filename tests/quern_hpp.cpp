@@ -440,6 +440,39 @@ static void parallel_queries_pass_the_lambda()
     EXPECT(sum == 15000);
 }
 
+static void relations_have_several_targets()
+{
+    quern::world world;
+    quern_relation_def def{};
+    def.name = "likes";
+    def.on_target_destroyed = QUERN_TARGET_UNRELATES;
+    def.many = true;
+    const quern_relation likes = world.relation(def);
+    const quern_entity bee = world.create(Position{1, 2}), plum = world.create(), pear = world.create();
+    EXPECT(world.relate(bee, likes, pear) == QUERN_OK && world.relate(bee, likes, plum) == QUERN_OK);
+    EXPECT(world.has_target(bee, likes, pear) && !world.has_target(pear, likes, bee));
+    std::string order;
+    world.each_target(bee, likes, [&](quern_entity fruit) {
+        order += quern_entity_equal(fruit, plum) ? 'p' : 'q';
+        EXPECT(world.unrelate(bee, likes, fruit) == QUERN_OK);
+    });
+    EXPECT(order == "pq" && quern_entity_target_count(world, bee, likes) == 0);
+    quern::commands commands = world.commands();
+    EXPECT(commands.relate(bee, likes, plum) == QUERN_OK && commands.relate(pear, likes, plum) == QUERN_OK);
+    EXPECT(commands.relate(bee, likes, pear) == QUERN_OK &&
+           commands.unrelate(bee, likes, pear) == QUERN_OK);
+    EXPECT(world.flush() == QUERN_OK);
+    uint32_t fan_count = 0;
+    world.each_source(plum, likes, [&](quern_entity fan) {
+        EXPECT(quern_entity_equal(fan, bee) || quern_entity_equal(fan, pear));
+        fan_count++;
+    });
+    EXPECT(fan_count == 2 && quern_entity_target_count(world, bee, likes) == 1);
+    EXPECT(world.commands().unrelate(bee, likes) == QUERN_OK);
+    EXPECT(world.unrelate(pear, likes) == QUERN_OK);
+    EXPECT(world.flush() == QUERN_OK && quern_entity_source_count(world, plum, likes) == 0);
+}
+
 static void histories_go_back()
 {
     quern::world world;
@@ -511,6 +544,7 @@ int main()
     reactions_and_order_are_options();
     reactions_see_old_values();
     parallel_queries_pass_the_lambda();
+    relations_have_several_targets();
     histories_go_back();
     objects_can_be_moved();
     failures_are_reported();

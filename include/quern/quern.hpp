@@ -337,6 +337,22 @@ class commands {
     /** Records that an entity is destroyed; see quern_commands_destroy. */
     quern_result destroy(quern_entity entity) { return check(quern_commands_destroy(recorder_, entity)); }
 
+    /** Records that the target of a source is set, or added in a relation with `many`; see quern_commands_relate. */
+    quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
+    {
+        return check(quern_commands_relate(recorder_, source, relation, target));
+    }
+    /** Records that all targets of a source are removed; see quern_commands_unrelate. */
+    quern_result unrelate(quern_entity source, quern_relation relation)
+    {
+        return check(quern_commands_unrelate(recorder_, source, relation));
+    }
+    /** Records that one target of a source is removed; see quern_commands_unrelate_from. */
+    quern_result unrelate(quern_entity source, quern_relation relation, quern_entity target)
+    {
+        return check(quern_commands_unrelate_from(recorder_, source, relation, target));
+    }
+
     /** Records that all entities of a view, or those in the chosen rows, get a value; see
      * quern_commands_set_view. */
     template <typename T>
@@ -1136,6 +1152,51 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     template <typename T> T *get(quern_entity entity)
     {
         return static_cast<T *>(quern_entity_get(raw_, entity, component<std::remove_const_t<T>>()));
+    }
+    /** Registers a relation; see quern_relation_register. Null on failure. */
+    quern_relation relation(const quern_relation_def &def)
+    {
+        quern_relation registered{};
+        return check(quern_relation_register(raw_, &def, &registered)) == QUERN_OK ? registered
+                                                                                   : quern_relation{};
+    }
+    /** Sets the target of a source, or adds one in a relation with `many`; see quern_entity_relate. */
+    quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
+    {
+        return check(quern_entity_relate(raw_, source, relation, target));
+    }
+    /** Removes all targets of a source; see quern_entity_unrelate. */
+    quern_result unrelate(quern_entity source, quern_relation relation)
+    {
+        return check(quern_entity_unrelate(raw_, source, relation));
+    }
+    /** Removes one target of a source; see quern_entity_unrelate_from. */
+    quern_result unrelate(quern_entity source, quern_relation relation, quern_entity target)
+    {
+        return check(quern_entity_unrelate_from(raw_, source, relation, target));
+    }
+    /** Returns whether the source has the target; see quern_entity_has_target. */
+    bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
+    {
+        return quern_entity_has_target(raw_, source, relation, target);
+    }
+    /** Calls the lambda with each target of a source, in the order of quern_entity_next_target. In a relation with
+     * `many`, the lambda may add and remove targets. */
+    template <typename F> void each_target(quern_entity source, quern_relation relation, F &&call) const
+    {
+        quern_entity target = quern_entity_next_target(raw_, source, relation, quern_entity_null());
+        for (; !quern_entity_is_null(target);
+             target = quern_entity_next_target(raw_, source, relation, target))
+            call(target);
+    }
+    /** Calls the lambda with each source of a target, in the order of quern_entity_next_source. In a relation with
+     * `many`, the lambda may add and remove sources. */
+    template <typename F> void each_source(quern_entity target, quern_relation relation, F &&call) const
+    {
+        quern_entity source = quern_entity_next_source(raw_, target, relation, quern_entity_null());
+        for (; !quern_entity_is_null(source);
+             source = quern_entity_next_source(raw_, target, relation, source))
+            call(source);
     }
     /** Publishes an event immediately. */
     template <typename T> quern_result emit(const T &value)

@@ -45,6 +45,8 @@ const bench_workload *const bench_workloads[] = {
     &workload_spawn,
     &workload_archive_save,
     &workload_archive_load,
+    &workload_session_1000,
+    &workload_session_1,
     &workload_json_write,
     &workload_json_read,
     &workload_text_get,

@@ -48,6 +48,8 @@ extern const bench_workload workload_emit_one;
 extern const bench_workload workload_spawn;
 extern const bench_workload workload_archive_save;
 extern const bench_workload workload_archive_load;
+extern const bench_workload workload_session_1000;
+extern const bench_workload workload_session_1;
 extern const bench_workload workload_json_write;
 extern const bench_workload workload_json_read;
 extern const bench_workload workload_text_get;

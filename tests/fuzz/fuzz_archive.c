@@ -30,7 +30,7 @@ typedef struct aim {
 
 typedef struct types {
     quern_component place, health, aim, raw, tag;
-    quern_relation parent, owner;
+    quern_relation parent, owner, likes;
     quern_resource clock;
 } types;
 
@@ -68,8 +68,21 @@ static quern_world *open_world(types *it, bool old)
     must(quern_relation_register(
         world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
         &it->owner));
+    must(quern_relation_register(
+        world,
+        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &it->likes));
     must(QUERN_RESOURCE_REGISTER_FIELDS(world, &it->clock, aim, at, last));
     return world;
+}
+
+/* Two entities of the loading world, which all ids refer to. */
+static quern_entity known[2];
+
+static quern_entity entity_of(void *user_data, uint64_t id)
+{
+    (void)user_data;
+    return id % 3 < 2 ? known[id % 3] : quern_entity_null();
 }
 
 static void check(quern_world *world, quern_source source, const quern_load_def *def)
@@ -96,7 +109,8 @@ static void check_again(quern_world *world)
 
 static void play(const void *bytes, size_t size)
 {
-    static const quern_load_def lenient = {.leave_out_missing = true, .drop_taken_names = true};
+    static const quern_load_def lenient = {
+        .leave_out_missing = true, .drop_taken_names = true, .outside_entity = entity_of};
     const quern_source source = quern_source_bytes(bytes, size);
     types it;
     quern_world *world = open_world(&it, false);
@@ -105,7 +119,11 @@ static void play(const void *bytes, size_t size)
     check(world, source, &lenient);
     quern_world_destroy(world);
     world = open_world(&it, true);
-    must(quern_entity_create_with(world, &it.raw, NULL, 1, NULL));
+    for (uint32_t i = 0; i < 2; i++)
+        must(quern_entity_create_with(world, &it.raw, NULL, 1, &known[i]));
+    must(quern_entity_relate(world, known[1], it.parent, known[0]));
+    must(quern_entity_relate(world, known[1], it.likes, known[0]));
+    check(world, source, &lenient);
     check(world, source, &lenient);
     quern_world_destroy(world);
 }

@@ -22,7 +22,7 @@ typedef struct aim {
 
 typedef struct types {
     quern_component place, aim, tag;
-    quern_relation parent, owner;
+    quern_relation parent, owner, likes;
     quern_resource clock;
 } types;
 
@@ -42,6 +42,10 @@ static quern_world *open_world(types *it)
     must(quern_relation_register(
         world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
         &it->owner));
+    must(quern_relation_register(
+        world,
+        &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+        &it->likes));
     must(QUERN_RESOURCE_REGISTER_FIELDS(world, &it->clock, aim, at, last, power));
     const quern_component components[] = {it->place, it->aim, it->tag};
     must(quern_entity_create_with(world, components, NULL, 3, &first));
@@ -49,6 +53,7 @@ static quern_world *open_world(types *it)
         must(quern_entity_create_with(world, components, NULL, 1 + i % 3, &entity));
     must(quern_entity_relate(world, entity, it->parent, first));
     must(quern_entity_relate(world, entity, it->owner, first));
+    must(quern_entity_relate(world, entity, it->likes, first));
     must(quern_entity_set_name(world, entity, "child"));
     return world;
 }

@@ -193,3 +193,29 @@ Test(history_edges, saves_without_memory_change_nothing)
     cr_assert_eq(quern_world_hash(world), hash);
     close_history();
 }
+
+/* Sets need memory again after all of it was given back. */
+Test(history_edges, restores_without_memory_change_nothing)
+{
+    enum { MANY = 1100 }; /* more than a block */
+    static quern_entity targets[MANY];
+    uint32_t failures = 0;
+    for (uint32_t i = 0; i < MANY; i++)
+        targets[i] = setup_entity(world);
+    for (quern_result result = QUERN_ERROR_OUT_OF_MEMORY; result != QUERN_OK; failures++) {
+        for (uint32_t i = 0; i < MANY; i++)
+            must(quern_entity_relate(world, entities[0], likes, targets[i]));
+        must(quern_history_save(history, 1, NULL));
+        const uint64_t saved = quern_world_hash(world);
+        must(quern_entity_unrelate(world, entities[0], likes));
+        must(quern_world_trim(world));
+        const uint64_t hash = quern_world_hash(world);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + failures);
+        result = quern_history_restore(history, 1, NULL);
+        failing_allocator_heal(memory);
+        cr_assert_eq(quern_world_hash(world), result == QUERN_OK ? saved : hash);
+        assert_valid(world);
+    }
+    cr_assert_gt(failures, 2u);
+    close_history();
+}

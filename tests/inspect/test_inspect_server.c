@@ -239,7 +239,7 @@ static void *watch(void *user_data)
         others[i] = open_watch(text, sizeof text);
         refused += strstr(text, "101 ") == NULL;
     }
-    cr_assert_eq(refused, 5, "%d", refused); /* four are open */
+    cr_assert(refused >= 5, "%d", refused); /* at most four are open */
     send_frame(others[0], 0x01, "half a message");
     send_frame(others[1], 0x82, "bytes");
     send_all(others[2], "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff",

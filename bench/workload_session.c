@@ -48,7 +48,8 @@ static migration *open_migration(uint32_t entity_count, uint32_t message_count)
         quern_world *world;
         bench_world_open(&it->worlds[side]);
         world = it->worlds[side].world;
-        REQUIRE(quern_entity_create(world, NULL)); /* a world without entities would keep handles */
+        quern_entity other;
+        REQUIRE(quern_entity_create(world, &other)); /* a world without entities would keep handles */
         REQUIRE(quern_archive_create(world, &it->lists[side]));
         REQUIRE(quern_save_session_create(world, NULL, &it->out[side]));
         REQUIRE(quern_load_session_create(world, NULL, &it->in[side]));

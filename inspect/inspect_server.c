@@ -123,12 +123,12 @@ static int send_answer(struct mg_connection *connection, const quern__inspect_an
     return (int)answer->status;
 }
 
-/* The body is on the stack of the server's thread, so an abandoned answer must not use it: such an answer was begun
+/* The body belongs to the server's thread, so an abandoned answer must not use it: such an answer was begun
  * already, and only the beginning reads the body. An answer that was not begun is destroyed by quern__inspect_ask. */
-static int answer_call(quern__inspect_server *server, struct mg_connection *connection, const char *path)
+static int answer_with(quern__inspect_server *server, struct mg_connection *connection, const char *path,
+                       char *body)
 {
     const struct mg_request_info *info = mg_get_request_info(connection);
-    char body[QUERN_INSPECT_MAX_BODY_BYTES + 1];
     const int body_bytes = read_body(connection, body);
     if (body_bytes < 0) return refuse(connection, 413, "the body is incomplete or exceeds 65536 bytes");
     body[body_bytes] = '\0';
@@ -144,6 +144,17 @@ static int answer_call(quern__inspect_server *server, struct mg_connection *conn
                       "the program does not answer: it is busy, or too many requests wait");
     const int status = send_answer(connection, answer);
     quern__inspect_answer_destroy(answer);
+    return status;
+}
+
+/* The threads of civetweb have small stacks, so the body is allocated. */
+static int answer_call(quern__inspect_server *server, struct mg_connection *connection, const char *path)
+{
+    const quern_allocator *allocator = &server->inspector->def.allocator;
+    char *body = allocator->allocate(allocator->user_data, QUERN_INSPECT_MAX_BODY_BYTES + 1, 1);
+    if (body == NULL) return refuse(connection, 503, "no memory for the body");
+    const int status = answer_with(server, connection, path, body);
+    allocator->release(allocator->user_data, body, QUERN_INSPECT_MAX_BODY_BYTES + 1, 1);
     return status;
 }
 

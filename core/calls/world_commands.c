@@ -125,7 +125,8 @@ static quern_result apply(quern_world *world, quern__recorders recorders, const 
     const bool was_locked = world->locked;
     quern__world_set_locked(
         world, true); /* as at sync points of frames: hooks must not call functions on the world */
-    const quern_result result = quern__playback_run(&commands->playback, recorders, executor, &applied);
+    const quern_result result =
+        quern__playback_run_recorded(&commands->playback, recorders, executor, &applied);
     quern__world_set_locked(world, was_locked);
     if (result != QUERN_OK) return result;
     if (QUERN_CHECKS) note_written(world);
@@ -169,7 +170,7 @@ static quern_result find_recorder(quern_world *world, quern_commands **out_recor
     if (commands->recorder.callback_thread == NULL) {
         const quern__origin origin = {.key = commands->flush_count++,
                                       .serial = quern__serial_of(world->next_serial++)};
-        quern__commands_begin(&commands->recorder, &origin);
+        quern__playback_begin(&commands->recorder, &origin);
     }
     commands->recorder.callback_thread = quern__this_thread();
     *out_recorder = &commands->recorder;

@@ -285,7 +285,7 @@ static quern_result rebuild_stream(commands_reader *reader, quern_commands *comm
 {
     saved_stream saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
-    quern__commands_begin(commands, &saved.origin);
+    quern__playback_begin(commands, &saved.origin);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < saved.batch_count && result == QUERN_OK; i++)
         result = rebuild_batch(reader, commands);

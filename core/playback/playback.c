@@ -212,3 +212,5 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
     quern__resolved_clear(&playback->resolved);
     return result;
 }
+
+const quern__playback_calls quern__playback_calls_of_recorders = {.run = quern__playback_run};

@@ -66,6 +66,35 @@ static inline void quern__playback_start_frame(quern__playback *playback)
     playback->drops.count = 0;
 }
 
+/* Playback as the recorders know it. A sync point reaches playback only through recorders whose callbacks may have
+ * recorded something: a program without such callbacks links the sync point, but not the stages of playback. */
+typedef struct quern__playback_calls {
+    quern_result (*run)(quern__playback *playback, quern__recorders recorders,
+                        const quern__executor *executor, quern__playback_stats *stats);
+} quern__playback_calls;
+
+extern const quern__playback_calls quern__playback_calls_of_recorders;
+
+/* quern__commands_begin for recorders whose commands a sync point applies by quern__playback_run_recorded. */
+static inline void quern__playback_begin(quern_commands *recorder, const quern__origin *origin)
+{
+    recorder->playback_calls = &quern__playback_calls_of_recorders;
+    quern__commands_begin(recorder, origin);
+}
+
+/* Calls quern__playback_run by the recorders. Does nothing if quern__playback_begin was called for none of them. */
+static inline quern_result quern__playback_run_recorded(quern__playback *playback,
+                                                        quern__recorders recorders,
+                                                        const quern__executor *executor,
+                                                        quern__playback_stats *stats)
+{
+    for (uint32_t i = 0; i < recorders.count; i++) {
+        const quern__playback_calls *calls = recorders.items[i]->playback_calls;
+        if (calls != NULL) return calls->run(playback, recorders, executor, stats);
+    }
+    return QUERN_OK;
+}
+
 /* Applies all commands of the recorders and resets them. Adds to stats and to the drops. executor may be NULL.
  * On failure, the world and the recorders are unchanged, so the call can be repeated. Errors: OUT_OF_MEMORY,
  * LIMIT. */

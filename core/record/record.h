@@ -77,7 +77,9 @@ struct quern_commands {
     const quern__operation *operation; /* operation of the open batch; NULL: no batch is open */
     quern__command_batch *batch;
     quern__storage *storage;
-    quern__origin origin;        /* origin of the running callback */
+    quern__origin origin; /* origin of the running callback */
+    /* Functions that apply the commands at a sync point: playback.h. NULL until a callback may record. */
+    const struct quern__playback_calls *playback_calls;
     const void *callback_thread; /* thread of the running callback; NULL: no callback is running */
     /* stream of the running callback, always the last of streams; NULL: it has no commands yet */
     quern__stream *open;

@@ -110,7 +110,7 @@ static quern_commands *commands_of_plain(quern__plain_context *plain)
     if (plain->has_stream) return plain->commands;
     const quern__origin origin = {.key = plain->ordinal,
                                   .serial = quern__serial_of(plain->first_serial + plain->ordinal)};
-    quern__commands_begin(plain->commands, &origin);
+    quern__playback_begin(plain->commands, &origin);
     plain->has_stream = true;
     return plain->commands;
 }
@@ -126,7 +126,7 @@ quern_commands *quern_context_commands(quern_context *context)
                             .serial = quern__serial_of(number),
                             .system_number = context->system->index,
                             .name = context->system->name};
-    quern__commands_begin(context->commands, &origin);
+    quern__playback_begin(context->commands, &origin);
     context->has_stream = true;
     context->has_output = true;
     return context->commands;

@@ -93,8 +93,8 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .always_divides = observer->wants_loop_parts,
                                 .begin_stage = schedule->is_observed ? begin_stage : NULL};
     if (QUERN_CHECKS) quern__guards_invalidate(schedule);
-    return quern__playback_run(&schedule->playback, quern__schedule_recorders(schedule), &executor,
-                               applied);
+    return quern__playback_run_recorded(&schedule->playback, quern__schedule_recorders(schedule), &executor,
+                                        applied);
 }
 
 quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report)

@@ -582,9 +582,8 @@ static void spread_item(const quern__pass_stage *stage, uint32_t *begin, uint32_
     *end = stage->chunk_count;
 }
 
-/* Runs the job in the ranges into which the observer divides it. */
-static QUERN__NO_INLINE void run_observed_job(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
-                                              quern_context *context)
+void quern__pass_run_observed(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                              quern_context *context)
 {
     quern__frame_observer *observer = context->schedule->observer;
     const quern__observed_job job = make_job(context, stage, begin, end);
@@ -607,7 +606,7 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
     if (begin == end) return;
     quern_context *context = enter_pass(stage->pass, QUERN__CALLBACK_RUN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
-        run_observed_job(stage, begin, end, context);
+        context->schedule->observer->calls->run_job(stage, begin, end, context);
     else {
         spread_item(stage, &begin, &end);
         run_items(stage, begin, end, context, false);

@@ -32,6 +32,11 @@ void quern__pass_call_rows(quern_context *context, const quern__archetype *arche
 /* Announces a sequence of reported calls to the observer. */
 void quern__pass_begin_calls(const quern_context *context);
 
+/* Runs a job of a stage in the ranges into which the observer divides it. Only observers call this, so that a library
+ * without them does not contain it. */
+void quern__pass_run_observed(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                              quern_context *context);
+
 /* Runs items of a stage of reactions. In a serial pass, the range counts blocks of copies, or chunks. */
 void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
                                quern_context *context, bool is_reported);

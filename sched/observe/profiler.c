@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/pass_run.h"
 #include "sched/observe/profile_internal.h"
 
 /* The profiler as the observer of a schedule: its creation and memory, and the settings for the next frame. */
@@ -133,6 +134,7 @@ static const quern__frame_observer_calls calls = {
     .end_frame = quern__profile_end_frame,
     .begin_segment = quern__profile_begin_segment,
     .end_segment = quern__profile_end_segment,
+    .run_job = quern__pass_run_observed,
     .begin_job = quern__profile_begin_job,
     .next_range = quern__profile_next_range,
     .end_job = quern__profile_end_job,

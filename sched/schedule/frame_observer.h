@@ -81,6 +81,9 @@ typedef struct quern__frame_observer_calls {
     void (*begin_segment)(quern__frame_observer *observer, const quern__segment *segment);
     void (*end_segment)(quern__frame_observer *observer, const quern__segment *segment);
 
+    /* Runs a job of an observed frame, by begin_job, next_range and end_job: quern__pass_run_observed. */
+    void (*run_job)(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                    struct quern_context *context);
     void (*begin_job)(quern__frame_observer *observer, const quern__observed_job *job);
     /* Returns the next range of the job, which begins at `begin`. [begin, end) is the rest of the job.
      * Called if the job's callback is RUN. */

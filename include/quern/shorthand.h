@@ -200,14 +200,14 @@ QUERN_API void quern__must(quern_result result, const char *call, const char *fi
 /** Returns the address of a value, as quern_entity_get: `QUERN_GET(world, tower, Position)->x`. NULL, with a
  * message, if the world does not have the type, or the component has another size. */
 #define QUERN_GET(world, entity, ...) \
-    ((__VA_ARGS__ *)quern__world_get_typed((world), (entity), QUERN__TYPE_AT(__VA_ARGS__)))
+    (QUERN__POINTER_TO(__VA_ARGS__)(quern__world_get_typed((world), (entity), QUERN__TYPE_AT(__VA_ARGS__))))
 
 /** Returns the address of a resource, found by the name of its C type: to read for a const type, as
  * quern_context_resource; otherwise to write, as quern_context_resource_write.
  *
  *     const Input *input = QUERN_RESOURCE(context, const Input); */
 #define QUERN_RESOURCE(context, ...) \
-    ((__VA_ARGS__ *)quern__context_resource_typed((context), QUERN__TYPE_AT(__VA_ARGS__)))
+    (QUERN__POINTER_TO(__VA_ARGS__)(quern__context_resource_typed((context), QUERN__TYPE_AT(__VA_ARGS__))))
 
 /** Checks a result. If it is not QUERN_OK, the macro passes the message of quern_error_message to the log, with the
  * call, file and line, and calls abort. For programs that cannot go on after a failure. */
@@ -322,6 +322,7 @@ inline quern_result quern__add_system_of(quern_schedule *schedule, const quern_s
 #define QUERN__TYPE_AT(...) \
     (quern__value_keeper{quern__value_of<__VA_ARGS__>(#__VA_ARGS__, static_cast<__VA_ARGS__ *>(nullptr))})
 #define QUERN__CREATE(target, out_entity, ...) (quern__create_of((target), (out_entity), {__VA_ARGS__}))
+#define QUERN__POINTER_TO(...)                 static_cast<__VA_ARGS__ *>
 #define QUERN__SET(target, entity, type, ...) \
     (quern__set_typed_of((target), (entity), QUERN__VALUE(type, __VA_ARGS__)))
 #define QUERN__REGISTER(world, type, ...)                                      \
@@ -333,6 +334,7 @@ inline quern_result quern__add_system_of(quern_schedule *schedule, const quern_s
 
 #else
 
+#define QUERN__POINTER_TO(...)             (__VA_ARGS__ *)
 #define QUERN__IS_CONST(...)               _Generic(1 ? (__VA_ARGS__ *)0 : (void *)1, const void * : true, void * : false)
 #define QUERN__COLUMN_VALUE(i, type, name) {#type, sizeof(type), _Alignof(type), QUERN__IS_CONST(type), 0},
 

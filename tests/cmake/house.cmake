@@ -38,6 +38,9 @@ set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
 add_library(quern_headers OBJECT ${header_sources})
 quern_configure_target(quern_headers)
 set_target_properties(quern_headers PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)
+# QUERN_DEVELOPER turns the warnings into errors.
+set(quern_cxx_warnings -Wall -Wextra -Wold-style-cast)
+target_compile_options(quern_headers PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${quern_cxx_warnings}>")
 target_include_directories(quern_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/kit/include
                                                  ${PROJECT_BINARY_DIR}/inspect/include)
 
@@ -46,6 +49,7 @@ if(CMAKE_CXX_COMPILER)
     add_executable(headers_cpp${standard} headers.cpp)
     quern_configure_target(headers_cpp${standard})
     set_target_properties(headers_cpp${standard} PROPERTIES CXX_STANDARD ${standard} CXX_EXTENSIONS OFF)
+    target_compile_options(headers_cpp${standard} PRIVATE ${quern_cxx_warnings})
     target_link_libraries(headers_cpp${standard} PRIVATE quern_static)
     add_test(NAME headers_cpp${standard} COMMAND headers_cpp${standard})
   endforeach()

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# Installs both libraries, the headers, the scripts, a CMake package and a pkg-config file. bench/ adds the harness.
+# Installs the libraries, the headers, the scripts, a CMake package and a pkg-config file. bench/ adds the harness.
 
 include(CMakePackageConfigHelpers)
 
 install(
-  TARGETS quern_static quern_shared
+  TARGETS ${quern_libraries}
   EXPORT quern
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+          COMPONENT runtime
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          COMPONENT runtime
+          NAMELINK_COMPONENT dev)
 install(FILES ${quern_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py ${PROJECT_SOURCE_DIR}/scripts/quern_inspect.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
@@ -29,5 +33,14 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quernConfig.cmake ${CMAKE_CURRENT_BINA
 # quern.pc computes the prefix from its own location, so an installed tree can be moved.
 file(RELATIVE_PATH quern_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" quern_pc_prefix "${quern_pc_prefix}")
+# Programs that link the static library need what it needs; if there is no other, without --static as well.
+set(quern_pc_needs "-pthread")
+if(QUERN_WITH_ZSTD)
+  string(APPEND quern_pc_needs " -lzstd")
+endif()
+set(quern_pc_libs "")
+if(QUERN_LIBRARY_TYPE STREQUAL "STATIC")
+  set(quern_pc_libs " ${quern_pc_needs}")
+endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/quern.pc.in quern.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

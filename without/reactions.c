@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In place of core/reactions, if QUERN_WITHOUT names them: no system can react, so nothing is ever pending. */
+
+#include "core/reactions/reaction.h"
+
+#include "core/base/base_internal.h"
+#include "core/storage/storage.h"
+#include "sched/frame/pass_run.h"
+#include "sched/frame/reaction_rounds.h"
+#include "sched/schedule/reaction_pass.h"
+
+const quern__row_events quern__subscription_events;
+
+void quern__reactions_init(quern__reactions *reactions, quern__storage *storage)
+{
+    *reactions = (quern__reactions){0};
+    storage->reactions = reactions;
+}
+
+void quern__reactions_release(quern__storage *storage)
+{
+    (void)storage;
+}
+
+quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_def *def,
+                                 quern__reaction **out_reaction)
+{
+    (void)storage, (void)def, (void)out_reaction;
+    return quern__fail(QUERN_ERROR_UNAVAILABLE,
+                       "reactions are missing: this library was built with QUERN_WITHOUT=reactions; link a "
+                       "library with that room");
+}
+
+void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
+{
+    (void)storage, (void)reaction;
+}
+
+void quern__reactions_forget_removed(quern__storage *storage)
+{
+    (void)storage;
+}
+
+void quern__reactions_sort_subscriptions(quern__storage *storage)
+{
+    (void)storage;
+}
+
+void quern__reactions_trim(quern__storage *storage)
+{
+    (void)storage;
+}
+
+bool quern__archetype_has_removed_copies(const quern__archetype *archetype)
+{
+    (void)archetype;
+    return false;
+}
+
+bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *segment)
+{
+    (void)plan, (void)segment;
+    return false;
+}
+
+quern_result quern__reaction_pass_prepare(quern__pass *pass)
+{
+    (void)pass;
+    return QUERN_OK;
+}
+
+void quern__reaction_pass_finish(const quern__plan *plan, const quern__segment *segment, bool has_run)
+{
+    (void)plan, (void)segment, (void)has_run;
+}
+
+void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                               quern_context *context, bool reports)
+{
+    (void)stage, (void)begin, (void)end, (void)context, (void)reports;
+}
+
+quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_report *report)
+{
+    (void)schedule, (void)report;
+    return QUERN_OK;
+}
+
+void quern__reaction_rounds_clear_frame(quern_schedule *schedule)
+{
+    (void)schedule;
+}
+
+bool quern__reaction_rounds_are_due(const quern_schedule *schedule)
+{
+    (void)schedule;
+    return false;
+}

@@ -110,7 +110,7 @@ static void fly(quern_context *context, const quern_view *view)
     const Input *inputs = quern_context_resource(context, game->inputs);
     const float seconds = (float)quern_context_delta_seconds(context);
     Ship *ships = QUERN_COLUMN(view, 0, Ship);
-    for (uint32_t i = 0; i < view->count; i++) {
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
         const Input *input = &inputs[ships[i].player];
         ships[i].speed += 10 * (float)input->steer * seconds;
         ships[i].x += ships[i].speed * seconds;
@@ -125,7 +125,7 @@ static void move_shots(quern_context *context, const quern_view *view)
 {
     const float seconds = (float)quern_context_delta_seconds(context);
     Shot *shots = QUERN_COLUMN(view, 0, Shot);
-    for (uint32_t i = 0; i < view->count; i++) {
+    for (uint32_t end = view->count, i = 0; i < end; i++) {
         shots[i].x += shots[i].speed * seconds;
         if (--shots[i].left == 0)
             QUERN_MUST(quern_commands_destroy(quern_context_commands(context), view->entities[i]));

@@ -7,7 +7,7 @@
 
 #include "core/archive/save.h"
 
-enum { QUERN__OUTSIDE_NONE = UINT32_MAX }; /* number of an entity without id */
+#define QUERN__OUTSIDE_NONE UINT32_MAX /* number of an entity without id */
 
 /* A target outside of the list. */
 typedef struct quern__outside_link {

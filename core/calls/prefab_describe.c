@@ -328,7 +328,7 @@ static quern_result add_edges(quern__prefab_capture *it, quern__relation *relati
     return result;
 }
 
-enum { UNKNOWN_DEPTH = UINT32_MAX };
+#define UNKNOWN_DEPTH UINT32_MAX
 
 /* Finds the number of links from a member up to the end of its path in a relation, and stores it for all members of the
  * path. path: room for all members. Fails with CYCLE. */

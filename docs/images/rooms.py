@@ -12,7 +12,7 @@ import os
 import sys
 
 ROOMS = os.path.join(os.path.dirname(__file__), "../../tests/layering/rooms.txt")
-COLOURS = {"core": "#dce9f5", "sched": "#fbe5cf", "kit": "#e2efd9"}
+COLOURS = {"core": "#dce9f5", "sched": "#fbe5cf", "kit": "#e2efd9", "inspect": "#f3dfee"}
 
 
 def read_rooms(text):

@@ -74,10 +74,10 @@ quern_add_output(changes_example changes)
 quern_add_output(crane kit)
 quern_add_output(delta history)
 quern_add_output(explain passes)
-quern_add_output(inspect reflection)
+quern_add_output(inspect_example reflection)
 quern_add_output(likes relations)
 quern_add_output(near kit)
-quern_add_output(netplay_example kit)
+quern_add_output(netplay_example netplay)
 quern_add_output(rollback replays)
 
 # The tutorial: each chapter quotes its program, and all but the chapter with times its output.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "sched/frame/pass_run.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
 
@@ -175,6 +176,7 @@ static const quern__frame_observer_calls calls = {.prepare = prepare,
                                                   .end_frame = end_frame,
                                                   .begin_segment = begin_segment,
                                                   .end_segment = end_segment,
+                                                  .run_job = quern__pass_run_observed,
                                                   .begin_job = begin_job,
                                                   .next_range = next_range,
                                                   .end_job = end_job,

@@ -375,6 +375,7 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
     row_batch batch = {.archived = archived,
                        .handles = quern__read_items(payload, section.row_count, sizeof(quern_entity)),
                        .row_count = section.row_count};
+    if (batch.handles == NULL) return; /* only without rows: the section has been checked */
     for (; batch.first < section.row_count; batch.first += batch.count) {
         const uint32_t wanted = choose_archetype(load, &batch);
         batch.first_location = quern__rows_append(load->storage, batch.archetype, wanted, &batch.count);

@@ -109,10 +109,13 @@ static void add_relation(const quern__image *image, const quern__archived_links 
                          row_set *set)
 {
     const quern__relation *relation = links->relation;
-    const bool leads_outside = links->targets == NULL
-                                   ? (links->levels[slot] & QUERN__EDGES_LEAD_OUTSIDE) != 0
-                                   : quern__image_outside(image, links->targets[slot]).bits != 0;
-    if (leads_outside) add_component(set, relation->component_index);
+    if (links->targets == NULL) { /* a relation with several targets, which has no levels */
+        if ((links->levels[slot] & QUERN__EDGES_LEAD_OUTSIDE) != 0)
+            add_component(set, relation->component_index);
+        return;
+    }
+    if (quern__image_outside(image, links->targets[slot]).bits != 0)
+        add_component(set, relation->component_index);
     if (relation->has_levels && links->targets[slot] != QUERN__SLOT_NONE)
         set_level(set, relation, links->levels[slot]);
 }

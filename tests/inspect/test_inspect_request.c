@@ -31,6 +31,12 @@ static const char *handle_text(quern_entity entity)
     return text;
 }
 
+static const char *with_handle(char arguments[128], quern_entity entity, const char *rest)
+{
+    snprintf(arguments, 128, "%s%s", handle_text(entity), rest);
+    return arguments;
+}
+
 static cJSON *get(const char *path, const char *arguments)
 {
     const char *text = inspect_get(&scene, path, arguments);
@@ -190,12 +196,11 @@ Test(inspect, edits_values)
     inspect_post(&scene, "name", "entity=/arena&name=h%C3%A4ll%22%0A");
     cr_assert_str_eq(quern_entity_name(scene.world, scene.root), "h\xC3\xA4ll\"\n");
     cJSON_Delete(get("entity", handle_text(scene.root)));
-    inspect_post(&scene, "add", strcat(strcpy(arguments, handle_text(scene.root)), "&component=Marker"));
+    inspect_post(&scene, "add", with_handle(arguments, scene.root, "&component=Marker"));
     cr_assert(quern_entity_has(scene.world, scene.root, scene.marker));
-    inspect_post(&scene, "remove", strcat(strcpy(arguments, handle_text(scene.root)), "&component=Marker"));
+    inspect_post(&scene, "remove", with_handle(arguments, scene.root, "&component=Marker"));
     cr_assert_not(quern_entity_has(scene.world, scene.root, scene.marker));
-    inspect_post(&scene, "relate",
-                 strcat(strcpy(arguments, handle_text(scene.child)), "&relation=parent&target="));
+    inspect_post(&scene, "relate", with_handle(arguments, scene.child, "&relation=parent&target="));
     cr_assert(quern_entity_is_null(quern_entity_target(scene.world, scene.child, scene.parent)));
     snprintf(arguments, sizeof arguments, "%s&relation=parent&target=%u:%u", handle_text(scene.child),
              quern_entity_index(scene.root), quern_entity_generation(scene.root));
@@ -211,10 +216,10 @@ Test(inspect, edits_values)
 
 Test(inspect, merges_json)
 {
-    char arguments[64];
+    char arguments[128];
     const char body[] = "{\"components\": {\"Body\": {\"x\": 9}}}";
     inspect_scene_open(&scene, 0, NULL);
-    strcpy(arguments, handle_text(scene.child));
+    with_handle(arguments, scene.child, "");
     const quern_inspect_call call = {.method = "POST",
                                      .path = "merge",
                                      .arguments = arguments,

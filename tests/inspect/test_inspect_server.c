@@ -153,13 +153,14 @@ static void send_huge(void)
 
 static void *send_hostile(void *user_data)
 {
+    static const char longer[] = "/" TOKEN "x/", bare[] = "/" TOKEN;
     static const char *const paths[] = {"/",
                                         "/api/world",
                                         "/0123456789abcdefTOKEM/api/world",
                                         "/0123456789abcdef/api/world",
                                         "/x/../../etc/passwd",
-                                        "/" TOKEN "x/",
-                                        "/" TOKEN};
+                                        longer,
+                                        bare};
     int files[200];
     (void)user_data;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
@@ -216,9 +217,10 @@ static int open_watch(char *text, size_t room)
 /* A frame of text below 126 bytes with a mask of zero. */
 static void send_frame(int file, unsigned char first, const char *text)
 {
-    char frame[160] = {(char)first, (char)(0x80 | strlen(text))};
-    memcpy(frame + 6, text, strlen(text));
-    send_all(file, frame, strlen(text) + 6);
+    const size_t bytes = strlen(text);
+    char frame[160] = {(char)first, (char)(0x80 | bytes)};
+    memcpy(frame + 6, text, bytes);
+    send_all(file, frame, bytes + 6);
 }
 
 static void *watch(void *user_data)

@@ -151,11 +151,13 @@ void quern__removed_copy_row(quern__removed *removed, uintptr_t row)
 void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row)
 {
     /* Several threads make copies only at sync points. Relaxed: a thread that reads copies has waited for them. */
-    uint32_t number = removed->count;
+    uint32_t number;
     if (orders_by_row)
         number = __atomic_fetch_add(&removed->count, count, __ATOMIC_RELAXED);
-    else
+    else {
+        number = removed->count;
         removed->count += count;
+    }
     assert(number + count <= removed->blocks.count * removed->block_rows);
     uint64_t row_in_all = (uint64_t)quern__chunk_of(first)->index * removed->archetype->row_capacity +
                           quern__location_row(first);

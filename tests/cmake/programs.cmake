@@ -22,7 +22,7 @@ quern_add_example(commands_example "" "extinguish: 33 dropped, entity destroyed 
 quern_add_example(page_profiling "" "^frame [0-9.]+ us on 1 thread, mean of 100; " "\nmove +[0-9.]+ ")
 quern_add_example(turret "" "frame 2: 19 enemies destroyed, 620 hits in vain\n$")
 quern_add_example(inspect_example "" "cannot hold '11'" "\nguard:\n" "mood = angry\n" "x = 2.5\n"
-                  "target = /gate\n$")
+                  "target = /gate\n" "agents: mut Agent: 1 entities\n$")
 quern_add_example(watch ${CMAKE_CURRENT_BINARY_DIR}/watch.json "frame 299: " "\nspawn " "\nfall "
                   "\n[1-9][0-9]* events traced\n")
 quern_add_example(

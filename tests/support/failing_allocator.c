@@ -182,9 +182,12 @@ uint64_t failing_allocator_failed_count(const failing_allocator *allocator)
     return allocator->failed_count;
 }
 
-uint64_t failing_allocator_outstanding_bytes(const failing_allocator *allocator)
+uint64_t failing_allocator_outstanding_bytes(failing_allocator *allocator)
 {
-    return allocator->outstanding_bytes;
+    pthread_mutex_lock(&allocator->mutex);
+    const uint64_t bytes = allocator->outstanding_bytes;
+    pthread_mutex_unlock(&allocator->mutex);
+    return bytes;
 }
 
 uint64_t failing_allocator_misuse_count(const failing_allocator *allocator)

@@ -43,7 +43,7 @@ void failing_allocator_pause(failing_allocator *allocator, bool is_paused);
 /* Returns the number of calls that have failed. */
 uint64_t failing_allocator_failed_count(const failing_allocator *allocator);
 
-uint64_t failing_allocator_outstanding_bytes(const failing_allocator *allocator);
+uint64_t failing_allocator_outstanding_bytes(failing_allocator *allocator);
 
 /* Returns the number of contract violations: releases of unknown blocks or with another size or
  * alignment than allocated, and invalid calls. */

@@ -150,8 +150,9 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   endif()
 endif()
 
-# The inspector of the demo: every answer by the schema of the documentation, and the page in a browser. They run in the
-# optimised build alone: what they try of the library is also in tests/inspect.
+# The inspector of the demo: every answer by the schema of the documentation, and the page in a browser. The game ends
+# in the same world when it is inspected and taken back. They run in the optimised build alone: what they try of the
+# library is also in tests/inspect.
 if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CHECKS)
   find_program(QUERN_NODE node)
   find_program(QUERN_CHROMIUM NAMES chromium chromium-browser google-chrome)
@@ -165,6 +166,12 @@ if(TARGET quern_inspect AND TARGET swarm AND NOT QUERN_SANITIZE AND NOT QUERN_CH
     list(APPEND inspect_tests inspect_page)
   else()
     message(STATUS "The test of the inspector's page is left out: it needs node and Chromium.")
+  endif()
+  if(TARGET keep_headless)
+    add_test(NAME keep_inspect COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_inspect.py
+                                       $<TARGET_FILE:keep_headless> ${PROJECT_SOURCE_DIR})
+    list(APPEND inspect_tests keep_inspect)
+    add_dependencies(quern_optimised_tests keep_headless)
   endif()
   foreach(name IN LISTS inspect_tests)
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)

@@ -61,11 +61,12 @@ static void register_movers(Types *types, quern_world *world)
 
 static void register_events(Types *types, quern_world *world)
 {
-    check(QUERN_EVENT_REGISTER(world, &types->burst, Burst));
-    check(QUERN_EVENT_REGISTER(world, &types->kill, Kill));
-    check(QUERN_EVENT_REGISTER(world, &types->leak, Leak));
-    check(QUERN_EVENT_REGISTER(world, &types->curse, Curse));
-    check(QUERN_EVENT_REGISTER(world, &types->cue, Cue));
+    check(QUERN_EVENT_REGISTER_FIELDS(world, &types->burst, Burst, x, y, push_x, push_y, speed, span, size,
+                                      count, color, kind));
+    check(QUERN_EVENT_REGISTER_FIELDS(world, &types->kill, Kill, kind));
+    check(QUERN_EVENT_REGISTER_FIELDS(world, &types->leak, Leak, kind));
+    check(QUERN_EVENT_REGISTER_FIELDS(world, &types->curse, Curse, x, y));
+    check(QUERN_EVENT_REGISTER_FIELDS(world, &types->cue, Cue, kind, x));
 }
 
 void types_register(Types *types, quern_world *world, quern_transform *transform)

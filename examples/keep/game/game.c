@@ -130,7 +130,8 @@ static void create_query(Game *game)
 
 static void create_schedule(Game *game)
 {
-    const quern_schedule_def def = {.phases = {[PHASE_WAVES] = "waves",
+    const quern_schedule_def def = {.trace = game->trace,
+                                    .phases = {[PHASE_WAVES] = "waves",
                                                [PHASE_MOVE] = "move",
                                                [PHASE_AIM] = "aim",
                                                [PHASE_FIRE] = "fire",
@@ -159,7 +160,7 @@ static void init_state(Game *game)
 
 void game_create_to_join(Game *game, const Level *level, uint32_t player_count)
 {
-    *game = (Game){.level = *level, .player_count = player_count};
+    *game = (Game){.level = *level, .player_count = player_count, .trace = game->trace};
     check(quern_world_create(NULL, &game->world));
     check(quern_transform_register(game->world, &(quern_transform_def){.planar = true}, &game->transform));
     types_register(&game->types, game->world, game->transform);

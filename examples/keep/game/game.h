@@ -27,12 +27,15 @@ typedef struct Game {
     Types types;
     uint32_t
         player_count; /* players that give orders over the network; 0: the game is played on one machine */
+    /* A trace that records the steps; NULL: none. The caller sets it before the game is created. */
+    struct quern_trace *trace;
     Level level;
     Road *roads; /* an array of level.road_count roads */
 } Game;
 
 /* Begins a level. Returns false on failure, with the fault in message; the game must not be destroyed
- * then. The game must not move, because systems have its address as user data. */
+ * then. The game must be zeroed except for its trace, and must not move, because systems have its address as user
+ * data. */
 bool game_create(Game *game, const Level *level, char *message, size_t message_bytes);
 
 /* Begins a level that several players play over the network (player_count: 2 to PLAYERS_MAX), with a resource of orders

@@ -9,17 +9,20 @@
 #include "game.h"
 
 enum { REWIND_STRIDE = 6, REWIND_SECONDS = 20 }; /* steps between saves, and the time that they cover */
+enum { INSPECTED_STEPS = 240 }; /* steps that are kept for the inspector, which shows every one */
 
 typedef struct Rewind {
     quern_history *history;
+    uint32_t stride; /* steps between saves */
 } Rewind;
 
-void rewind_create(Rewind *rewind, Game *game);
+/* Creates a history of save_count saves, one every `stride` steps. */
+void rewind_create(Rewind *rewind, Game *game, uint32_t stride, uint32_t save_count);
 
 /* Call it before the game is destroyed. */
 void rewind_destroy(Rewind *rewind);
 
-/* Saves the game every REWIND_STRIDE steps. Call it after each step. */
+/* Saves the game every `stride` steps. Call it after each step. */
 void rewind_save(Rewind *rewind, Game *game, quern_jobs *jobs);
 
 /* Restores the last save before the current step. Returns false if there is none. */

@@ -6,7 +6,7 @@
 
 #include "../game/check.h"
 #include "../game/inputs.h"
-#include "../game/rewind.h"
+#include "inspected.h"
 #include "together.h"
 
 #include <errno.h>
@@ -28,18 +28,21 @@ static const char usage[] =
     "  --threads N     number of threads; 0 = one per processor (default 0)\n"
     "  --profile       print the time by system at the end\n"
     "  --rewind        at the end, rewind as far as possible, run the same steps again, and compare\n"
+    "  --inspect [P]   show the game in a browser, on port P (default: a free one), at the speed of\n"
+    "                  play, until it is interrupted, or until --frames\n"
     "  --json          print the result as one line of JSON at the end\n"
     "  --help          print this text\n"
     "\n";
 
 static const char usage_together[] =
-    "  --pace N           steps per second; 0 = as many as possible (default 0)\n"
+    "  --pace N           steps per second; 0 = as many as possible (default 0; with --inspect 60)\n"
     "  --frames N         host: number of steps to play (default 600)\n";
 
 typedef struct Options {
     const char *level, *input;
     uint32_t frame_count, thread_count;
-    bool json, profile, rewind;
+    bool json, profile, rewind, inspect;
+    uint16_t inspect_port;
     TogetherOptions together;
 } Options;
 
@@ -81,7 +84,16 @@ static bool parse_together(TogetherOptions *together, int option, int argc, char
     if (option == 'L') net->faults.lost_percent = parse_number("loss", optarg, 99);
     if (option == 'S') together->seed = parse_number("seed", optarg, FRAMES_MAX);
     if (option == 'C') together->pace = parse_number("pace", optarg, FRAMES_MAX);
+    if (option == 'C') together->has_pace = true;
     return option >= 'A' && option <= 'Z';
+}
+
+static void parse_inspect(Options *options, int argc, char **argv)
+{
+    options->inspect = true;
+    /* the port is optional */
+    if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+    if (optarg != NULL) options->inspect_port = (uint16_t)parse_number("inspect", optarg, UINT16_MAX);
 }
 
 static void parse_option(Options *options, int option)
@@ -102,49 +114,52 @@ static void parse_option(Options *options, int option)
     if (option == '?') exit(2);
 }
 
-static void check_together(const Options *options)
+static _Noreturn void refuse(const char *message)
+{
+    fprintf(stderr, "keep: %s\n", message);
+    exit(2);
+}
+
+static void check_options(const Options *options)
 {
     const NetOptions *net = &options->together.net;
-    if (net->player_count >= 2 && net->start_count >= 1 && net->start_count <= net->player_count &&
-        !(net->hosts && net->join != NULL))
-        return;
-    fputs("keep: give --host or --join, 2 to 4 --players, and --begin with at most as many\n", stderr);
-    exit(2);
+    const bool is_shared = net->hosts || net->join != NULL;
+    if (net->player_count < 2 || net->start_count < 1 || net->start_count > net->player_count ||
+        (net->hosts && net->join != NULL))
+        refuse("give --host or --join, 2 to 4 --players, and --begin with at most as many");
+    if (options->inspect && (is_shared || options->rewind))
+        refuse("--inspect needs the history of the game for itself: leave out --host, --join and --rewind");
 }
 
 static Options parse_options(int argc, char **argv)
 {
-    static const struct option list[] = {{"level", required_argument, NULL, 'l'},
-                                         {"input", required_argument, NULL, 'i'},
-                                         {"frames", required_argument, NULL, 'f'},
-                                         {"threads", required_argument, NULL, 't'},
-                                         {"headless", no_argument, NULL, 'w'},
-                                         {"json", no_argument, NULL, 'j'},
-                                         {"profile", no_argument, NULL, 'p'},
-                                         {"rewind", no_argument, NULL, 'r'},
-                                         {"host", optional_argument, NULL, 'H'},
-                                         {"join", required_argument, NULL, 'J'},
-                                         {"players", required_argument, NULL, 'P'},
-                                         {"begin", required_argument, NULL, 'B'},
-                                         {"timeout-ms", required_argument, NULL, 'T'},
-                                         {"delay-ms", required_argument, NULL, 'D'},
-                                         {"loss", required_argument, NULL, 'L'},
-                                         {"seed", required_argument, NULL, 'S'},
-                                         {"pace", required_argument, NULL, 'C'},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {NULL, 0, NULL, 0}};
+    static const struct option list[] = {
+        {"level", required_argument, NULL, 'l'},    {"input", required_argument, NULL, 'i'},
+        {"frames", required_argument, NULL, 'f'},   {"threads", required_argument, NULL, 't'},
+        {"headless", no_argument, NULL, 'w'},       {"json", no_argument, NULL, 'j'},
+        {"profile", no_argument, NULL, 'p'},        {"rewind", no_argument, NULL, 'r'},
+        {"inspect", optional_argument, NULL, 'k'},  {"host", optional_argument, NULL, 'H'},
+        {"join", required_argument, NULL, 'J'},     {"players", required_argument, NULL, 'P'},
+        {"begin", required_argument, NULL, 'B'},    {"timeout-ms", required_argument, NULL, 'T'},
+        {"delay-ms", required_argument, NULL, 'D'}, {"loss", required_argument, NULL, 'L'},
+        {"seed", required_argument, NULL, 'S'},     {"pace", required_argument, NULL, 'C'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     Options options = {
         .level = KEEP_LEVELS "/ford.json",
         .input = KEEP_LEVELS "/ford.txt",
         .together = {.seed = 1, .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        if (!parse_together(&options.together, option, argc, argv)) parse_option(&options, option);
+        if (option == 'k')
+            parse_inspect(&options, argc, argv);
+        else if (!parse_together(&options.together, option, argc, argv))
+            parse_option(&options, option);
     NetOptions *net = &options.together.net;
     if (net->start_count == 0) net->start_count = net->player_count;
     net->frame_count = options.frame_count != 0 ? options.frame_count : 600;
     options.together.thread_count = options.thread_count;
     options.together.json = options.json;
-    check_together(&options);
+    if (!options.together.has_pace && options.inspect) options.together.pace = STEPS_PER_SECOND;
+    check_options(&options);
     if (optind == argc) return options;
     fprintf(stderr, "keep: unexpected argument '%s'; --help lists the options\n", argv[optind]);
     exit(2);
@@ -180,6 +195,7 @@ typedef struct Replay {
     Game game;
     Inputs inputs;
     Rewind rewind;
+    Inspection inspection;
     quern_jobs *jobs;
     bool has_history;
 } Replay;
@@ -197,6 +213,13 @@ static void replay_until(Replay *replay, uint32_t step_count, Record *record)
         if (record != NULL) add_frame(record, game, start_ns);
         if (replay->has_history) rewind_save(&replay->rewind, game, replay->jobs);
     }
+}
+
+static void replay_inspected(Replay *replay, const Options *options)
+{
+    const InspectedOptions inspected = {.step_count = options->frame_count, .pace = options->together.pace};
+    play_inspected(&replay->inspection, &inspected, &replay->game, &replay->rewind, &replay->inputs,
+                   replay->jobs);
 }
 
 /* Rewinds as far as possible and runs the same steps again. Ends the program with a message if the result
@@ -269,15 +292,21 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) fail(message);
+    if (options.inspect) inspection_create(&replay->inspection, options.inspect_port, options.thread_count);
+    game->trace = replay->inspection.trace;
     if (!game_create(game, &level, message, sizeof message)) fail(message);
-    check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &replay->jobs));
+    check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count, .trace = game->trace},
+                            &replay->jobs));
     check(quern_schedule_set_profiling(game->schedule, options.profile));
     const uint32_t count = options.frame_count > 0 ? options.frame_count : (uint32_t)replay->inputs.end;
     Record record = {.frame_ns = check_memory(calloc(count + 1, sizeof *record.frame_ns)),
                      .heavy_ns = check_memory(calloc(count + 1, sizeof *record.heavy_ns))};
-    replay->has_history = options.rewind;
-    if (options.rewind) rewind_create(&replay->rewind, game);
-    replay_until(replay, count, &record);
+    replay->has_history = options.rewind || options.inspect;
+    if (replay->has_history) inspection_create_history(&replay->inspection, &replay->rewind, game);
+    if (options.inspect)
+        replay_inspected(replay, &options);
+    else
+        replay_until(replay, count, &record);
     if (options.rewind) check_rewind(replay, count);
     if (options.profile) check(quern_schedule_write_profile(game->schedule, quern_sink_file(stdout)));
     report(&options, game, replay->jobs, &record);
@@ -287,6 +316,7 @@ int main(int argc, char **argv)
     inputs_free(&replay->inputs);
     quern_jobs_destroy(replay->jobs);
     game_destroy(game);
+    inspection_destroy(&replay->inspection);
     free(replay);
     return EXIT_SUCCESS;
 }

@@ -12,6 +12,7 @@ typedef struct TogetherOptions {
     uint32_t thread_count;
     uint32_t seed; /* of the player */
     uint32_t pace; /* steps per second; 0: as many as possible */
+    bool has_pace; /* whether the option was given */
     bool json;
 } TogetherOptions;
 

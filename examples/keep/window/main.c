@@ -138,7 +138,11 @@ int main(int argc, char **argv)
         save_record(
             play, options.record); /* reports a file that cannot be written before the game, not after it */
     if (SDL_Init(SDL_INIT_VIDEO) != 0) fail_by_sdl("no screen is available");
-    check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &play->jobs));
+    if (options.inspect) inspection_create(&play->inspection, options.inspect_port, options.thread_count);
+    play->game.trace = play->inspection.trace;
+    check(quern_jobs_create(
+        &(quern_jobs_def){.thread_count = options.thread_count, .trace = play->inspection.trace},
+        &play->jobs));
     open_net(play, &options);
     open_window(play);
     if (options.screenshot == NULL) sound_open(&play->sound);
@@ -157,6 +161,7 @@ int main(int argc, char **argv)
     inputs_free(&play->recorded);
     inputs_free(&play->played);
     quern_jobs_destroy(play->jobs);
+    inspection_destroy(&play->inspection);
     close_window(play);
     free(play);
     return EXIT_SUCCESS;

@@ -23,6 +23,7 @@ static const char usage[] =
     "  --frames N         with --screenshot: number of steps (default 6000)\n"
     "  --overlay          show the profile from the start\n"
     "  --title            with --screenshot: picture of the title page\n"
+    "  --inspect [PORT]   show the game in a browser (default: on a free port)\n"
     "  --help             print this text\n"
     "\n";
 
@@ -55,6 +56,14 @@ static bool parse_net(Options *options, int option, int argc, char **argv)
     if (option == 'L') net->faults.lost_percent = parse_number("loss", optarg, 99);
     if (option == 'S') options->seed = parse_number("seed", optarg, FRAMES_MAX);
     return option >= 'A' && option <= 'Z';
+}
+
+static void parse_inspect(Options *options, int argc, char **argv)
+{
+    options->inspect = true;
+    /* the port is optional */
+    if (optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
+    if (optarg != NULL) options->inspect_port = (uint16_t)parse_number("inspect", optarg, UINT16_MAX);
 }
 
 static void parse_option(Options *options, int option)
@@ -104,6 +113,7 @@ Options options_parse(int argc, char **argv)
                                          {"threads", required_argument, NULL, 't'},
                                          {"overlay", no_argument, NULL, 'o'},
                                          {"title", no_argument, NULL, 'b'},
+                                         {"inspect", optional_argument, NULL, 'k'},
                                          {"host", optional_argument, NULL, 'H'},
                                          {"join", required_argument, NULL, 'J'},
                                          {"players", required_argument, NULL, 'P'},
@@ -118,7 +128,10 @@ Options options_parse(int argc, char **argv)
                        .frame_count = 6000,
                        .net = {.port = WIRE_PORT, .player_count = 2, .timeout_ms = 5000}};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;)
-        if (!parse_net(&options, option, argc, argv)) parse_option(&options, option);
+        if (option == 'k')
+            parse_inspect(&options, argc, argv);
+        else if (!parse_net(&options, option, argc, argv))
+            parse_option(&options, option);
     NetOptions *net = &options.net;
     if (net->start_count == 0) net->start_count = net->player_count;
     if (net->player_count < 2 || net->start_count > net->player_count ||
@@ -132,6 +145,10 @@ Options options_parse(int argc, char **argv)
     }
     if (options.screenshot != NULL) net->frame_count = options.frame_count;
     options.is_shared = net->hosts || net->join != NULL;
+    if (options.inspect && options.is_shared) {
+        fputs("keep: --inspect is for games on this machine: leave out --host and --join\n", stderr);
+        exit(2);
+    }
     if (options.screenshot != NULL && options.input == NULL && !options.is_shared)
         options.input = KEEP_LEVELS "/ford.txt";
     return options;

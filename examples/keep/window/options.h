@@ -15,6 +15,8 @@ typedef struct Options {
     uint32_t frame_count;   /* number of steps before the picture */
     uint32_t thread_count;
     bool overlay, title;
+    bool inspect; /* whether the game is shown in a browser, on inspect_port (0: a free one) */
+    uint16_t inspect_port;
     bool is_shared; /* whether the game is played over the network */
     uint32_t seed;  /* of a player that plays by itself over the network; 0: none */
     NetOptions net;

@@ -29,7 +29,10 @@ void play_begin(Play *play)
         if (play->net->message[0] != '\0') fail(play->net->message);
     if (!scene_create(&play->scene, &play->game, &play->canvas)) fail(SDL_GetError());
     sound_attach(&play->sound, &play->game);
-    if (play->net == NULL) rewind_create(&play->rewind, &play->game);
+    if (play->net == NULL) {
+        inspection_create_history(&play->inspection, &play->rewind, &play->game);
+        inspection_open(&play->inspection, &play->game, &play->rewind, play->jobs);
+    }
     overlay_switch(&play->overlay, &play->game, play->overlay.is_on);
     inputs_free(&play->played);
     play->next_input = 0;
@@ -40,6 +43,7 @@ void play_begin(Play *play)
 
 void play_end(Play *play)
 {
+    inspection_close(&play->inspection);
     if (play->net == NULL)
         rewind_destroy(&play->rewind);
     else
@@ -69,24 +73,41 @@ void play_step(Play *play)
     char message[MESSAGE_BYTES];
     if (!inputs_replay(&play->recorded, &play->next_input, &play->game, message, sizeof message))
         fail(message);
-    game_step(&play->game, play->jobs);
+    inspection_step(&play->inspection, &play->game, play->jobs);
     rewind_save(&play->rewind, &play->game, play->jobs);
     overlay_add_step(&play->overlay, &play->game, play->jobs);
     play->played.end = game_state(&play->game)->step;
+}
+
+/* After the game went back to an earlier step: drops the inputs of the player from that step on, and continues the
+ * recorded ones there. */
+static void forget_inputs(Play *play)
+{
+    const uint64_t step = game_state(&play->game)->step;
+    inputs_rewind(&play->played, step);
+    play->next_input = inputs_before(&play->recorded, step);
+}
+
+/* Returns whether the next step should run: a page of the inspector may have paused the game, or taken it back. */
+static bool inspect(Play *play)
+{
+    const uint64_t restore_count = quern_world_restore_count(play->game.world);
+    const bool is_next = inspection_update(&play->inspection, &play->game);
+    if (quern_world_restore_count(play->game.world) != restore_count) forget_inputs(play);
+    return is_next;
 }
 
 /* Rewinds three times as fast as the game runs. Later inputs are dropped. */
 static void rewind_steps(Play *play, float seconds)
 {
     play->owed_steps = fminf(play->owed_steps + seconds * STEPS_PER_SECOND * 3, STEPS_AT_ONCE * 3);
-    for (; play->owed_steps >= REWIND_STRIDE; play->owed_steps -= REWIND_STRIDE) {
+    const float stride = (float)play->rewind.stride;
+    for (; play->owed_steps >= stride; play->owed_steps -= stride) {
         if (!rewind_restore(&play->rewind, &play->game, play->jobs)) {
             play->owed_steps = 0;
             return;
         }
-        const uint64_t step = game_state(&play->game)->step;
-        inputs_rewind(&play->played, step);
-        play->next_input = inputs_before(&play->recorded, step);
+        forget_inputs(play);
     }
 }
 
@@ -97,13 +118,20 @@ void play_advance(Play *play, float seconds)
         rewind_steps(play, seconds);
         return;
     }
-    /* The others do not wait for this player's menu. */
-    if (play->net == NULL && (play->hud.page != PAGE_GAME || play->hud.is_paused)) return;
+    /* The others do not wait for this player's menu. A page of the inspector is answered meanwhile. */
+    if (play->net == NULL && (play->hud.page != PAGE_GAME || play->hud.is_paused)) {
+        inspect(play);
+        return;
+    }
     const float speed = play->net == NULL ? (float)play->hud.speed : 1;
     play->owed_steps += seconds * STEPS_PER_SECOND * speed;
     play->owed_steps = fminf(play->owed_steps, STEPS_AT_ONCE); /* drops steps that are too late */
-    for (; play->owed_steps >= 1; play->owed_steps--)
-        play_step(play);
+    for (; play->owed_steps >= 1; play->owed_steps--) {
+        if (!inspect(play))
+            play->owed_steps = 1; /* paused: nothing is owed */
+        else
+            play_step(play);
+    }
 }
 
 void play_draw(Play *play, float seconds)

@@ -6,7 +6,7 @@
 /* A game that is played or watched, with its display and its sound. */
 
 #include "../game/inputs.h"
-#include "../game/rewind.h"
+#include "../inspection/inspection.h"
 #include "../net/net.h"
 #include "hud.h"
 #include "options.h"
@@ -16,6 +16,7 @@
 typedef struct Play {
     Game game;
     Rewind rewind;
+    Inspection inspection; /* only of games on this machine */
     Scene scene;
     Canvas canvas;
     Hud hud;

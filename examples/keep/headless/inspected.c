@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "inspected.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MESSAGE_BYTES = 512, NS_PER_SECOND = 1000000000, PACE_AT_END = 60 };
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    is_interrupted = 1;
+}
+
+static void step(Inspection *inspection, Game *game, Rewind *rewind, const Inputs *inputs, quern_jobs *jobs)
+{
+    char message[MESSAGE_BYTES];
+    uint32_t next = inputs_before(inputs, game_state(game)->step);
+    if (!inputs_replay(inputs, &next, game, message, sizeof message)) {
+        fprintf(stderr, "keep: %s\n", message);
+        exit(EXIT_FAILURE);
+    }
+    inspection_step(inspection, game, jobs);
+    rewind_save(rewind, game, jobs);
+}
+
+static void rest(uint32_t pace)
+{
+    if (pace == 0) return;
+    nanosleep(&(struct timespec){.tv_sec = pace == 1, .tv_nsec = NS_PER_SECOND / pace % NS_PER_SECOND},
+              NULL);
+}
+
+/* After the last step, the page can still go back, so the program answers until it is interrupted. */
+void play_inspected(Inspection *inspection, const InspectedOptions *options, Game *game, Rewind *rewind,
+                    const Inputs *inputs, quern_jobs *jobs)
+{
+    const uint64_t end = options->step_count != 0 ? options->step_count : inputs->end;
+    signal(SIGINT, interrupt);
+    signal(SIGTERM, interrupt);
+    inspection_open(inspection, game, rewind, jobs);
+    rewind_save(rewind, game, jobs);
+    while (!is_interrupted && (options->step_count == 0 || game_state(game)->step < end)) {
+        if (!inspection_update(inspection, game)) continue; /* paused */
+        if (game_state(game)->step < end) {
+            step(inspection, game, rewind, inputs, jobs);
+            rest(options->pace);
+        } else {
+            rest(PACE_AT_END);
+        }
+    }
+    inspection_close(inspection);
+}

@@ -47,6 +47,12 @@ if [ -x "$work/build/consumer_bench" ]; then
     grep -q "#define QUERN_BENCH_COMMIT" "$work/build/consumer_bench_build/quern_bench_build.h"
 fi
 
+# The inspector, where civetweb was found.
+if [ -f "$libdir/libquern_inspect.a" ]; then
+    "$work/build/consumer_inspect"
+    [ -x "$prefix/share/quern/quern_inspect.py" ]
+fi
+
 [ -x "$prefix/share/quern/schedule_dot.py" ]
 
 command -v pkg-config >/dev/null || { echo "pkg-config is not here: its file is not tested"; exit 0; }
@@ -68,6 +74,13 @@ echo "pkg-config, kit"
 # shellcheck disable=SC2046
 "$compiler" "$source/tests/install/consumer_kit.c" $(pkg-config --cflags --libs quern_transform) -o "$work/kit"
 LD_LIBRARY_PATH=$libdir "$work/kit"
+
+if [ -f "$libdir/libquern_inspect.a" ]; then
+    echo "pkg-config, inspector"
+    # shellcheck disable=SC2046
+    "$compiler" "$source/tests/install/consumer_inspect.c" $(pkg-config --cflags --libs quern_inspect) -o "$work/inspect"
+    LD_LIBRARY_PATH=$libdir "$work/inspect"
+fi
 
 # The benchmark harness, where it was built.
 [ -f "$libdir/libquern_bench.a" ] || exit 0

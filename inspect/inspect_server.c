@@ -5,9 +5,14 @@
 
 #include <civetweb.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The server: threads of civetweb that check requests and hand them to the main thread, and a thread that sends the
  * messages of WebSockets. None of them touches the world.
@@ -23,7 +28,9 @@ enum {
     RANDOM_BYTES = 16,
     ANSWER_LIMIT_MS =
         10000, /* until the server gives up on a program that does not call quern_inspector_update */
-    ADDRESS_BYTES = 64
+    ADDRESS_BYTES = 64,
+    WAKE_NS = 2000000,
+    BODY_ALIGNMENT = 8 /* least that allocators are asked for */
 };
 
 struct quern__inspect_server {
@@ -33,6 +40,7 @@ struct quern__inspect_server {
     /* Guarded by the mutex of the queue. */
     struct mg_connection *connections[QUERN_INSPECT_MAX_CLIENTS];
     struct mg_connection *sending; /* connection that the sender is writing to */
+    atomic_bool has_stopped;       /* for wake_listener */
     uint16_t port;
     char token[TOKEN_BYTES_MAX + 1];
     char url[128];
@@ -151,10 +159,11 @@ static int answer_with(quern__inspect_server *server, struct mg_connection *conn
 static int answer_call(quern__inspect_server *server, struct mg_connection *connection, const char *path)
 {
     const quern_allocator *allocator = &server->inspector->def.allocator;
-    char *body = allocator->allocate(allocator->user_data, QUERN_INSPECT_MAX_BODY_BYTES + 1, 1);
+    char *body =
+        allocator->allocate(allocator->user_data, QUERN_INSPECT_MAX_BODY_BYTES + 1, BODY_ALIGNMENT);
     if (body == NULL) return refuse(connection, 503, "no memory for the body");
     const int status = answer_with(server, connection, path, body);
-    allocator->release(allocator->user_data, body, QUERN_INSPECT_MAX_BODY_BYTES + 1, 1);
+    allocator->release(allocator->user_data, body, QUERN_INSPECT_MAX_BODY_BYTES + 1, BODY_ALIGNMENT);
     return status;
 }
 
@@ -336,7 +345,9 @@ static bool start(quern__inspect_server *server, uint16_t port)
                              "websocket_timeout_ms",
                              "3600000",
                              NULL};
-    const struct mg_callbacks callbacks = {.log_message = be_silent, .log_access = be_silent};
+    /* Without a callback for accesses and without a file, civetweb does not log them. With one, all its threads would
+     * share the buffer of localtime. */
+    const struct mg_callbacks callbacks = {.log_message = be_silent};
     struct mg_server_port ports[1];
     mg_init_library(MG_FEATURES_DEFAULT);
     server->context = mg_start(&callbacks, server, options);
@@ -350,10 +361,39 @@ static bool start(quern__inspect_server *server, uint16_t port)
     return pthread_create(&server->sender, NULL, send_messages, server) == 0;
 }
 
+/* Opens connections until the server has stopped. */
+static void *wake_listener(void *user_data)
+{
+    quern__inspect_server *server = user_data;
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(server->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    /* Relaxed: the flag orders nothing. */
+    while (!atomic_load_explicit(&server->has_stopped, memory_order_relaxed)) {
+        const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (file >= 0) {
+            (void)connect(file, (const struct sockaddr *)&address, sizeof address);
+            close(file);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = WAKE_NS}, NULL);
+    }
+    return NULL;
+}
+
+/* The thread of civetweb that accepts connections looks every two seconds whether it should end, and whenever a
+ * connection arrives. Without memory for a thread, stopping takes these two seconds. */
+static void stop(quern__inspect_server *server)
+{
+    pthread_t waker;
+    const bool is_waking = pthread_create(&waker, NULL, wake_listener, server) == 0;
+    mg_stop(server->context);
+    atomic_store_explicit(&server->has_stopped, true, memory_order_relaxed); /* relaxed: as above */
+    if (is_waking) pthread_join(waker, NULL);
+}
+
 static void release(quern__inspect_server *server)
 {
     const quern_allocator *allocator = &server->inspector->def.allocator;
-    if (server->context != NULL) mg_stop(server->context);
+    if (server->context != NULL) stop(server);
     mg_exit_library();
     allocator->release(allocator->user_data, server, sizeof *server, _Alignof(quern__inspect_server));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
 #include "tests/inspect/inspect_scene.h"
+#include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>
@@ -83,12 +85,18 @@ static unsigned ask(const char *method, const char *path, const char *headers)
     return status_of(head, NULL);
 }
 
-/* Runs frames while a thread sends requests. */
-static void serve_thread(void *(*client)(void *))
+static void expect_status(const char *method, const char *path, const char *headers, unsigned expected)
+{
+    const unsigned status = ask(method, path, headers);
+    cr_assert(status == expected, "%s %s %s: %u instead of %u", method, path, headers, status, expected);
+}
+
+/* Runs frames while a thread sends requests. allocator: of the inspector; may be NULL. */
+static void serve_thread(void *(*client)(void *), const quern_allocator *allocator)
 {
     pthread_t thread;
     atomic_store_explicit(&is_finished, false, memory_order_relaxed);
-    inspect_scene_open(&scene, 50, NULL);
+    inspect_scene_open(&scene, 50, allocator);
     must(quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = TOKEN}));
     cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/" TOKEN "/", &port), 1);
     cr_assert_eq(pthread_create(&thread, NULL, client, NULL), 0);
@@ -113,7 +121,7 @@ static void *send_requests(void *user_data)
     (void)user_data;
     cr_assert_eq(ask("GET", "/" TOKEN "/", ""), 200);
     cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
-    cr_assert_eq(ask("GET", "/" TOKEN "/api/entities?query=Body&limit=50&values=1", ""), 200);
+    expect_status("GET", "/" TOKEN "/api/entities?query=Body&limit=50&values=1", "", 200);
     cr_assert_eq(ask("GET", "/" TOKEN "/api/trace", ""), 200);
     cr_assert_eq(ask("POST", "/" TOKEN "/api/name?entity=/arena&name=ring", "Content-Length: 0\r\n"), 200);
     cr_assert_eq(ask("POST", "/" TOKEN "/api/pause", "Content-Length: 0\r\n"), 200);
@@ -124,16 +132,10 @@ static void *send_requests(void *user_data)
 
 Test(inspect_server, answers_while_frames_run)
 {
-    serve_thread(send_requests);
+    serve_thread(send_requests, NULL);
     cr_assert_str_eq(quern_entity_name(scene.world, scene.root), "ring");
     cr_assert_eq(quern_inspector_serve(scene.inspector, NULL), QUERN_ERROR_INVALID_ARGUMENT);
     inspect_scene_close(&scene);
-}
-
-static void expect_refused(const char *method, const char *path, const char *headers, unsigned expected)
-{
-    const unsigned status = ask(method, path, headers);
-    cr_assert(status == expected, "%s %s %s: %u instead of %u", method, path, headers, status, expected);
 }
 
 static void send_huge(void)
@@ -144,6 +146,15 @@ static void send_huge(void)
              "Content-Length: 4000000000\r\n\r\n",
              port);
     cr_assert_eq(status_of(head, "{"), 413);
+    static char chunk[70100];
+    snprintf(head, sizeof head,
+             "POST /" TOKEN "/api/merge?entity=/arena HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+             "Transfer-Encoding: chunked\r\n\r\n",
+             port);
+    const int begin = snprintf(chunk, sizeof chunk, "%x\r\n", 70000);
+    memset(chunk + begin, 'b', 70000);
+    snprintf(chunk + begin + 70000, 16, "\r\n0\r\n\r\n");
+    cr_assert_eq(status_of(head, chunk), 413);
     static char endless[40000];
     memset(endless, 'a', sizeof endless - 1);
     snprintf(head, sizeof head, "GET /" TOKEN "/api/world?");
@@ -165,14 +176,14 @@ static void *send_hostile(void *user_data)
     (void)user_data;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         cr_assert_neq(ask("GET", paths[i], ""), 200, "%s", paths[i]);
-    expect_refused("GET", "/" TOKEN "/../../../etc/passwd", "", 404);
-    expect_refused("GET", "/" TOKEN "/api/../api/world/..", "", 404);
-    expect_refused("GET", "/" TOKEN "/api/..%2f..%2fetc%2fpasswd", "", 404);
-    expect_refused("GET", "/" TOKEN "/page.html", "", 404);
-    expect_refused("GET", "/" TOKEN "/api/world", "Origin: http://evil.example\r\n", 403);
-    expect_refused("POST", "/" TOKEN "/api/destroy?entity=/arena", "Origin: null\r\nContent-Length: 0\r\n",
-                   403);
-    expect_refused("GET", "/" TOKEN "/api/destroy?entity=/arena", "", 405);
+    expect_status("GET", "/" TOKEN "/../../../etc/passwd", "", 404);
+    expect_status("GET", "/" TOKEN "/api/../api/world/..", "", 404);
+    expect_status("GET", "/" TOKEN "/api/..%2f..%2fetc%2fpasswd", "", 404);
+    expect_status("GET", "/" TOKEN "/page.html", "", 404);
+    expect_status("GET", "/" TOKEN "/api/world", "Origin: http://evil.example\r\n", 403);
+    expect_status("POST", "/" TOKEN "/api/destroy?entity=/arena", "Origin: null\r\nContent-Length: 0\r\n",
+                  403);
+    expect_status("GET", "/" TOKEN "/api/destroy?entity=/arena", "", 405);
     cr_assert_neq(status_of("GET /" TOKEN "/api/world HTTP/1.1\r\nHost: evil.example\r\n\r\n", NULL), 200);
     cr_assert_neq(status_of("GET /" TOKEN "/api/world HTTP/1.1\r\n\r\n", NULL), 200);
     cr_assert_neq(status_of("nonsense\r\n\r\n", NULL), 200);
@@ -188,7 +199,7 @@ static void *send_hostile(void *user_data)
 /* A world that only runs frames has the same hash after as many frames. */
 Test(inspect_server, refuses_hostile_requests, .timeout = 120)
 {
-    serve_thread(send_hostile);
+    serve_thread(send_hostile, NULL);
     const uint64_t frames = scene.frame, hash = quern_world_hash(scene.world);
     inspect_scene_close(&scene);
     inspect_scene_open(&scene, 50, NULL);
@@ -200,18 +211,22 @@ Test(inspect_server, refuses_hostile_requests, .timeout = 120)
 
 /* ----------------------------------------------------------------------------------------- WebSockets */
 
-static int open_watch(char *text, size_t room)
+static int shake_hands(char *text, size_t room, const char *path, const char *headers)
 {
     char head[512];
     const int file = connect_socket();
     snprintf(head, sizeof head,
-             "GET /" TOKEN
-             "/watch HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-             port);
+             "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n%s\r\n",
+             path, port, headers);
     send_all(file, head, strlen(head));
     receive(file, text, room, "\r\n\r\n");
     return file;
+}
+
+static int open_watch(char *text, size_t room)
+{
+    return shake_hands(text, room, "/" TOKEN "/watch", "");
 }
 
 /* A frame of text below 126 bytes with a mask of zero. */
@@ -230,6 +245,15 @@ static void *watch(void *user_data)
     (void)user_data;
     const int file = open_watch(text, sizeof text);
     cr_assert_not_null(strstr(text, "101 "));
+    static const char *const wrong[][2] = {{"/0123456789abcdefTOKEM/watch", ""},
+                                           {"/watch", ""},
+                                           {"/" TOKEN "/api/world", ""},
+                                           {"/" TOKEN "/watch", "Origin: http://evil.example\r\n"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char answer[512];
+        close(shake_hands(answer, sizeof answer, wrong[i][0], wrong[i][1]));
+        cr_assert_null(strstr(answer, "101 "), "%s %s", wrong[i][0], wrong[i][1]);
+    }
     send_frame(file, 0x81, "rate=60&parts=events,systems&entities=0:1,1:1");
     for (int i = 0; i < 20; i++)
         receive(file, text, sizeof text, "\"samples\"");
@@ -255,7 +279,69 @@ static void *watch(void *user_data)
 
 Test(inspect_server, sends_messages_to_four_clients, .timeout = 120)
 {
-    serve_thread(watch);
+    serve_thread(watch, NULL);
+    inspect_scene_close(&scene);
+}
+
+static failing_allocator *counting;
+
+/* Returns the bytes of the inspector while nothing is sent. A thread of the server may still release an answer. */
+static uint64_t settled_bytes(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 10; i++) {
+        const uint64_t bytes = failing_allocator_outstanding_bytes(counting);
+        if (bytes < least) least = bytes;
+        usleep(2000);
+    }
+    return least;
+}
+
+static void *ask_for_long(void *user_data)
+{
+    static char text[200000];
+    uint64_t before = 0;
+    (void)user_data;
+    const int file = open_watch(text, sizeof text);
+    send_frame(file, 0x81, "rate=60&parts=systems,events&entities=0:1,1:1");
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < 20; i++)
+            expect_status("GET", "/" TOKEN "/api/entities?query=Body&limit=50&values=1", "", 200);
+        cr_assert_eq(ask("POST", "/" TOKEN "/api/name?entity=/arena&name=arena", "Content-Length: 0\r\n"),
+                     200);
+        receive(file, text, sizeof text, "\"samples\"");
+        if (round == 2) before = settled_bytes();
+    }
+    const uint64_t after = settled_bytes();
+    cr_assert_leq(after, before + 4096, "%llu bytes, then %llu", (unsigned long long)before,
+                  (unsigned long long)after);
+    close(file);
+    return finish();
+}
+
+/* Memory does not grow while a page is open: 200 requests and as many frames as run meanwhile. */
+Test(inspect_server, does_not_grow, .timeout = 120)
+{
+    counting = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(counting);
+    serve_thread(ask_for_long, &allocator);
+    inspect_scene_close(&scene);
+    failing_allocator_close(counting);
+}
+
+/* A port that another server has. */
+Test(inspect_server, refuses_a_port_in_use)
+{
+    inspect_scene_open(&scene, 0, NULL);
+    must(quern_inspector_serve(scene.inspector, NULL));
+    cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/", &port), 1);
+    quern_inspector *other;
+    must(quern_inspector_create(&(quern_inspector_def){.world = scene.world}, &other));
+    assert_refused(NULL, QUERN_ERROR_UNAVAILABLE,
+                   quern_inspector_serve(other, &(quern_inspect_server_def){.port = (uint16_t)port}));
+    cr_assert_null(quern_inspector_url(other));
+    must(quern_inspector_serve(other, NULL)); /* nothing of the failed call remains */
+    quern_inspector_destroy(other);
     inspect_scene_close(&scene);
 }
 

@@ -9,9 +9,13 @@
 
 #include <string.h>
 
-/* End points about entities. A list first stores the handles of its page, then writes entry by entry. */
+/* End points about entities. A list first stores the handles of its page, then writes entry by entry. The search by name
+ * visits all entities, some in each step, and keeps the first matches by name. */
 
-enum { LIST_ENTRIES_PER_STEP = 8, LIST_PAGE = 50 };
+enum { LIST_ENTRIES_PER_STEP = 8, LIST_PAGE = 50, LIST_CALLS = 4 };
+
+/* What `list` of an answer says while it writes a list. */
+enum { LIST_WRITES = 0, LIST_SEARCHES = 1 };
 
 static void write_values(quern__inspect_answer *answer, quern_entity entity)
 {
@@ -148,18 +152,6 @@ static void begin_list(quern__inspect_answer *answer, uint64_t count, uint64_t o
     quern__inspect_open(&answer->text, "entities", '[');
 }
 
-static bool step_list(quern__inspect_answer *answer)
-{
-    const char *values = quern__inspect_argument(&answer->arguments, "values");
-    const bool has_values = values != NULL && strcmp(values, "1") == 0;
-    for (uint32_t i = 0; i < LIST_ENTRIES_PER_STEP && answer->at < answer->entity_count; i++)
-        quern__inspect_write_entry(answer, answer->entities[answer->at++], has_values);
-    if (answer->at < answer->entity_count) return false;
-    quern__inspect_close(&answer->text, ']');
-    quern__inspect_close(&answer->text, '}');
-    return true;
-}
-
 /* Limits the query to handles: a term with write access would mark what it shows as changed. Without a term on the tag of
  * disabled entities, queries leave these out. Tools show them, unless the text names the tag. */
 static void show_only_handles(const quern_world *world, quern_query_def *def)
@@ -203,24 +195,112 @@ static void list_matching(quern__inspect_answer *answer, const char *query_text)
     quern_query_destroy(query);
 }
 
+/* A prefix with '/' is the beginning of a path: the children of the path before the last '/' match. */
 static void list_named(quern__inspect_answer *answer, const char *prefix)
 {
+    const quern_world *world = answer->inspector->def.world;
+    quern__inspect_search *search = &answer->search;
     uint64_t offset;
+    char path[QUERN__INSPECT_ARGUMENT_BYTES];
     if (!read_page(answer, &offset)) return;
-    const uint32_t count =
-        quern_world_list_named(answer->inspector->def.world, prefix, answer->entities, answer->left);
-    answer->entity_count = count < answer->left ? count : answer->left;
-    begin_list(answer, count, 0);
+    const char *last = strrchr(prefix, '/');
+    *search =
+        (quern__inspect_search){.prefix = last != NULL ? last + 1 : prefix, .has_parent = last != NULL};
+    answer->list = LIST_SEARCHES;
+    if (last == NULL) return;
+    memcpy(path, prefix, (size_t)(last - prefix));
+    path[last - prefix] = '\0';
+    if (last == prefix) return; /* roots */
+    if (prefix[0] != '/' || quern_entity_from_text(world, path, &search->parent) != QUERN_OK ||
+        !quern_entity_is_alive(world, search->parent))
+        search->cursor = QUERN_LIST_END; /* nothing matches */
 }
 
-/* All entities, from the slot `cursor` on. */
+static bool is_found(const quern_world *world, const quern__inspect_search *search, const char *name,
+                     quern_entity entity)
+{
+    if (name == NULL || strncmp(name, search->prefix, strlen(search->prefix)) != 0) return false;
+    if (!search->has_parent) return true;
+    const quern_relation relation = hierarchy_of(world);
+    const quern_entity parent = quern_relation_is_null(relation)
+                                    ? quern_entity_null()
+                                    : quern_entity_target(world, entity, relation);
+    return quern_entity_equal(parent, search->parent);
+}
+
+/* Returns whether a name precedes that of a kept entity. An entity that has lost its name meanwhile is last. */
+static bool precedes(const quern_world *world, const char *name, quern_entity kept)
+{
+    const char *other = quern_entity_is_alive(world, kept) ? quern_entity_name(world, kept) : NULL;
+    return other == NULL || strcmp(name, other) < 0;
+}
+
+/* Inserts a match in the order of names; entities arrive in the order of their slots. Drops the last one if the page is
+ * full. */
+static void keep_match(quern__inspect_answer *answer, const char *name, quern_entity entity)
+{
+    const quern_world *world = answer->inspector->def.world;
+    uint32_t low = 0, high = answer->entity_count;
+    answer->search.match_count++;
+    if (answer->entity_count == answer->left &&
+        (answer->left == 0 || !precedes(world, name, answer->entities[answer->left - 1])))
+        return;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (precedes(world, name, answer->entities[middle]))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (answer->entity_count < answer->left) answer->entity_count++;
+    memmove(answer->entities + low + 1, answer->entities + low,
+            (answer->entity_count - 1 - low) * sizeof *answer->entities);
+    answer->entities[low] = entity;
+}
+
+/* Visits some entities. The names stay where they are during a step. */
+static void search_names(quern__inspect_answer *answer)
+{
+    const quern_world *world = answer->inspector->def.world;
+    quern__inspect_search *search = &answer->search;
+    quern_entity visited[QUERN__INSPECT_SEARCHED_PER_STEP];
+    const uint32_t count = search->cursor == QUERN_LIST_END
+                               ? 0
+                               : quern_world_list_entities_from(world, &search->cursor, visited,
+                                                                QUERN__INSPECT_SEARCHED_PER_STEP);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = quern_entity_name(world, visited[i]);
+        if (is_found(world, search, name, visited[i])) keep_match(answer, name, visited[i]);
+    }
+    if (search->cursor != QUERN_LIST_END) return;
+    answer->list = LIST_WRITES;
+    begin_list(answer, search->match_count, 0);
+}
+
+static bool step_list(quern__inspect_answer *answer)
+{
+    const char *values = quern__inspect_argument(&answer->arguments, "values");
+    const bool has_values = values != NULL && strcmp(values, "1") == 0;
+    if (answer->list == LIST_SEARCHES) {
+        search_names(answer);
+        return false;
+    }
+    for (uint32_t i = 0; i < LIST_ENTRIES_PER_STEP && answer->at < answer->entity_count; i++)
+        quern__inspect_write_entry(answer, answer->entities[answer->at++], has_values);
+    if (answer->at < answer->entity_count) return false;
+    quern__inspect_close(&answer->text, ']');
+    quern__inspect_close(&answer->text, '}');
+    return true;
+}
+
+/* All entities, from the slot `cursor` on. Where many slots are empty, the page has fewer entries than it could. */
 static void list_all(quern__inspect_answer *answer)
 {
     uint64_t offset, cursor;
     if (!read_page(answer, &offset) || !quern__inspect_read_count(answer, "cursor", 0, UINT32_MAX, &cursor))
         return;
     uint32_t slot = (uint32_t)cursor;
-    while (slot != QUERN_LIST_END && answer->entity_count < answer->left) {
+    for (int i = 0; i < LIST_CALLS && slot != QUERN_LIST_END && answer->entity_count < answer->left; i++) {
         const uint32_t room = answer->left - answer->entity_count;
         answer->entity_count += quern_world_list_entities_from(
             answer->inspector->def.world, &slot, answer->entities + answer->entity_count, room);

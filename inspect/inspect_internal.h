@@ -69,6 +69,17 @@ const char *quern__inspect_argument(const quern__inspect_arguments *arguments, c
 
 typedef struct quern__inspect_answer quern__inspect_answer;
 
+enum { QUERN__INSPECT_SEARCHED_PER_STEP = 128 };
+
+/* A search of entities by the beginning of their names, which takes several steps. */
+typedef struct quern__inspect_search {
+    const char *prefix;  /* beginning of the name; part of the arguments */
+    bool has_parent;     /* only children of `parent` match */
+    quern_entity parent; /* null: entities without a parent */
+    uint32_t cursor;     /* slot that is visited next, or QUERN_LIST_END */
+    uint32_t match_count;
+} quern__inspect_search;
+
 /* An end point. */
 typedef struct quern__inspect_route {
     const char *path;
@@ -96,6 +107,7 @@ struct quern__inspect_answer {
     uint32_t inner; /* index within the part */
     uint32_t left;  /* number of entries that may still be written */
     uint32_t list;  /* number of the list that is being written */
+    quern__inspect_search search;
     quern_delta *delta;
     struct quern__inspect_client *client; /* of a message for a WebSocket; otherwise NULL */
 
@@ -152,6 +164,7 @@ void quern__inspect_write_events(quern_inspector *inspector, quern__inspect_text
 enum {
     QUERN__INSPECT_SAMPLES = 256,
     QUERN__INSPECT_MARKS = 64,
+    QUERN__INSPECT_DROPS = 64,        /* reports of dropped commands that are kept */
     QUERN__INSPECT_EVENTS = 256,      /* events that are kept to be shown */
     QUERN__INSPECT_EVENT_BYTES = 448, /* size of the JSON of one of them */
     QUERN__INSPECT_EVENTS_PER_FRAME = 32
@@ -168,6 +181,12 @@ typedef struct quern__inspect_mark {
     uint64_t frame;
     char text[88];
 } quern__inspect_mark;
+
+/* What one frame dropped of one system for one reason. */
+typedef struct quern__inspect_drop {
+    uint64_t frame;
+    quern_dropped_command what;
+} quern__inspect_drop;
 
 typedef struct quern__inspect_event {
     uint64_t frame;
@@ -266,6 +285,8 @@ struct quern_inspector {
     quern__inspect_sample samples[QUERN__INSPECT_SAMPLES];
     uint64_t mark_count;
     quern__inspect_mark marks[QUERN__INSPECT_MARKS];
+    uint64_t drop_count; /* reports so far */
+    quern__inspect_drop drops[QUERN__INSPECT_DROPS];
 
     quern_event_reader **readers; /* one for each event type, NULL while nothing listens */
     uint32_t reader_count;

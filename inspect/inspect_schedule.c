@@ -74,6 +74,29 @@ void quern__inspect_write_profile(quern_inspector *inspector, quern__inspect_tex
     quern__inspect_close(text, '}');
 }
 
+static void write_drop(quern__inspect_text *text, const quern_dropped_command *drop)
+{
+    quern__inspect_put_text(text, "system", drop->system_name);
+    quern__inspect_put_text(text, "reason", quern_drop_reason_string(drop->reason));
+    quern__inspect_put_count(text, "count", drop->count);
+    quern__inspect_put_entity(text, "first", drop->first);
+}
+
+/* What watched frames dropped, the newest first. */
+static void write_recent_drops(quern_inspector *inspector, quern__inspect_text *text)
+{
+    quern__inspect_open(text, "recent", '[');
+    for (uint64_t i = inspector->drop_count; i > 0 && i + QUERN__INSPECT_DROPS > inspector->drop_count;
+         i--) {
+        const quern__inspect_drop *drop = &inspector->drops[(i - 1) % QUERN__INSPECT_DROPS];
+        quern__inspect_open(text, NULL, '{');
+        quern__inspect_put_count(text, "frame", drop->frame);
+        write_drop(text, &drop->what);
+        quern__inspect_close(text, '}');
+    }
+    quern__inspect_close(text, ']');
+}
+
 void quern__inspect_write_commands(quern_inspector *inspector, quern__inspect_text *text)
 {
     const quern_schedule *schedule = inspector->def.schedule;
@@ -84,13 +107,11 @@ void quern__inspect_write_commands(quern_inspector *inspector, quern__inspect_te
         quern_dropped_command drop;
         if (quern_schedule_get_dropped_command(schedule, i, &drop) != QUERN_OK) continue;
         quern__inspect_open(text, NULL, '{');
-        quern__inspect_put_text(text, "system", drop.system_name);
-        quern__inspect_put_text(text, "reason", quern_drop_reason_string(drop.reason));
-        quern__inspect_put_count(text, "count", drop.count);
-        quern__inspect_put_entity(text, "first", drop.first);
+        write_drop(text, &drop);
         quern__inspect_close(text, '}');
     }
     quern__inspect_close(text, ']');
+    write_recent_drops(inspector, text);
     quern__inspect_close(text, '}');
 }
 

@@ -73,10 +73,12 @@ void quern_inspector_destroy(quern_inspector *inspector)
 
 /* ------------------------------------------------------------------------------------------- updates */
 
-/* Answers requests until none waits, or until the time. */
+/* Answers requests until none waits, or until the time. One step is always done, so that an answer goes on even if the
+ * time was spent before. */
 static void answer_requests(quern_inspector *inspector, uint64_t until_ns)
 {
-    while (quern__inspect_clock_ns() < until_ns) {
+    bool is_first = true;
+    for (; is_first || quern__inspect_clock_ns() < until_ns; is_first = false) {
         quern__inspect_answer *answer = inspector->current;
         if (answer == NULL) {
             answer = inspector->current = quern__inspect_take(inspector);
@@ -266,6 +268,19 @@ static void read_events(quern_inspector *inspector)
     }
 }
 
+/* The schedule has the report of the last frame only. */
+static void keep_drops(quern_inspector *inspector, uint64_t frame)
+{
+    const quern_schedule *schedule = inspector->def.schedule;
+    const uint32_t count = quern_schedule_dropped_command_count(schedule);
+    for (uint32_t i = 0; i < count && i < QUERN__INSPECT_DROPS; i++) {
+        quern__inspect_drop *drop = &inspector->drops[inspector->drop_count % QUERN__INSPECT_DROPS];
+        if (quern_schedule_get_dropped_command(schedule, i, &drop->what) != QUERN_OK) return;
+        drop->frame = frame;
+        inspector->drop_count++;
+    }
+}
+
 void quern__inspect_frame_passed(quern_inspector *inspector)
 {
     quern__inspect_sample *sample = &inspector->samples[inspector->sample_count % QUERN__INSPECT_SAMPLES];
@@ -275,9 +290,10 @@ void quern__inspect_frame_passed(quern_inspector *inspector)
     if (quern_schedule_get_frame_stats(inspector->def.schedule, &sample->stats) != QUERN_OK) return;
     sample->frame = inspector->frame > 0 ? inspector->frame - 1 : 0;
     inspector->sample_count++;
-    if (sample->stats.dropped_count > 0)
-        quern__inspect_note(inspector, "%llu commands dropped",
-                            (unsigned long long)sample->stats.dropped_count);
+    if (sample->stats.dropped_count == 0) return;
+    keep_drops(inspector, sample->frame);
+    quern__inspect_note(inspector, "%llu commands dropped",
+                        (unsigned long long)sample->stats.dropped_count);
 }
 
 static void release_listeners(quern_inspector *inspector, uint32_t capacity)

@@ -227,6 +227,8 @@ function FrameView() {
 
 // ---------------------------------------------------------------------------------------- schedule
 
+const COLUMN = 360
+const shorten = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
 const because = edge => edge.causes.map(cause => `${cause.cause.replace('_', '/')}${cause.name ? ` ${cause.name}` : ''}`).join(', ')
 
 function Graph({ segment }) {
@@ -236,25 +238,36 @@ function Graph({ segment }) {
   let height = 0
   passes.forEach(pass => {
     const column = depth[pass.pass], rows = pass.systems.length
-    place[pass.pass] = { x: column * 240, y: used[column] || 0, h: rows * 17 + 22 }
+    place[pass.pass] = { x: column * COLUMN, y: used[column] || 0, h: rows * 17 + 22 }
     used[column] = (used[column] || 0) + rows * 17 + 34
     height = Math.max(height, used[column])
   })
   const home = {}
   passes.forEach(pass => pass.systems.forEach(system => { home[system.name] = pass.pass }))
   const reasons = (from, to) => segment.edges.filter(edge => home[edge.before] === from && home[edge.after] === to)
-  const width = Math.max(...passes.map(pass => place[pass.pass].x)) + 200
-  return html`<div class="scroll"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
-    ${passes.flatMap(pass => pass.waits_for.filter(number => place[number]).map(number => {
-      const a = place[number], b = place[pass.pass], list = reasons(number, pass.pass)
-      const text = list.map(edge => `${edge.before} before ${edge.after}: ${because(edge)}`).join('\n') || 'implied by other edges'
-      const x1 = a.x + 190, y1 = a.y + a.h / 2, x2 = b.x, y2 = b.y + b.h / 2, label = list.length ? because(list[0]) : ''
-      return html`<g><title>${text}</title><path d=${`M${x1} ${y1} C${x1 + 24} ${y1} ${x2 - 24} ${y2} ${x2} ${y2}`} /></g>`
-    }))}
+  const width = Math.max(...passes.map(pass => place[pass.pass].x)) + 200, labels = []
+  // Labels stand next to the end of their edge. One that would cover another moves down.
+  const labelAt = (x, y) => {
+    while (labels.some(other => Math.abs(other.x - x) < COLUMN - 192 && Math.abs(other.y - y) < 13)) y += 13
+    labels.push({ x, y })
+    height = Math.max(height, y + 6)
+    return y
+  }
+  const edges = passes.flatMap(pass => pass.waits_for.filter(number => place[number]).map(number => {
+    const a = place[number], b = place[pass.pass], list = reasons(number, pass.pass)
+    const text = list.map(edge => `${edge.before} before ${edge.after}: ${because(edge)}`).join('\n') || 'implied by other edges'
+    const x1 = a.x + 190, y1 = a.y + a.h / 2, x2 = b.x, y2 = b.y + b.h / 2
+    const label = list.length ? shorten(because(list[0]), 24) + (list.length > 1 ? ` +${list.length - 1}` : '') : 'implied'
+    return html`<g class="edge"><title>${text}</title><path d=${`M${x1} ${y1} C${x1 + 40} ${y1} ${x2 - 150} ${y2} ${x2 - 4} ${y2}`} marker-end="url(#head)" />
+      <text x=${x2 - 8} y=${labelAt(x2 - 8, y2 - 4)} text-anchor="end">${label}</text></g>`
+  }))
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="passes and why they wait"><svg class="graph" width=${width} height=${height} role="img" aria-label=${`${passes.length} passes`}>
+    <defs><marker id="head" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L6 3L0 6z" /></marker></defs>
+    ${edges}
     ${passes.map(pass => { const p = place[pass.pass]; return html`<g transform=${`translate(${p.x} ${p.y})`}>
       <rect width="190" height=${p.h} rx="5"><title>${`${pass.kind}, ${count(pass.entities)} rows in ${pass.chunks} chunks${pass.alone ? `, alone: ${pass.alone.reason.replace('_', ' ')} ${pass.alone.name || ''}` : ''}`}</title></rect>
       <text x="8" y="14" class="muted">pass ${pass.pass}${pass.systems.length > 1 ? `, ${pass.systems.length} share it` : ''}</text>
-      ${pass.systems.map((system, i) => html`<text x="8" y=${31 + 17 * i}>${system.name.slice(0, 25)}</text>`)}</g>` })}
+      ${pass.systems.map((system, i) => html`<text x="8" y=${31 + 17 * i}>${shorten(system.name, 27)}</text>`)}</g>` })}
   </svg></div>`
 }
 
@@ -328,13 +341,15 @@ function Tree() {
   const [text, setText] = useState('')
   const [page, setPage] = useState(null)
   const [offset, setOffset] = useState(0)
+  const [cursors, setCursors] = useState([0]) // where the pages begin, if the list is not counted
   const load = async () => {
-    const names = { tree: () => get('roots', { offset, cursor: offset, limit: PAGE }), name: () => get('entities', { name: text, limit: 500 }),
+    const names = { tree: () => get('roots', { offset, cursor: cursors[offset / PAGE] ?? 0, limit: PAGE }), name: () => get('entities', { name: text, limit: 500 }),
       query: () => get('entities', { query: text, offset, limit: PAGE }),
       component: () => get('entities', { query: `with "${text.replace(/["\\]/g, '\\$&')}"`, offset, limit: PAGE }) }
     if (mode !== 'tree' && mode !== 'name' && !text) { setPage(null); return }
     const next = await names[mode]()
     setPage(next)
+    if (next.next_cursor) setCursors(cursors.slice(0, offset / PAGE + 1).concat(next.next_cursor))
     state.watched = next.entities.slice(0, PAGE).map(entry => entry.entity)
   }
   useEffect(() => { const timer = setTimeout(() => show(load()), mode === 'tree' ? 0 : 200); return () => clearTimeout(timer) }, [mode, text, offset, message.restore_count])
@@ -367,6 +382,19 @@ function Editor({ component, field, value, changed, onSet }) {
   else editor = html`<span class="pair"><${Input} ...${common} inputmode="decimal" value=${value} onChange=${e => set(e.target.value)} />
     ${range && html`<${Input} type="range" min=${field.minimum} max=${field.maximum} step="any" value=${value} aria-label=${`${name}, ${range}`} onChange=${e => set(e.target.value)} />`}</span>`
   return html`<tr><th scope="row">${field.name}</th><td>${editor}</td><td class="muted">${field.unit || ''} ${range}</td></tr>`
+}
+
+// The entities that have this one as their target, in pages.
+function Sources({ entity, relation }) {
+  const [list, setList] = useState([])
+  const more = async () => {
+    const last = list[list.length - 1]
+    const page = await get('sources', { entity, relation: relation.relation, limit: 20, after: last && last.entity })
+    setList(list.concat(page.entities))
+  }
+  return html`<p class="links"><span class="muted">${count(relation.source_count)} ${relation.source_count === 1 ? 'source' : 'sources'}:</span>
+    ${list.map(each => html`<button class="plain link" onClick=${() => open(each.entity)}>${label(each)}</button> `)}
+    ${list.length < relation.source_count && html`<button onClick=${() => show(more())}>${list.length ? 'More' : 'Show'}</button>`}</p>`
 }
 
 function EntityPanel() {
@@ -403,7 +431,7 @@ function EntityPanel() {
     ${entity.values_error && html`<p class="bad">${entity.values_error}</p>`}
     ${entity.relations.map(relation => html`<div class="component"><h3>${relation.relation}</h3>${relation.targets.map(target =>
       html`<p>of <button class="plain link" onClick=${() => open(target.entity)}>${target.path || target.entity}</button></p>`)}
-      ${relation.source_count > 0 && html`<p class="muted">${count(relation.source_count)} sources</p>`}</div>`)}
+      ${relation.source_count > 0 && html`<${Sources} key=${`${entity.entity} ${relation.relation}`} entity=${entity.entity} relation=${relation} />`}</div>`)}
     <p><select aria-label="add a component" onChange=${e => { if (e.target.value) change('add', { component: e.target.value }); e.target.value = '' }}><option value="">Add a component</option>${absent.map(t => html`<option>${t.name}</option>`)}</select></p></section>`
 }
 
@@ -432,6 +460,7 @@ function ArchetypesView() {
   const answer = useAnswer('archetypes', { offset, limit: 100 })
   const world = useAnswer('world', {})
   const resources = useAnswer('resources', {})
+  const prefabs = useAnswer('prefabs', {})
   if (!answer || !world) return html`<section class="wide"><p class="muted">Reading.</p></section>`
   const list = answer.archetypes.filter(a => a.held_count > 0 || a.entity_count > 0).sort((a, b) => b.entity_count - a.entity_count)
   const most = Math.max(1, ...list.map(a => a.held_count))
@@ -443,6 +472,8 @@ function ArchetypesView() {
       <div class="chunks" role="img" aria-label=${`${a.held_count} chunks, ${Math.round(100 * a.occupancy)} % full`}>${Array.from({ length: Math.min(CHUNKS_SHOWN, a.held_count) }, (_, i) =>
         html`<i style=${{ '--fill': `${Math.round(100 * chunkFill(a, i))}%` }}></i>`)}${a.held_count > CHUNKS_SHOWN && html`<span class="muted">and ${count(a.held_count - CHUNKS_SHOWN)} more</span>`}</div></div>`)}
       ${answer.count > 100 && html`<p><button disabled=${offset === 0} onClick=${() => setOffset(offset - 100)}>Previous</button> <button disabled=${offset + 100 >= answer.count} onClick=${() => setOffset(offset + 100)}>Next</button></p>`}</section>
+    ${prefabs && prefabs.count > 0 && html`<section class="wide"><h2>Prefabs</h2><div class="scroll"><table><thead><tr><th class="n">number</th><th class="n">members</th><th>instances are</th></tr></thead>
+      <tbody>${prefabs.prefabs.map(p => html`<tr><td class="n">${p.index}</td><td class="n">${count(p.member_count)}</td><td>${p.enabled ? 'enabled' : 'disabled'}</td></tr>`)}</tbody></table></div></section>`}
     <section class="wide"><h2>Resources</h2><div class="scroll"><table><tbody>${(resources ? resources.resources : []).map(r => html`<tr><th scope="row">${r.name}</th><td class="n">${bytes(r.size_bytes)}</td><td><code>${r.value ? JSON.stringify(r.value) : 'not described'}</code></td></tr>`)}</tbody></table></div></section>`
 }
 
@@ -454,12 +485,18 @@ function EventsView() {
     <section class="wide"><h2>Published</h2><div class="scroll"><table><thead><tr><th class="n">frame</th><th>event</th><th>value</th></tr></thead><tbody>${events.slice(-100).reverse().map(event => html`<tr><td class="n">${event.frame}</td><td>${event.event}</td><td><code>${event.value ? JSON.stringify(event.value) : ''}</code></td></tr>`)}</tbody></table></div></section>`
 }
 
+const Drops = ({ list }) => list.length === 0 ? html`<p class="muted">No command was dropped.</p>` : html`<div class="scroll"><table>
+  <thead><tr>${list[0].frame !== undefined && html`<th class="n">frame</th>`}<th>system</th><th>reason</th><th class="n">count</th><th>first entity</th></tr></thead>
+  <tbody>${list.map(d => html`<tr>${d.frame !== undefined && html`<td class="n">${count(d.frame)}</td>`}<td>${d.system}</td><td>${d.reason}</td><td class="n">${count(d.count)}</td>
+    <td>${d.first && html`<button class="plain link" onClick=${() => open(d.first)}>${d.first}</button>`}</td></tr>`)}</tbody></table></div>`
+
 function CommandsView() {
   const { message, samples } = useStore()
   const last = samples[samples.length - 1] || [], commands = message.commands, systems = (message.systems || []).filter(s => s.command_count > 0)
   return html`<section class="wide"><h2>The last frame</h2><${Figures} list=${[['commands', count(last[3] || 0)], ['dropped', count(last[4] || 0)], ['created', count(last[5] || 0)], ['destroyed', count(last[6] || 0)], ['kept for a retry', count(commands ? commands.kept_count : 0)]]} /></section>
-    <section><h2>Recorded</h2><div class="scroll"><table><thead><tr><th>system</th><th class="n">commands</th></tr></thead><tbody>${systems.map(s => html`<tr><td>${s.name}</td><td class="n">${count(s.command_count)}</td></tr>`)}</tbody></table></div></section>
-    <section><h2>Dropped</h2>${commands && commands.dropped.length ? html`<div class="scroll"><table><thead><tr><th>system</th><th>reason</th><th class="n">count</th><th>first</th></tr></thead><tbody>${commands.dropped.map(d => html`<tr><td>${d.system}</td><td>${d.reason}</td><td class="n">${count(d.count)}</td><td>${d.first}</td></tr>`)}</tbody></table></div>` : html`<p class="muted">No command was dropped.</p>`}</section>`
+    <section><h2>Recorded</h2>${systems.length ? html`<div class="scroll"><table><thead><tr><th>system</th><th class="n">commands</th></tr></thead><tbody>${systems.map(s => html`<tr><td>${s.name}</td><td class="n">${count(s.command_count)}</td></tr>`)}</tbody></table></div>` : html`<p class="muted">No system recorded commands.</p>`}</section>
+    <section><h2>Dropped</h2><${Drops} list=${commands ? commands.dropped : []} /></section>
+    ${commands && commands.recent.length > 0 && html`<section class="wide"><h2>Dropped before</h2><${Drops} list=${commands.recent} /></section>`}`
 }
 
 function HistoryView() {

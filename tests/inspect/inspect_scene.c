@@ -18,6 +18,7 @@ static void bump_bodies(quern_context *context, const quern_view *view)
 {
     const inspect_scene *scene = quern_context_user_data(context);
     quern_emitter *emitter = quern_context_emitter(context, scene->bump);
+    if (scene->destroys) quern_commands_destroy(quern_context_commands(context), view->entities[0]);
     for (uint32_t i = 0; i < view->count; i++)
         quern_emit(emitter, &(Bump){.body = view->entities[i], .frame = 1});
     for (uint32_t i = 0; i < view->count; i++)

@@ -34,6 +34,7 @@ typedef struct inspect_scene {
     quern_event bump;
     quern_relation parent;
     quern_entity root, child;
+    bool destroys; /* the second system also destroys an entity, so that its other commands are dropped */
     uint64_t frame;
 } inspect_scene;
 

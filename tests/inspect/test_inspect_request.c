@@ -304,6 +304,28 @@ Test(inspect, shows_systems_and_commands)
     inspect_scene_close(&scene);
 }
 
+/* A drop stays listed after its frame, while something watches. */
+Test(inspect, keeps_reports_of_drops)
+{
+    inspect_scene_open(&scene, 5, NULL);
+    inspect_post(&scene, "pause", NULL);
+    scene.destroys = true;
+    inspect_post(&scene, "step", "count=3");
+    run_frames(3);
+    cr_assert_not(inspect_scene_turn(&scene));
+    cJSON *json = get("systems", NULL);
+    const cJSON *commands = cJSON_GetObjectItem(json, "commands");
+    cr_assert_eq(list_size(commands, "dropped"), 0);
+    cr_assert_eq(list_size(commands, "recent"), 1);
+    const cJSON *drop = cJSON_GetArrayItem(cJSON_GetObjectItem(commands, "recent"), 0);
+    cr_assert_eq(number(drop, "frame"), 0);
+    cr_assert_str_eq(cJSON_GetObjectItem(drop, "system")->valuestring, "bump");
+    cr_assert_str_eq(cJSON_GetObjectItem(drop, "reason")->valuestring,
+                     quern_drop_reason_string(QUERN_DROP_DESTROYED));
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
 Test(inspect, forecasts_and_traces)
 {
     uint32_t status;
@@ -500,4 +522,212 @@ Test(inspect, survives_exhausted_memory)
     failing_allocator_heal(failing);
     inspect_scene_close(&scene);
     failing_allocator_close(failing);
+}
+
+/* ----------------------------------------------------------------------------------------- large worlds */
+
+enum { MANY = 100000 };
+
+/* Counts how often an answer is continued until it is done: each update with the smallest budget does one step. In each of
+ * them, the answer may write so many entries, or visit so many entities. */
+static uint32_t count_steps(const char *path, const char *arguments, cJSON **out_json)
+{
+    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
+    uint32_t steps = 0;
+    quern__inspect_answer_open(answer, "GET", path, arguments);
+    quern__inspect_answer_begin(answer);
+    for (; !answer->is_done; steps++) {
+        const uint32_t at = answer->at, cursor = answer->search.cursor;
+        const bool is_searching = answer->list != 0;
+        scene.inspector->current = answer;
+        answer->is_abandoned = false;
+        cr_assert(quern_inspector_update(scene.inspector, &scene.frame));
+        cr_assert_leq(answer->at - at, 8, "%s: %u entries in one frame", path, answer->at - at);
+        if (is_searching && answer->search.cursor != QUERN_LIST_END)
+            cr_assert_leq(answer->search.cursor - cursor, QUERN__INSPECT_SEARCHED_PER_STEP, "%u visited",
+                          answer->search.cursor - cursor);
+        cr_assert(answer->is_done == (scene.inspector->current == NULL));
+    }
+    cr_assert_eq(answer->status, 200, "%s", answer->text.bytes.bytes);
+    *out_json = cJSON_ParseWithLength(answer->text.bytes.bytes, answer->text.bytes.size_bytes);
+    quern__inspect_answer_destroy(answer);
+    return steps;
+}
+
+static void open_large(void)
+{
+    char name[32];
+    inspect_scene_open(&scene, MANY, NULL);
+    const quern_query_def def = {.terms = {quern_term_with(scene.body)}};
+    quern_query *query;
+    must(quern_query_create(scene.world, &def, &query));
+    static quern_entity entities[MANY + 1];
+    uint32_t count = 0;
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
+        for (uint32_t i = 0; i < it.view.count; i++)
+            entities[count++] = it.view.entities[i];
+    quern_query_destroy(query);
+    for (uint32_t i = 0; i < count; i += 100) {
+        snprintf(name, sizeof name, "named%06u", count - i);
+        must(quern_entity_set_name(scene.world, entities[i], name));
+        if (i > 0) must(quern_entity_relate(scene.world, entities[i], scene.parent, scene.root));
+    }
+    scene.inspector->def.budget_ns = 1;
+    /* The test hands answers over by itself. */
+    atomic_fetch_add_explicit(&scene.inspector->attention, 1000000, memory_order_relaxed);
+}
+
+/* With 100,000 entities, no frame has more than one part of a list, a page of the tree or a search to do. */
+Test(inspect, divides_lists_of_large_worlds)
+{
+    cJSON *json;
+    open_large();
+    cr_assert_leq(count_steps("entities", "query=Body&limit=50&offset=99900", &json), 8);
+    cr_assert_eq(list_size(json, "entities"), 50);
+    cJSON_Delete(json);
+    cr_assert_leq(count_steps("roots", "limit=50&offset=90000", &json), 8);
+    cr_assert_eq(list_size(json, "entities"), 50);
+    cJSON_Delete(json);
+    char arguments[64];
+    snprintf(arguments, sizeof arguments, "%s&limit=50", handle_text(scene.root));
+    cr_assert_leq(count_steps("sources", arguments, &json), 8);
+    cr_assert_eq(list_size(json, "entities"), 50);
+    cr_assert_gt(number(json, "count"), 900);
+    cJSON_Delete(json);
+    cr_assert_geq(count_steps("entities", "name=named&limit=50", &json),
+                  MANY / QUERN__INSPECT_SEARCHED_PER_STEP);
+    cr_assert_eq(number(json, "count"), 1001);
+    cr_assert_str_eq(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "entities"), 0), "name")
+            ->valuestring,
+        "named000001");
+    cJSON_Delete(json);
+    inspect_scene_close(&scene);
+}
+
+static void expect_names(const char *arguments, uint32_t count, const char *prefix, uint32_t limit)
+{
+    quern_entity expected[64];
+    char text[64];
+    cJSON *json = get("entities", arguments);
+    cr_assert_eq(quern_world_list_named(scene.world, prefix, expected, limit), count, "%s", prefix);
+    cr_assert_eq(number(json, "count"), count, "%s", arguments);
+    const cJSON *list = cJSON_GetObjectItem(json, "entities");
+    cr_assert_eq(cJSON_GetArraySize(list), (int)(count < limit ? count : limit), "%s", arguments);
+    for (int i = 0; i < cJSON_GetArraySize(list); i++) {
+        snprintf(text, sizeof text, "%s", handle_text(expected[i]) + 7);
+        cr_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(list, i), "entity")->valuestring, text);
+    }
+    cJSON_Delete(json);
+}
+
+/* The search by name finds what quern_world_list_named does, in the same order, also if it keeps only some. */
+Test(inspect, finds_names_and_paths)
+{
+    char name[32];
+    quern_entity entity;
+    inspect_scene_open(&scene, 300, NULL);
+    for (uint32_t i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "gun%u", i * 7 % 40);
+        must(quern_entity_create(scene.world, &entity));
+        if (i % 2 == 0) must(quern_entity_relate(scene.world, entity, scene.parent, scene.root));
+        must(quern_entity_set_name(scene.world, entity, name));
+    }
+    expect_names("name=gu&limit=64", 41, "gu", 64);
+    expect_names("name=gu&limit=7", 41, "gu", 7);
+    expect_names("name=/arena/gun&limit=5", 21, "/arena/gun", 5);
+    expect_names("name=/gun&limit=30", 20, "/gun", 30);
+    expect_names("name=/arena/&limit=64", 21, "/arena/", 64);
+    expect_names("name=/nowhere/gun&limit=5", 0, "/nowhere/gun", 5);
+    expect_names("name=arena/gun&limit=5", 0, "arena/gun", 5);
+    expect_names("name=gu&limit=0", 41, "gu", 0);
+    inspect_scene_close(&scene);
+}
+
+/* An entity that is destroyed while the search goes on is no living entry, and one that is renamed is found once. */
+Test(inspect, searches_a_world_that_changes)
+{
+    char name[32];
+    inspect_scene_open(&scene, 1000, NULL);
+    quern_entity entities[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "target%u", i);
+        must(quern_entity_create(scene.world, &entities[i]));
+        must(quern_entity_set_name(scene.world, entities[i], name));
+    }
+    must(quern_entity_set_name(scene.world, scene.child, "target9"));
+    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
+    quern__inspect_answer_open(answer, "GET", "entities", "name=target");
+    quern__inspect_answer_begin(answer);
+    quern__inspect_answer_step(answer);
+    cr_assert_eq(answer->entity_count, 1);
+    must(quern_entity_set_name(scene.world, scene.child, NULL));
+    must(quern_entity_destroy(scene.world, entities[2]));
+    while (!answer->is_done)
+        quern__inspect_answer_step(answer);
+    cJSON *json = cJSON_ParseWithLength(answer->text.bytes.bytes, answer->text.bytes.size_bytes);
+    cr_assert_eq(number(json, "count"), 4);
+    const cJSON *list = cJSON_GetObjectItem(json, "entities");
+    cr_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(list, 0), "name")->valuestring, "target0");
+    cr_assert(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(list, 3), "name")));
+    cJSON_Delete(json);
+    quern__inspect_answer_destroy(answer);
+    inspect_scene_close(&scene);
+}
+
+/* ------------------------------------------------------------------------------------------ long sessions */
+
+typedef struct memory_use {
+    uint64_t inspector_bytes, history_bytes, world_bytes;
+} memory_use;
+
+static memory_use measure(failing_allocator *allocator)
+{
+    quern_history_stats history;
+    quern_world_stats world;
+    must(quern_history_get_stats(scene.history, &history));
+    must(quern_world_get_stats(scene.world, &world));
+    return (memory_use){failing_allocator_outstanding_bytes(allocator), history.held_bytes,
+                        world.held_bytes + world.event_bytes + world.link_bytes};
+}
+
+/* A page that watches, lists and edits for 10,000 frames. */
+static void run_session(uint32_t frame_count)
+{
+    static const char *const requests[][2] = {
+        {"world", NULL},
+        {"watch", "parts=systems,profile,commands,events&entities=1:1"},
+        {"entities", "query=Body&limit=20&values=1"},
+        {"history", NULL},
+        {"events", NULL},
+        {"entities", "name=gu"}};
+    char arguments[128];
+    for (uint32_t i = 0; i < frame_count; i++) {
+        run_frames(1);
+        const uint32_t k = i / 16 % (sizeof requests / sizeof requests[0]);
+        if (i % 16 == 0) inspect_get(&scene, requests[k][0], requests[k][1]);
+        if (i % 128 == 5)
+            inspect_post(&scene, "set", with_handle(arguments, scene.child, "&path=Body.x&value=2"));
+    }
+}
+
+Test(inspect, does_not_grow_in_10000_frames)
+{
+    failing_allocator *counting = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(counting);
+    inspect_scene_open(&scene, 50, &allocator);
+    quern__inspect_client *client = &scene.inspector->queue.clients[0];
+    cr_assert(quern__inspect_arguments_read(&client->arguments, "parts=systems,events&entities=1:1"));
+    client->is_open = client->is_new = client->has_arguments = true;
+    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    run_session(1000);
+    const memory_use before = measure(counting);
+    run_session(9000);
+    const memory_use after = measure(counting);
+    cr_assert_eq(scene.frame, 10000);
+    cr_assert_leq(after.inspector_bytes, before.inspector_bytes);
+    cr_assert_leq(after.history_bytes, before.history_bytes);
+    cr_assert_leq(after.world_bytes, before.world_bytes);
+    inspect_scene_close(&scene);
+    failing_allocator_close(counting);
 }

@@ -292,6 +292,10 @@ void quern__inspect_frame_passed(quern_inspector *inspector)
     inspector->sample_count++;
     if (sample->stats.dropped_count == 0) return;
     keep_drops(inspector, sample->frame);
+    /* A program that drops commands in every frame gets one mark, not one for each frame. */
+    const quern__inspect_sample *before =
+        &inspector->samples[(inspector->sample_count - 2) % QUERN__INSPECT_SAMPLES];
+    if (inspector->sample_count > 1 && before->stats.dropped_count > 0) return;
     quern__inspect_note(inspector, "%llu commands dropped",
                         (unsigned long long)sample->stats.dropped_count);
 }

@@ -74,7 +74,8 @@ function connect() {
 }
 
 const ms = ns => (ns / 1e6).toFixed(ns < 1e6 ? 3 : 2)
-const bytes = n => n < 1e4 ? `${n} B` : n < 1e7 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`
+const bytes = n => n < 1e4 ? `${n} B` : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`
+const many = (n, one, more) => `${count(n)} ${n === 1 ? one : more}`
 const count = n => Number(n).toLocaleString('en')
 // Colours of systems: steps of the golden angle, so that neighbours differ.
 const colour = i => `hsl(${(i * 137.5 + 200) % 360} 55% 50%)`
@@ -123,14 +124,15 @@ function Chart({ samples, budgetMs }) {
   const place = useRef(), plot = useRef()
   useEffect(() => {
     const style = getComputedStyle(document.body), ink = style.getPropertyValue('--muted'), grid = style.getPropertyValue('--line')
+    const points = { show: false }
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid }, font: '11px system-ui' }
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 200, cursor: { y: false }, legend: { live: true },
       scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
       axes: [axis, { ...axis, values: (u, values) => values.map(value => `${value} ms`), size: 60 }],
-      series: [{ label: 'frame' }, { label: 'frame ms', stroke: style.getPropertyValue('--accent'), width: 2 },
-        { label: 'sync ms', stroke: style.getPropertyValue('--warm'), width: 1.5 },
-        { label: 'budget', stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5] }],
+      series: [{ label: 'frame' }, { label: 'frame ms', stroke: style.getPropertyValue('--accent'), width: 2, points },
+        { label: 'sync ms', stroke: style.getPropertyValue('--warm'), width: 1.5, points },
+        { label: 'budget', stroke: style.getPropertyValue('--bad'), width: 1, dash: [5, 5], points }],
     }, [[], [], [], []], place.current)
     const size = () => plot.current.setSize({ width: place.current.clientWidth, height: 200 })
     addEventListener('resize', size)
@@ -227,7 +229,7 @@ function FrameView() {
 
 // ---------------------------------------------------------------------------------------- schedule
 
-const COLUMN = 360
+const COLUMN = 340
 const shorten = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
 const because = edge => edge.causes.map(cause => `${cause.cause.replace('_', '/')}${cause.name ? ` ${cause.name}` : ''}`).join(', ')
 
@@ -401,20 +403,29 @@ function EntityPanel() {
   const { chosen, types, message } = useStore()
   const [entity, setEntity] = useState(null)
   const [old, setOld] = useState(null)
+  const [gone, setGone] = useState('')
   const load = async () => {
-    const next = await get('entity', { entity: chosen })
+    let next
+    try {
+      next = await get('entity', { entity: chosen })
+    } catch (error) {
+      setGone(error.message)
+      return
+    }
+    setGone('')
     setOld(entity && entity.entity === next.entity && entity.frame !== next.frame ? entity : old)
     setEntity(next)
   }
-  useEffect(() => { if (chosen) show(load()); else setEntity(null) }, [chosen, message.frame, message.restore_count])
+  useEffect(() => { if (chosen) load(); else setEntity(null) }, [chosen, message.frame, message.restore_count])
   if (!chosen) return html`<section><h2>Entity</h2><p class="muted">Choose an entity on the left.</p></section>`
-  if (!entity || !types) return html`<section><h2>Entity</h2><p class="muted">${state.error || 'Reading.'}</p></section>`
-  const set = async (path, value) => { if (await post('set', { entity: entity.entity, path, value })) await show(load()) }
-  const change = async (path, argumentsOf) => { if (await post(path, { entity: entity.entity, ...argumentsOf })) await show(load()) }
+  if (!entity || !types || (gone && entity.entity !== chosen)) return html`<section><h2>Entity</h2><p class="muted">${gone || 'Reading.'}</p></section>`
+  const set = async (path, value) => { if (await post('set', { entity: entity.entity, path, value })) await load() }
+  const change = async (path, argumentsOf) => { if (await post(path, { entity: entity.entity, ...argumentsOf })) await load() }
   const values = entity.values ? entity.values.components : {}, before = old && old.values ? old.values.components : null
   const absent = types.components.filter(t => !t.managed && !t.hidden && !(t.name in values))
-  return html`<section class="entity"><h2>${entity.path}</h2>
-    <p><span class="muted">${entity.entity}, use ${entity.use_count}</span>
+  return html`<section class=${`entity ${gone ? 'off' : ''}`}><h2>${entity.path}</h2>
+    ${gone && html`<p class="bad">The entity does not exist any more: these are its values of frame ${count(entity.frame)}.</p>`}
+    <p class="row"><span class="muted">${entity.entity}, use ${entity.use_count}</span>
       <label><input type="checkbox" checked=${entity.enabled} onChange=${e => change('enable', { on: e.target.checked ? 1 : 0 })} /> enabled</label>
       <button onClick=${() => change('destroy').then(() => update({ chosen: null }))}>Destroy</button></p>
     <label class="muted">name <${Input} value=${entity.name || ''} aria-label="name" data-test="name" onChange=${e => change('name', { name: e.target.value })} /></label>
@@ -468,21 +479,21 @@ function ArchetypesView() {
       ['used', bytes(world.used_bytes)], ['held', bytes(world.held_bytes)], ['links', bytes(world.link_bytes)], ['events', bytes(world.event_bytes)],
       ...(world.history ? [['kept frames', count(world.history.frame_count)], ['history', bytes(world.history.used_bytes)]] : []), ['prefabs', count(world.prefab_count)], ['names', count(world.name_count)]]} /></section>
     <section class="wide"><h2>Archetypes</h2>${list.map(a => html`<div class="archetype"><div><b>${a.components.join(' · ') || 'no components'}</b>
-      <span class="muted"> ${count(a.entity_count)} entities, ${count(a.chunk_count)} of ${count(a.held_count)} chunks, ${a.row_bytes} B per row, ${a.row_capacity} rows per chunk, ${Math.round(100 * a.occupancy)} % full, ${bytes(a.held_count * a.row_bytes * a.row_capacity)}</span></div>
+      <span class="muted"> ${many(a.entity_count, 'entity', 'entities')}, ${count(a.chunk_count)} of ${many(a.held_count, 'chunk', 'chunks')}, ${a.row_bytes} B per row, ${a.row_capacity} rows per chunk, ${Math.round(100 * a.occupancy)} % full, ${bytes(a.held_count * a.row_bytes * a.row_capacity)}</span></div>
       <div class="chunks" role="img" aria-label=${`${a.held_count} chunks, ${Math.round(100 * a.occupancy)} % full`}>${Array.from({ length: Math.min(CHUNKS_SHOWN, a.held_count) }, (_, i) =>
         html`<i style=${{ '--fill': `${Math.round(100 * chunkFill(a, i))}%` }}></i>`)}${a.held_count > CHUNKS_SHOWN && html`<span class="muted">and ${count(a.held_count - CHUNKS_SHOWN)} more</span>`}</div></div>`)}
       ${answer.count > 100 && html`<p><button disabled=${offset === 0} onClick=${() => setOffset(offset - 100)}>Previous</button> <button disabled=${offset + 100 >= answer.count} onClick=${() => setOffset(offset + 100)}>Next</button></p>`}</section>
     ${prefabs && prefabs.count > 0 && html`<section class="wide"><h2>Prefabs</h2><div class="scroll"><table><thead><tr><th class="n">number</th><th class="n">members</th><th>instances are</th></tr></thead>
       <tbody>${prefabs.prefabs.map(p => html`<tr><td class="n">${p.index}</td><td class="n">${count(p.member_count)}</td><td>${p.enabled ? 'enabled' : 'disabled'}</td></tr>`)}</tbody></table></div></section>`}
-    <section class="wide"><h2>Resources</h2><div class="scroll"><table><tbody>${(resources ? resources.resources : []).map(r => html`<tr><th scope="row">${r.name}</th><td class="n">${bytes(r.size_bytes)}</td><td><code>${r.value ? JSON.stringify(r.value) : 'not described'}</code></td></tr>`)}</tbody></table></div></section>`
+    <section class="wide"><h2>Resources</h2><div class="scroll"><table><tbody>${(resources ? resources.resources : []).map(r => html`<tr><th scope="row">${r.name}</th><td class="n">${bytes(r.size_bytes)}</td><td>${r.value ? html`<code>${JSON.stringify(r.value)}</code>` : html`<span class="muted">not described</span>`}</td></tr>`)}</tbody></table></div></section>`
 }
 
 // ------------------------------------------------------------------------------ events, commands, history
 
 function EventsView() {
   const { events, eventTypes } = useStore()
-  return html`<section class="wide"><h2>Types</h2>${eventTypes.length === 0 && html`<p class="muted">The world has no events.</p>`}<div class="scroll"><table><tbody>${eventTypes.map(type => html`<tr><th scope="row">${type.name}</th><td>${count(type.waiting_count)} wait, ${bytes(type.waiting_bytes)}</td><td>${type.reader_count} readers</td><td>${count(type.lost_count)} lost</td></tr>`)}</tbody></table></div></section>
-    <section class="wide"><h2>Published</h2><div class="scroll"><table><thead><tr><th class="n">frame</th><th>event</th><th>value</th></tr></thead><tbody>${events.slice(-100).reverse().map(event => html`<tr><td class="n">${event.frame}</td><td>${event.event}</td><td><code>${event.value ? JSON.stringify(event.value) : ''}</code></td></tr>`)}</tbody></table></div></section>`
+  return html`<section class="wide"><h2>Types</h2>${eventTypes.length === 0 && html`<p class="muted">The world has no events.</p>`}<div class="scroll"><table><tbody>${eventTypes.map(type => html`<tr><th scope="row">${type.name}</th><td>${count(type.waiting_count)} wait, ${bytes(type.waiting_bytes)}</td><td>${many(type.reader_count, 'reader', 'readers')}</td><td>${count(type.lost_count)} lost</td></tr>`)}</tbody></table></div></section>
+    <section class="wide"><h2>Published</h2>${events.length === 0 && html`<p class="muted">None since this view was opened.</p>`}<div class="scroll" hidden=${events.length === 0}><table><thead><tr><th class="n">frame</th><th>event</th><th>value</th></tr></thead><tbody>${events.slice(-100).reverse().map(event => html`<tr><td class="n">${event.frame}</td><td>${event.event}</td><td><code>${event.value ? JSON.stringify(event.value) : ''}</code></td></tr>`)}</tbody></table></div></section>`
 }
 
 const Drops = ({ list }) => list.length === 0 ? html`<p class="muted">No command was dropped.</p>` : html`<div class="scroll"><table>
@@ -509,7 +520,7 @@ function HistoryView() {
   const text = value => value === undefined ? '' : JSON.stringify(value)
   const parts = (value, other) => value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => html`<span class=${other && JSON.stringify(other[key]) !== JSON.stringify(each) ? 'hot' : ''}>${key} ${text(each)} </span>`) : text(value)
   return html`<section class="wide"><h2>Compare two frames</h2><p><label>from <${Input} type="number" value=${a} onChange=${e => setFrom(Number(e.target.value))} /></label> <label>to <${Input} type="number" value=${b} onChange=${e => setTo(Number(e.target.value))} /></label>
-      <button onClick=${compare} data-test="compare">Compare</button> <span class="muted">kept: ${message.oldest ?? '–'} to ${last}; pause first</span></p>
+      <button onClick=${compare} data-test="compare">Compare</button> <span class="muted">${message.oldest === undefined ? 'no kept frames' : `kept: ${count(message.oldest)} to ${count(last)}`}${message.paused ? '' : '; pause first, so that they stay'}</span></p>
     ${delta && html`<${Figures} list=${Object.entries(delta.counts).filter(([, n]) => n > 0).map(([kind, n]) => [kind, count(n)])} />
       <div class="scroll"><table><thead><tr><th>what</th><th>entity</th><th>component</th><th>${delta.from}</th><th>${delta.to}</th></tr></thead><tbody>${delta.entries.map(e => html`<tr><td>${e.kind}</td>
         <td>${e.entity && html`<button class="plain link" onClick=${() => open(e.entity)}>${e.entity}</button>`}</td><td>${e.component || e.resource || ''}</td><td>${parts(e.old, e.new)}</td><td>${parts(e.new, e.old)}</td></tr>`)}</tbody></table></div>`}</section>`

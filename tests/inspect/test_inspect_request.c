@@ -588,9 +588,8 @@ Test(inspect, divides_lists_of_large_worlds)
     cr_assert_leq(count_steps("roots", "limit=50&offset=90000", &json), 8);
     cr_assert_eq(list_size(json, "entities"), 50);
     cJSON_Delete(json);
-    char arguments[64];
-    snprintf(arguments, sizeof arguments, "%s&limit=50", handle_text(scene.root));
-    cr_assert_leq(count_steps("sources", arguments, &json), 8);
+    char arguments[128];
+    cr_assert_leq(count_steps("sources", with_handle(arguments, scene.root, "&limit=50"), &json), 8);
     cr_assert_eq(list_size(json, "entities"), 50);
     cr_assert_gt(number(json, "count"), 900);
     cJSON_Delete(json);

@@ -14,7 +14,7 @@ typedef struct InspectedOptions {
     uint32_t pace; /* steps per second; 0: as many as possible */
 } InspectedOptions;
 
-/* Replays the inputs. Ends the program with a message if the game rejects one of them. */
+/* Replays the inputs. One that the game rejects is reported, and left out. */
 void play_inspected(Inspection *inspection, const InspectedOptions *options, Game *game, Rewind *rewind,
                     const Inputs *inputs, quern_jobs *jobs);
 

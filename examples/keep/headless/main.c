@@ -252,23 +252,31 @@ static void summarise(uint64_t *times, uint32_t count, uint64_t *out_median, uin
     *out_worst = count > 0 ? times[count - 1] : 0;
 }
 
+/* Prints the durations of steps, and of steps with very many entities. */
+static void report_times(Record *record, uint64_t median, uint64_t worst)
+{
+    uint64_t heavy_median, heavy_worst;
+    summarise(record->heavy_ns, record->heavy_count, &heavy_median, &heavy_worst);
+    printf("at most %" PRIu64 " entities; a step takes %.2f ms (median), %.2f ms at most\n",
+           record->entity_count_max, (double)median / 1e6, (double)worst / 1e6);
+    printf("%" PRIu32 " steps with %d entities and more: %.2f ms (median), %.2f ms at most\n",
+           record->heavy_count, HEAVY_ENTITIES, (double)heavy_median / 1e6, (double)heavy_worst / 1e6);
+}
+
 static void report(const Options *options, Game *game, quern_jobs *jobs, Record *record)
 {
     static const char *const states[] = {
         [KEEP_PLAYING] = "playing", [KEEP_WON] = "won", [KEEP_LOST] = "lost"};
     const Keep *keep = game_state(game);
-    const uint32_t count = record->frame_count;
+    const uint32_t count = options->inspect ? (uint32_t)keep->step : record->frame_count;
     uint64_t median, worst, heavy_median, heavy_worst;
-    summarise(record->frame_ns, count, &median, &worst);
+    summarise(record->frame_ns, record->frame_count, &median, &worst);
     summarise(record->heavy_ns, record->heavy_count, &heavy_median, &heavy_worst);
     printf("%s, %s after %" PRIu32 " of %" PRIu32 " waves and %" PRIu32 " steps: score %" PRId32
            ", %" PRIu32 " killed, %" PRId32 " lives and %" PRId32 " gold left\n",
            game->level.title, states[keep->state], keep->wave, game->level.wave_count, count, keep->score,
            keep->kills, keep->lives, keep->gold);
-    printf("at most %" PRIu64 " entities; a step takes %.2f ms (median), %.2f ms at most\n",
-           record->entity_count_max, (double)median / 1e6, (double)worst / 1e6);
-    printf("%" PRIu32 " steps with %d entities and more: %.2f ms (median), %.2f ms at most\n",
-           record->heavy_count, HEAVY_ENTITIES, (double)heavy_median / 1e6, (double)heavy_worst / 1e6);
+    if (!options->inspect) report_times(record, median, worst);
     if (!options->json) return;
     printf("{\"hash\": \"0x%016" PRIx64 "\", \"frames\": %" PRIu32 ", \"threads\": %" PRIu32
            ", \"entities\": %" PRIu64 ", \"frame_ns_median\": %" PRIu64 ", \"frame_ns_worst\": %" PRIu64

@@ -542,10 +542,12 @@ function App() {
 }
 
 addEventListener('keydown', event => {
-  if (/INPUT|SELECT|TEXTAREA|BUTTON/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return
+  const { tagName, type } = event.target
+  const isTyping = /SELECT|TEXTAREA/.test(tagName) || (tagName === 'INPUT' && !/range|checkbox/.test(type))
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
   const key = Object.keys(tabs)[Number(event.key) - 1]
   if (key) go(key)
-  else if (event.key === ' ') { post(state.message.paused ? 'resume' : 'pause'); event.preventDefault() }
+  else if (event.key === ' ' && !/BUTTON|INPUT/.test(tagName)) { post(state.message.paused ? 'resume' : 'pause'); event.preventDefault() }
   else if (event.key === '.') post('step')
   else if (event.key === ',' && state.message.frame > state.message.oldest) post('restore', { frame: state.message.frame - 1 })
 })

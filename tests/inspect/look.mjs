@@ -4,14 +4,20 @@
 // node look.mjs SWARM ROOT CHROMIUM [PICTURES]: opens every view of the inspector's page in a browser, edits a value,
 // scrubs, compares and steps. With PICTURES, writes a picture of each view to that folder.
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
 
 const [swarm, root, browserPath, pictures] = process.argv.slice(2)
 let chromium
 try {
-  ({ chromium } = createRequire(`${root}/inspect/page/`)('playwright-core'))
+  ({ chromium } = createRequire(resolve(root, 'inspect/page/index.js'))('playwright-core'))
 } catch {
   console.log('skipped: playwright-core is not installed; run npm ci in inspect/page')
+  process.exit(77)
+}
+if (!existsSync(browserPath)) {
+  console.log(`skipped: there is no browser at ${browserPath}`)
   process.exit(77)
 }
 const check = (holds, what) => { if (!holds) throw new Error(what) }
@@ -55,7 +61,8 @@ try {
   await page.waitForSelector('svg.graph rect')
   await test('capture').click()
   await page.waitForSelector('.columns i')
-  check(await page.locator('svg.graph path title, svg.graph g title').count() > 0, 'no reasons on edges')
+  check(await page.locator('svg.graph .edge text').count() > 0, 'no reasons on edges')
+  check((await page.locator('svg.graph .edge text').first().textContent()).length > 3, 'the reason of an edge is empty')
   await picture('schedule')
   await test('pause').click()
   await until('a pause', async () => (await test('frame').textContent()).includes('paused'))
@@ -99,6 +106,7 @@ try {
   }
   check((await api('GET', 'hash')).hash === before.hash, 'scrubbing there and back changed the hash')
   await page.keyboard.press('1')
+  check(await test('tab-frame').getAttribute('aria-selected') === 'true', 'the key 1 does not open the first view')
   await page.setViewportSize({ width: 420, height: 900 })
   await page.emulateMedia({ colorScheme: 'dark' })
   await page.waitForTimeout(300)

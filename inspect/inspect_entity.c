@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* End points about entities. A list first stores the handles of its page, then writes entry by entry. The search by name
- * visits all entities, some in each step, and keeps the first matches by name. */
+/* End points about entities. A list first stores the handles of its page, then writes entry by entry. The search by
+ * name visits all entities, some in each step, and keeps the first matches by name. */
 
 enum { LIST_ENTRIES_PER_STEP = 8, LIST_PAGE = 50, LIST_CALLS = 4 };
 
@@ -152,8 +152,8 @@ static void begin_list(quern__inspect_answer *answer, uint64_t count, uint64_t o
     quern__inspect_open(&answer->text, "entities", '[');
 }
 
-/* Limits the query to handles: a term with write access would mark what it shows as changed. Without a term on the tag of
- * disabled entities, queries leave these out. Tools show them, unless the text names the tag. */
+/* Limits the query to handles: a term with write access would mark what it shows as changed. Without a term on the tag
+ * of disabled entities, queries leave these out. Tools show them, unless the text names the tag. */
 static void show_only_handles(const quern_world *world, quern_query_def *def)
 {
     const quern_component disabled = quern_component_find(world, "disabled");

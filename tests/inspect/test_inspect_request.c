@@ -528,8 +528,8 @@ Test(inspect, survives_exhausted_memory)
 
 enum { MANY = 100000 };
 
-/* Counts how often an answer is continued until it is done: each update with the smallest budget does one step. In each of
- * them, the answer may write so many entries, or visit so many entities. */
+/* Counts how often an answer is continued until it is done: each update with the smallest budget does one step. In each
+ * step, the answer may write at most 8 entries, or visit QUERN__INSPECT_SEARCHED_PER_STEP entities. */
 static uint32_t count_steps(const char *path, const char *arguments, cJSON **out_json)
 {
     quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
@@ -548,7 +548,7 @@ static uint32_t count_steps(const char *path, const char *arguments, cJSON **out
                           answer->search.cursor - cursor);
         cr_assert(answer->is_done == (scene.inspector->current == NULL));
     }
-    cr_assert_eq(answer->status, 200, "%s", answer->text.bytes.bytes);
+    cr_assert_eq(answer->status, 200, "%s", (const char *)answer->text.bytes.bytes);
     *out_json = cJSON_ParseWithLength(answer->text.bytes.bytes, answer->text.bytes.size_bytes);
     quern__inspect_answer_destroy(answer);
     return steps;

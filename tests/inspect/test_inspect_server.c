@@ -234,7 +234,8 @@ static void send_frame(int file, unsigned char first, const char *text)
 {
     const size_t bytes = strlen(text);
     char frame[160] = {(char)first, (char)(0x80 | bytes)};
-    memcpy(frame + 6, text, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        frame[6 + i] = text[i];
     send_all(file, frame, bytes + 6);
 }
 

@@ -102,7 +102,8 @@ static void rewind_steps(Play *play, float seconds)
 {
     play->owed_steps = fminf(play->owed_steps + seconds * STEPS_PER_SECOND * 3, STEPS_AT_ONCE * 3);
     const float stride = (float)play->rewind.stride;
-    for (; play->owed_steps >= stride; play->owed_steps -= stride) {
+    while (play->owed_steps >= stride) {
+        play->owed_steps -= stride;
         if (!rewind_restore(&play->rewind, &play->game, play->jobs)) {
             play->owed_steps = 0;
             return;

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 /* quern_world_hash_by: a hash of the entities that have an id component, by their ids. The order of anything must not
  * matter, neither of slots, rows, archetypes nor registered types. So the hash is a sum: of entities, and within an
- * entity of its components, each with the hash of its name. */
+ * entity of its components, each with the hash of its name. The sum of the entities is returned as it is, so that
+ * worlds that share the entities of one can add their hashes. */
 
 #include "core/base/hash.h"
 #include "core/relations/relate.h"
@@ -205,5 +206,5 @@ uint64_t quern_world_hash_by(const quern_world *world, quern_component id)
              k++)
             sum += hash_slot(&it, archetype, k);
     }
-    return quern__hash_mix(sum + 1);
+    return sum;
 }

@@ -81,6 +81,10 @@ QUERN_API uint64_t quern_world_hash(const quern_world *world);
  * entity counts as null, and a source with such a target as one without target. Left out are also the order of
  * siblings, and values of types with hooks and without described fields.
  *
+ * The hash is a sum over these entities. If several worlds share the entities of one, without handles and targets that
+ * lead to another world and without resources with described fields, their hashes add up, modulo 2^64, to the hash of
+ * one world with all of the entities. A world with neither entities nor such resources has the hash 0.
+ *
  * Ids should be unique: entities with one id are told apart by their other components only. Returns 0, with a
  * message, if world is NULL or locked, or id is no such component of it. Costs a pass over the entities with `id`.
  * Threads: main, between frames and in exclusive systems. */

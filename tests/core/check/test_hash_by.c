@@ -278,6 +278,30 @@ Test(hash_by, entities_without_id_are_left_out)
     quern_world_destroy(it.world);
 }
 
+/* The hashes of worlds that share entities without handles between them add up to that of one world. */
+Test(hash_by, hashes_of_shared_entities_add_up)
+{
+    enum { WORLDS = 3, SHARED = 50 };
+    quern_world *worlds[WORLDS + 1]; /* the last has all entities */
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i <= WORLDS; i++) {
+        worlds[i] = setup_world();
+        const quern_component list[] = {setup_component(worlds[i], "id", 8, 8),
+                                        setup_component(worlds[i], "place", 8, 8)};
+        cr_assert_eq(quern_world_hash_by(worlds[i], list[0]), 0u, "a world without entities");
+        for (uint64_t id = 1; id <= SHARED; id++) {
+            const void *const values[] = {&id, &(uint64_t){id * id}};
+            if (i < WORLDS && id % WORLDS != i) continue;
+            must(quern_entity_create_with(worlds[i], list, values, 2, NULL));
+        }
+        const uint64_t hash = quern_world_hash_by(worlds[i], list[0]);
+        if (i == WORLDS) cr_assert_eq(hash, sum);
+        sum += hash;
+    }
+    for (uint32_t i = 0; i <= WORLDS; i++)
+        quern_world_destroy(worlds[i]);
+}
+
 static void copy_address(void *targets, const void *sources, uint32_t count, void *user_data)
 {
     (void)user_data;

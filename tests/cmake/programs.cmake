@@ -65,6 +65,16 @@ if(KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY AND NOT QUERN_SANITIZE STREQUAL "thre
                          ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
 endif()
 
+# The thread sanitizer knows no MPI.
+quern_add_program_test(ranks_alone ranks_alone ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_ranks.sh $<TARGET_FILE:ranks_alone>)
+if(TARGET ranks AND NOT QUERN_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME ranks COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_ranks.sh $<TARGET_FILE:ranks_alone>
+                              $<TARGET_FILE:ranks>)
+  set_tests_properties(ranks PROPERTIES PROCESSORS 2)
+  quern_label_optimised(ranks ranks ranks_alone)
+  quern_guard_test(ranks)
+endif()
+
 # The shared library exports what the public headers declare, and runs a program.
 if(NOT QUERN_SANITIZE AND NOT EMSCRIPTEN)
   add_test(NAME exported_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_symbols.sh

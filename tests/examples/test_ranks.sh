@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_ranks.sh ALONE [RANKS]
+#
+# The flock has one hash for every number of ranks and threads, with borders that move or stay, and after a restart. ALONE
+# has all ranks in one process. RANKS has them in processes of MPI; then a rank that dies is noticed by the others, which
+# stop in the same frame, and a restart goes on with the same hash.
+
+set -eu
+
+alone=$1
+program=${2:-}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+flock='--agents 300 --frames 40'
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # for tests in containers
+# shellcheck disable=SC2086 # $flock is several words
+wanted=$("$alone" $flock | sed -n 's/^hash by id: //p')
+[ -n "$wanted" ] || { echo "the flock has no hash"; exit 1; }
+
+# same NAME COMMAND...: the command ends with the wanted hash.
+same()
+{
+    name=$1
+    shift
+    "$@" >"$folder/out" || { echo "$name failed"; cat "$folder/out"; exit 1; }
+    got=$(sed -n 's/^hash by id: //p' "$folder/out")
+    [ "$got" = "$wanted" ] || { echo "$name: $got, not $wanted"; exit 1; }
+}
+
+# Ranks in one process, which needs no MPI.
+if [ -z "$program" ]; then
+    for ranks in 1 2 3 4 8; do
+        for threads in 1 2; do
+            # shellcheck disable=SC2086
+            same "$ranks ranks, $threads threads" "$alone" $flock --ranks "$ranks" --threads "$threads" --balance 3
+        done
+    done
+    # shellcheck disable=SC2086
+    same "fixed borders" "$alone" $flock --ranks 4 --balance 0
+    grep -q ' 0 crossed' "$folder/out" && { echo "no agent crossed a border"; exit 1; }
+    "$alone" --agents 300 --frames 27 --ranks 4 --archives "$folder" --archive-every 10 >/dev/null
+    same "restart" "$alone" --frames 40 --ranks 4 --restart "$folder"
+    rm "$folder/rank-2-b.quern" # of frame 20: then frame 10 is the last of all
+    same "restart from the older archive" "$alone" --frames 40 --ranks 4 --restart "$folder"
+    grep -q ' 30 frames' "$folder/out" || { echo "the restart did not begin in frame 10"; exit 1; }
+    exit 0
+fi
+
+# shellcheck disable=SC2086
+same "without mpirun" "$program" $flock
+for ranks in 1 2 3 4 8; do
+    for threads in 1 2; do
+        # shellcheck disable=SC2086
+        same "$ranks ranks, $threads threads" mpirun --oversubscribe -n "$ranks" "$program" $flock \
+            --threads "$threads" --timeout 60
+    done
+done
+
+# A rank dies in frame 25. With recovery, mpirun lets the others end by themselves, and returns 0.
+# shellcheck disable=SC2086
+mpirun --oversubscribe --enable-recovery -n 4 "$program" $flock --archives "$folder" --archive-every 10 --die 2@25 \
+    --timeout 2 >"$folder/out" 2>"$folder/messages" || :
+for rank in 0 1 3; do
+    grep -q "rank $rank stops after frame 25: rank 2 did not answer" "$folder/messages" ||
+        { echo "rank $rank does not say that rank 2 is lost"; cat "$folder/messages"; exit 1; }
+done
+[ ! -s "$folder/out" ] || { echo "the run has a result although a rank died"; exit 1; }
+same "restart" mpirun --oversubscribe -n 4 "$program" --frames 40 --restart "$folder"
+grep -q ' 20 frames' "$folder/out" || { echo "the restart did not begin in frame 20"; cat "$folder/out"; exit 1; }

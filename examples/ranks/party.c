@@ -65,7 +65,7 @@ static const Stored *find_common(const Stored *all, uint32_t rank_count)
     for (uint32_t i = 0; i < STORE_SLOTS; i++) {
         bool is_common = all[i].exists && all[i].rank_count == rank_count;
         for (uint32_t rank = 1; rank < rank_count && is_common; rank++)
-            is_common = find_slot(&all[rank * STORE_SLOTS], &all[i]) < STORE_SLOTS;
+            is_common = find_slot(&all[(size_t)rank * STORE_SLOTS], &all[i]) < STORE_SLOTS;
         if (is_common && (newest == NULL || all[i].frame > newest->frame)) newest = &all[i];
     }
     return newest;
@@ -79,7 +79,7 @@ static bool go_on_from(Party *party, const Stored *all, const Stored *common)
     party->agent_count = common->agent_count;
     for (uint32_t i = 0; i < party->link->here_count; i++) {
         const uint32_t index = party->link->first_rank + i;
-        const uint32_t slot = find_slot(&all[index * STORE_SLOTS], common);
+        const uint32_t slot = find_slot(&all[(size_t)index * STORE_SLOTS], common);
         rank_open(&party->ranks[i], index, &stripes, &field);
         if (!store_load(&party->ranks[i], party->options->restart_folder, slot)) return false;
         party->slot = !slot;
@@ -95,7 +95,7 @@ static bool restart(Party *party)
     static Stored own[RANKS_MAX * STORE_SLOTS], all[RANKS_MAX * STORE_SLOTS];
     for (uint32_t i = 0; i < link->here_count; i++)
         for (uint32_t slot = 0; slot < STORE_SLOTS; slot++)
-            own[i * STORE_SLOTS + slot] = store_look(folder, link->first_rank + i, slot);
+            own[(size_t)i * STORE_SLOTS + slot] = store_look(folder, link->first_rank + i, slot);
     if (!party->link->share(party->link, own, STORE_SLOTS * sizeof own[0], all)) return false;
     const Stored *common = find_common(all, link->rank_count);
     if (common != NULL) return go_on_from(party, all, common);

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""ranks_scaling.py PROGRAM [AGENTS [FRAMES]]: runs the flock of examples/ranks on 1 to 4 ranks of this machine, and prints
-two tables: strong scaling (AGENTS in all) and weak scaling (AGENTS per rank). Each row has the measured time per frame and
-a forecast: the processor time of one rank, shared by the ranks, plus three exchanges of messages by the latency and
-bandwidth that the program measures between two ranks."""
+"""ranks_scaling.py PROGRAM [AGENTS [FRAMES]]: runs the flock of examples/ranks on 1 to 4 ranks of this machine, and
+prints two tables: strong scaling (AGENTS in all) and weak scaling (AGENTS per rank). Each row has the measured time
+per frame and a forecast: the processor time of one rank, shared by the ranks, plus three exchanges of messages by
+the latency and bandwidth that the program measures between two ranks. "slowest rank" is the processor time that the
+slowest rank needs to run its own part, which other programs on the machine hardly change. Times are in milliseconds
+per frame."""
 
 import json
 import os
@@ -31,13 +33,14 @@ def forecast(alone, result, ping, processors):
 
 def table(title, program, agents_of, frames, ping, processors):
     print(title)
-    print("ranks   agents  ms/frame  forecast  bytes/frame  hash by id")
+    print("ranks   agents  ms/frame  forecast  slowest rank  bytes/frame  hash by id")
     alone = None
     for ranks in (1, 2, 3, 4):
         result = run(program, ranks, "--agents", agents_of(ranks), "--frames", frames)
         alone = alone or result
         print(f"{ranks:5} {result['agents']:8} {1e3 * result['seconds_per_frame']:9.3f} "
-              f"{1e3 * forecast(alone, result, ping, processors):9.3f} {result['bytes'] / frames:12.0f}  {result['hash']}")
+              f"{1e3 * forecast(alone, result, ping, processors):9.3f} "
+              f"{1e3 * result['step_seconds_per_frame']:13.3f} {result['bytes'] / frames:12.0f}  {result['hash']}")
 
 
 def main():

@@ -4,9 +4,9 @@
 #
 # usage: test_ranks.sh ALONE [RANKS]
 #
-# The flock has one hash for every number of ranks and threads, with borders that move or stay, and after a restart. ALONE
-# has all ranks in one process. RANKS has them in processes of MPI; then a rank that dies is noticed by the others, which
-# stop in the same frame, and a restart goes on with the same hash.
+# The flock has one hash for every number of ranks and threads, with borders that move or stay, and after a restart.
+# ALONE has all ranks in one process. RANKS has them in processes of MPI; then a rank that dies is noticed by the
+# others, which stop in the same frame, and a restart goes on with the same hash.
 
 set -eu
 
@@ -62,7 +62,7 @@ done
 # A rank dies in frame 25. With recovery, mpirun lets the others end by themselves, and returns 0.
 # shellcheck disable=SC2086
 mpirun --oversubscribe --enable-recovery -n 4 "$program" $flock --archives "$folder" --archive-every 10 --die 2@25 \
-    --timeout 2 >"$folder/out" 2>"$folder/messages" || :
+    --timeout 3 >"$folder/out" 2>"$folder/messages" || :
 for rank in 0 1 3; do
     grep -q "rank $rank stops after frame 25: rank 2 did not answer" "$folder/messages" ||
         { echo "rank $rank does not say that rank 2 is lost"; cat "$folder/messages"; exit 1; }

@@ -232,15 +232,19 @@ static void print_result(const Party *party, double seconds)
         print_text(party, &sum, frame_count, seconds);
 }
 
+/* The message is written by one call, so that those of several ranks do not mix. */
 static int report_loss(const Party *party)
 {
     const Link *link = party->link;
     const Loss loss = party->link->agree_on_loss(party->link, party->ranks[0].report.frame);
-    fprintf(stderr, "ranks: rank %" PRIu32 " stops after frame %" PRIu64 ":", link->first_rank, loss.frame);
+    char lost[RANKS_MAX * sizeof " rank 63"] = "";
+    size_t length = 0;
     for (uint32_t i = 0; i < link->rank_count; i++)
-        if (loss.lost >> i & 1) fprintf(stderr, " rank %" PRIu32, i);
-    if (loss.lost == 0) fprintf(stderr, " a rank");
-    fprintf(stderr, " did not answer for %g s%s%s\n", link->timeout_seconds,
+        if (loss.lost >> i & 1)
+            length += (size_t)snprintf(lost + length, sizeof lost - length, " rank %" PRIu32, i);
+    fprintf(stderr,
+            "ranks: rank %" PRIu32 " stops after frame %" PRIu64 ":%s did not answer for %g s%s%s\n",
+            link->first_rank, loss.frame, length > 0 ? lost : " a rank", link->timeout_seconds,
             party->options->archive_folder != NULL ? "; go on with --restart " : "",
             party->options->archive_folder != NULL ? party->options->archive_folder : "");
     fflush(NULL);

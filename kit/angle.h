@@ -63,12 +63,11 @@ static inline float quern_angle_cos(float angle)
     return quern__angle_sin_beyond(angle, 1);
 }
 
-/** Returns the angle of the direction (x, y) to the first axis, in radians from -pi to pi, like atan2f(y, x); 0 for
- * (0, 0). Infinite coordinates give NaN. */
-static inline float quern_angle_of(float y, float x)
+/** Returns the angle of the direction (x, y) in double precision. Use quern_angle_of(), which says what it is for. */
+static inline double quern__angle_of(double y, double x)
 {
     const double pi = 3.14159265358979323846;
-    const double across = fabs((double)y), along = fabs((double)x);
+    const double across = fabs(y), along = fabs(x);
     const double larger = across > along ? across : along, smaller = across > along ? along : across;
     double t, square, sum = 0, angle;
     int eighth, i;
@@ -82,7 +81,14 @@ static inline float quern_angle_of(float y, float x)
     angle = t * sum + (eighth ? pi / 4 : 0);
     if (across > along) angle = pi / 2 - angle;
     if (x < 0) angle = pi - angle;
-    return (float)(y < 0 ? -angle : angle);
+    return y < 0 ? -angle : angle;
+}
+
+/** Returns the angle of the direction (x, y) to the first axis, in radians from -pi to pi, like atan2f(y, x); 0 for
+ * (0, 0). Infinite coordinates give NaN. */
+static inline float quern_angle_of(float y, float x)
+{
+    return (float)quern__angle_of(y, x);
 }
 
 #ifdef __cplusplus

@@ -109,7 +109,7 @@ QUERN_API quern_local2 quern_local2_identity(void);
 /** Returns a local with this position, angle 0, and scale 1. */
 QUERN_API quern_local2 quern_local2_at(float x, float y);
 
-/** Two-dimensional quern_world3_place. Its bits depend on the C library's sinf and cosf. */
+/** Two-dimensional quern_world3_place. */
 QUERN_API void quern_world2_place(const quern_world2 *parent, const quern_local2 *local, quern_world2 *out);
 
 /** Two-dimensional quern_world3_multiply. */

@@ -425,8 +425,8 @@ bool quern_world2_split(const quern_world2 *parent, const quern_world2 *world, q
     const double sign = p.a * p.d < p.b * p.c ? -1 : 1; /* -1: mirrored */
     const double x_length = sqrt(p.a * p.a + p.c * p.c), y_length = sqrt(p.b * p.b + p.d * p.d);
     double angle = 0;
-    if (y_length > 0) angle = atan2(-p.b, p.d);
-    if (x_length > 0) angle = atan2(sign * p.c, sign * p.a);
+    if (y_length > 0) angle = quern__angle_of(-p.b, p.d);
+    if (x_length > 0) angle = quern__angle_of(sign * p.c, sign * p.a);
     quern_local2 local = {.position = {(float)p.x, (float)p.y},
                           .angle = (float)angle,
                           .scale = {(float)(sign * x_length), (float)y_length}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "kit/angle.h"
+#include "kit/transform.h"
 
 #include "tests/support/random.h"
 
@@ -62,4 +63,27 @@ Test(angle, has_the_same_bits_everywhere)
         hash = hash * 16777619u ^ bits_of(quern_angle_of(a, b));
     }
     cr_assert_eq(hash, 0xc02cb63au, "%#x", hash);
+}
+
+/* Angles of matrices end in components, so their bits are part of hashes. */
+Test(angle, of_a_matrix_has_the_same_bits_everywhere)
+{
+    uint32_t hash = 0;
+    random_source random = {3};
+    for (int i = 0; i < 20000; i++) {
+        float values[10];
+        for (int j = 0; j < 10; j++)
+            values[j] = (float)random_below(&random, 1 << 24) / 1048576 - 8;
+        const quern_local2 outer = {{values[0], values[1]}, values[2], {values[3], values[4]}},
+                           inner = {{values[5], values[6]}, values[7], {values[8], values[9]}};
+        quern_world2 parent, world;
+        quern_local2 found;
+        quern_world2_place(NULL, &outer, &parent);
+        quern_world2_place(&parent, &inner, &world);
+        if (!quern_world2_split(&parent, &world, &found)) continue; /* too flat */
+        hash = hash * 16777619u ^ bits_of(found.angle);
+        hash = hash * 16777619u ^ bits_of(found.scale[0]);
+        hash = hash * 16777619u ^ bits_of(found.position[1]);
+    }
+    cr_assert_eq(hash, 0x853f5970u, "%#x", hash);
 }

@@ -248,9 +248,8 @@ quern_result quern__commands_remove_view_named(quern_commands *commands, const q
 
 /* --------------------------------------------------------------------------------------------- must */
 
-void quern__must(quern_result result, const char *call, const char *file, int line)
+void quern__must_end(const char *call, const char *file, int line)
 {
-    if (result == QUERN_OK) return;
     quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
     abort();
 }

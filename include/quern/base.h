@@ -58,6 +58,15 @@ extern "C" {
 #define QUERN__FORMAT(format_index, first_index)
 #endif
 
+/* A rarely called function that ends the program. */
+#if defined(__GNUC__) || defined(__clang__)
+#define QUERN__NO_RETURN __attribute__((noreturn, cold))
+#elif defined(_MSC_VER)
+#define QUERN__NO_RETURN __declspec(noreturn)
+#else
+#define QUERN__NO_RETURN
+#endif
+
 /* Zeroes members of definitions in C++ that no initialiser names, as C does. */
 #ifdef __cplusplus
 #define QUERN__ZERO = {}

@@ -91,7 +91,13 @@ QUERN_API quern_result quern__schedule_add_typed(quern_schedule *schedule, const
                                                  const quern_value *columns, size_t column_count);
 QUERN_API void *quern__context_resource_typed(quern_context *context, const quern_value *type);
 QUERN_API const quern_world *quern__context_world(const quern_context *context);
-QUERN_API void quern__must(quern_result result, const char *call, const char *file, int line);
+QUERN__NO_RETURN QUERN_API void quern__must_end(const char *call, const char *file, int line);
+
+/* Inline, so that the compiler knows that results are set in the code after the call. */
+static inline void quern__must(quern_result result, const char *call, const char *file, int line)
+{
+    if (result != QUERN_OK) quern__must_end(call, file, line);
+}
 
 #ifdef __cplusplus
 }

@@ -341,10 +341,11 @@ static void load_extra(const loading *load, const row_batch *batch)
 static void load_handles(const loading *load, const row_batch *batch)
 {
     quern_entity handles[QUERN__BIT_COLUMN_MAX_ROWS];
-    for (uint32_t i = 0; i < batch->count; i++) {
+    uint32_t i = 0;
+    do { /* a batch has at least one row */
         const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
         handles[i] = load->handles[quern_entity_index(entity)];
-    }
+    } while (++i < batch->count);
     quern__rows_arrive(load->storage, batch->archetype, batch->first_location, handles, batch->count);
 }
 

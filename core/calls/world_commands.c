@@ -238,7 +238,7 @@ quern_result quern__fail_with_loss(quern_result result, quern_result lost, const
 {
     if (lost == QUERN_OK) return result;
     char why[256];
-    snprintf(why, sizeof why, "%s", quern_error_message());
+    snprintf(why, sizeof why, "%.255s", quern_error_message());
     return quern__fail(lost, "%s: no memory to %s, which is lost; all others are kept, since %s failed: %s",
                        where, what, where, why);
 }

@@ -168,7 +168,7 @@ void quern__context_refuse_handle(quern_context *context, const char *what, cons
 {
     if (quern__scope_count_repeated(&context->scope)) return;
     char reason[128];
-    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    snprintf(reason, sizeof reason, "%.127s", quern_error_message());
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
                   "%s: system '%s' asked for a %s with an invalid handle: %s", function,
                   context->system->name, what, reason);

@@ -159,6 +159,9 @@ check 'C and C++ programs with the Debian packages, by pkg-config' by_pkg_config
 check 'C and C++ programs with the tar file, by CMake' by_cmake "$work/tar"
 check 'C and C++ programs with the tar file, by pkg-config' by_pkg_config "$work/tar"
 check 'the one file' "$source/tests/platform/test_one_file.sh" "$source" "$CC" "$CXX"
+check 'the one file with -O2' "$source/tests/platform/test_one_file.sh" "$source" "$CC" "" -O2
+check 'the one file with -O3 and link-time optimisation' \
+    "$source/tests/platform/test_one_file.sh" "$source" "$CC" "" -O3 -flto=auto
 check 'headers without old-style casts' old_style_casts
 check 'link-time optimisation' lto
 check 'a small program below 150 KB' small_hello

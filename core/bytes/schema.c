@@ -4,13 +4,12 @@
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* With length_bytes 1, writes the first byte of `length`. That is its lowest byte, because both formats
- * exist on little-endian machines only. */
 void quern__write_text(quern__byte_writer *writer, uint32_t length_bytes, const char *name)
 {
     const uint32_t length = (uint32_t)strlen(name);
+    const uint8_t low_byte = (uint8_t)length;
     if (length_bytes == 1)
-        quern__write(writer, &length, 1);
+        quern__write(writer, &low_byte, 1);
     else
         quern__write_u32(writer, length);
     quern__write(writer, name, length);
@@ -18,9 +17,10 @@ void quern__write_text(quern__byte_writer *writer, uint32_t length_bytes, const 
 
 void quern__read_text(quern__byte_reader *reader, uint32_t length_bytes, uint32_t max_bytes, char *out_name)
 {
-    uint32_t length = 0;
+    uint8_t low_byte = 0;
     out_name[0] = '\0';
-    quern__read(reader, &length, length_bytes);
+    if (length_bytes == 1) quern__read(reader, &low_byte, 1);
+    const uint32_t length = length_bytes == 1 ? low_byte : quern__read_u32(reader);
     const char *text = length <= max_bytes ? quern__read_in_place(reader, length) : NULL;
     if (text == NULL || length == 0 || memchr(text, '\0', length) != NULL) {
         quern__fail_read(reader);

@@ -89,7 +89,8 @@ typedef struct quern_save_def {
  * with hooks: call quern_world_flush before. The next frame would apply them first, so it has the same results.
  *
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; waiting commands; a schedule that cannot be saved),
- * UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY, IO. Threads: main, between frames. */
+ * UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd; a big-endian machine), OUT_OF_MEMORY, IO. Threads: main,
+ * between frames. */
 QUERN_API quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def);
 
 /** A list of entities of a world to save together. */
@@ -258,7 +259,7 @@ typedef struct quern_load_report {
  * entities), UNKNOWN_COMPONENT, UNKNOWN_RESOURCE and UNKNOWN_EVENT (missing ones), LAYOUT_MISMATCH (values cannot be
  * converted; hooks, or a relation with another policy, levels or order, without a migration; types or schedules that
  * differ from those of the archive), SIBLING_NAME_TAKEN, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, UNAVAILABLE
- * (compressed, without zstd), OUT_OF_MEMORY. Threads: main, between frames. */
+ * (compressed, without zstd; a big-endian machine), OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                         quern_load_report *out_report);
 

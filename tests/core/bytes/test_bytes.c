@@ -209,7 +209,11 @@ Test(bytes, a_name_is_not_empty_not_too_long_and_contains_no_0)
             char memory[16], name[4] = "xxx";
             const size_t text_bytes = i == 5 || i == 6 ? cases[i].length : strlen(cases[i].text);
             quern__byte_writer writer = {.bytes = memory, .capacity = sizeof memory};
-            quern__write(&writer, &cases[i].length, length_bytes);
+            const uint8_t low_byte = (uint8_t)cases[i].length;
+            if (length_bytes == 1)
+                quern__write(&writer, &low_byte, 1);
+            else
+                quern__write_u32(&writer, cases[i].length);
             quern__write(&writer, cases[i].text, text_bytes);
             char *copy = copy_of(memory, writer.count);
             quern__byte_reader reader = quern__byte_reader_open(copy, writer.count);
@@ -246,6 +250,9 @@ Test(bytes, the_encoding_of_schemas_is_stable)
     static const char recorded[] = "\4\0\0\0unit\12\0\0\0\4\0\0\0\1\0\0\0\1\0\0\0x";
     char memory[64];
     quern__byte_writer writer = {.bytes = memory, .capacity = sizeof memory};
+    const uint16_t one = 1;
+    if (*(const unsigned char *)&one == 0)
+        cr_skip_test("big-endian machines write no archives, and these numbers in another order");
     cr_assert_eq((int)QUERN_FIELD_F32, 10);
     quern__write_schema(&writer, forms[0], "unit", two_fields, 1);
     cr_assert_eq(writer.count, sizeof archived - 1);

@@ -140,7 +140,7 @@ Test(archetype_stats, sum_to_those_of_the_world)
         quern_archetype_stats found = stats_of(i);
         entity_count += found.entity_count;
         chunk_count += found.chunk_count;
-        used_bytes += found.entity_count * (found.row_bytes + 16);
+        used_bytes += found.entity_count * (found.row_bytes + sizeof(quern__record));
     }
     cr_assert_eq(entity_count, stats().entity_count);
     cr_assert_eq(chunk_count, stats().chunk_count);

@@ -43,10 +43,20 @@ static uint64_t bits_of(quern_field_type type, double real)
     return type == QUERN_FIELD_F32 ? low : bits;
 }
 
-/* Converts a text by the C library, which rounds correctly. */
+/* The C library's strtod, which rounds correctly. That of MinGW rounds one of a thousand numbers beside a power of two
+ * to another than the nearest. Its atof is that of Windows, which is right. */
+static double read_double(const char *text)
+{
+#if defined(__MINGW32__)
+    return atof(text);
+#else
+    return strtod(text, NULL);
+#endif
+}
+
 static uint64_t convert(quern_field_type type, const char *text)
 {
-    if (type == QUERN_FIELD_F64) return bits_of(type, strtod(text, NULL));
+    if (type == QUERN_FIELD_F64) return bits_of(type, read_double(text));
     const float f32 = strtof(text, NULL);
     uint32_t low;
     memcpy(&low, &f32, sizeof low);
@@ -102,7 +112,7 @@ static double power_of_ten(int exponent)
 {
     char text[16];
     snprintf(text, sizeof text, "1e%d", exponent);
-    return strtod(text, NULL);
+    return read_double(text);
 }
 
 /* Returns a random float of one of the kinds that differ in their conversion. */

@@ -16,9 +16,14 @@ done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-HOME=$work timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
-    --user-data-dir="$work/profile" --window-size=1000,800 --virtual-time-budget=5000 --dump-dom \
-    "file://$page?agents=3000&skip=60" >"$work/dom.html" 2>"$work/browser.log" || { cat "$work/browser.log"; exit 1; }
+# The browser's virtual time, in milliseconds, does not wait for the compilation of the program. If the page was still
+# loading at its end, it is opened again for longer.
+for budget in 5000 50000 500000; do
+    HOME=$work timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+        --user-data-dir="$work/profile" --window-size=1000,800 --virtual-time-budget=$budget --dump-dom \
+        "file://$page?agents=3000&skip=60" >"$work/dom.html" 2>"$work/browser.log" || { cat "$work/browser.log"; exit 1; }
+    grep -q '<code id="hash">not yet' "$work/dom.html" || break
+done
 grep -o '<output id="status"[^/]*/output>\|<code id="hash">[^<]*' "$work/dom.html" || { cat "$work/dom.html"; exit 1; }
 
 # expect TEXT WHAT

@@ -77,9 +77,13 @@ endif()
 
 # The shared library exports what the public headers declare, and runs a program.
 if(NOT QUERN_SANITIZE AND NOT EMSCRIPTEN)
+  set(quern_soname "")
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    set(quern_soname libquern.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  endif()
   add_test(NAME exported_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_symbols.sh
                                          ${PROJECT_BINARY_DIR}/quern.symbols $<TARGET_FILE:quern_shared> ${CMAKE_NM}
-                                         ${CMAKE_OBJDUMP})
+                                         ${CMAKE_OBJDUMP} ${quern_soname})
   quern_label_optimised(exported_symbols quern_shared)
 endif()
 if(WIN32)
@@ -99,6 +103,9 @@ if(TARGET swarm)
   set_tests_properties(hashes PROPERTIES LABELS threaded PROCESSORS ${quern_threaded_processors})
   quern_label_optimised(hashes swarm keep_headless quern_rollback quern_netplay_example quern_page_transforms quern_crane quern_near quern_delta)
   quern_guard_test(hashes)
+  if(EMSCRIPTEN AND NOT QUERN_WASM_THREADS)
+    set_property(TEST hashes APPEND PROPERTY ENVIRONMENT QUERN_HASH_THREADS=1) # there are no threads
+  endif()
 endif()
 
 # The page shows the flock, and ends with the hash of the table. Without a browser, the test is reported as skipped.

@@ -116,7 +116,7 @@ small_hello()
 {
     hello "$small/libquern.a" "$work/hello"
     bytes=$(size "$work/hello" | awk 'NR == 2 { print $1 }')
-    echo "$bytes bytes of text and constants"
+    echo "$bytes" >"$work/hello_bytes"
     [ "$bytes" -lt 153600 ]
 }
 
@@ -165,6 +165,7 @@ check 'the one file with -O3 and link-time optimisation' \
 check 'headers without old-style casts' old_style_casts
 check 'link-time optimisation' lto
 check 'a small program below 150 KB' small_hello
+[ ! -e "$work/hello_bytes" ] || echo "a small program has $(cat "$work/hello_bytes") bytes of code and constants"
 for room in history archive replay observe prefabs; do
     check "without $room" without $room
 done

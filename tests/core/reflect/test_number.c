@@ -43,8 +43,8 @@ static uint64_t bits_of(quern_field_type type, double real)
     return type == QUERN_FIELD_F32 ? low : bits;
 }
 
-/* The C library's strtod, which rounds correctly. That of MinGW rounds one of a thousand numbers beside a power of two
- * to another than the nearest. Its atof is that of Windows, which is right. */
+/* The C library's strtod, which rounds correctly. That of MinGW rounds some numbers beside a power of two to another
+ * than the nearest; its atof is that of Windows, which is right. */
 static double read_double(const char *text)
 {
 #if defined(__MINGW32__)

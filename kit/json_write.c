@@ -115,7 +115,8 @@ static size_t element_text(const json_writer *writer, const quern_type_info *typ
 
 static void print_id(json_writer *writer, quern_entity entity)
 {
-    uint32_t first = 0, end = writer->ids.count;
+    const uint32_t count = writer->ids.entities != NULL ? writer->ids.count : 0;
+    uint32_t first = 0, end = count;
     while (first < end) {
         const uint32_t middle = first + (end - first) / 2;
         if (quern_entity_index(writer->ids.entities[middle]) < quern_entity_index(entity))
@@ -123,7 +124,7 @@ static void print_id(json_writer *writer, quern_entity entity)
         else
             end = middle;
     }
-    if (first < writer->ids.count && quern_entity_equal(writer->ids.entities[first], entity))
+    if (first < count && quern_entity_equal(writer->ids.entities[first], entity))
         print_number(writer, first);
     else
         print(writer, "null");

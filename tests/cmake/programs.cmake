@@ -38,6 +38,12 @@ quern_add_example(how_systems "" "all points: 2\n" "explode: passed\n" "shuffled
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")
 quern_add_example(how_keep "" "^door at 8\nloaded: the same\n" "'move': write 'Place'\n")
 quern_add_example(rogue "" "turn 5: you find gold\n" "turn 13: the goblin dies\n" "gold 1, health 2\n$")
+foreach(threads 1 3)
+  quern_add_program_test(
+    boids_${threads} quern_boids ${quern_test_launcher} $<TARGET_FILE:quern_boids> --frames 100 --birds 500
+    --threads ${threads} --picture ${CMAKE_CURRENT_BINARY_DIR}/boids_${threads}.bmp)
+  quern_expect(boids_${threads} "^100 frames, 500 birds, order 0.18, hash 85c7e7f6ded600a6\n$")
+endforeach()
 quern_add_example(tutorial_profile "" "'move': write 'Position', read 'Velocity'" "\nfollow +[0-9]" "Health.points = 9\n$")
 quern_add_example(jobs_counter "" "size 828, on worker 0\n")
 quern_add_example(jobs_fork "" "^0 out of order\n")

@@ -71,6 +71,9 @@ if(KEEP_ENET_INCLUDE AND KEEP_ENET_LIBRARY AND NOT QUERN_SANITIZE STREQUAL "thre
                          ${quern_test_launcher} $<TARGET_FILE:keep_headless>)
 endif()
 
+quern_add_program_test(server quern_server ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_server.sh ${quern_test_launcher}
+                       $<TARGET_FILE:quern_server>)
+
 # The thread sanitizer knows no MPI.
 quern_add_program_test(ranks_alone ranks_alone ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_ranks.sh $<TARGET_FILE:ranks_alone>)
 if(TARGET ranks AND NOT QUERN_SANITIZE AND NOT CMAKE_CROSSCOMPILING)

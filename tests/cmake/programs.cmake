@@ -61,7 +61,7 @@ endforeach()
 quern_add_program_test(swarm swarm ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_swarm.sh ${quern_test_launcher}
                        $<TARGET_FILE:swarm>)
 quern_add_program_test(keep keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep.sh
-                       ${PROJECT_SOURCE_DIR}/examples/keep/levels ${quern_test_launcher}
+                       ${PROJECT_SOURCE_DIR}/examples/keep/levels $<IF:$<CONFIG:Release>,6000,1500> ${quern_test_launcher}
                        $<TARGET_FILE:keep_headless>)
 if(NOT QUERN_SANITIZE STREQUAL "thread")
   quern_add_program_test(keep_files keep_headless ${CMAKE_CURRENT_SOURCE_DIR}/examples/test_keep_files.sh

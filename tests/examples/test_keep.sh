@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# usage: test_keep.sh LEVELS COMMAND...
+# usage: test_keep.sh LEVELS STEPS COMMAND...
 #
 # A recorded game ends in the same world on any number of threads, and is not one in which nothing happens.
-# The level and the recording that are shipped, in the folder LEVELS, can be played.
+# The level and the recording that are shipped, in the folder LEVELS, can be played for STEPS steps.
 
 set -eu
 
 levels=$1
-shift
+steps=$2
+shift 2
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)/keep
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -38,6 +39,7 @@ play "$@" --threads 2 --rewind | grep -q '^rewound to step [0-9]* and ran again:
 score=$(of_last_line score <"$folder/one")
 [ "$score" -gt 500 ] || { echo "the recorded game has a score of $score"; cat "$folder/one"; exit 1; }
 
-"$@" --threads 2 --frames 20 --json | tail -n 1 | grep -q '"frames": 20,' ||
-    { echo "the level that is shipped does not go 20 steps"; exit 1; }
+# Whether gold suffices for a tower at its recorded step depends on every step before. The last tower is built at 5940.
 [ -f "$levels/ford.txt" ] || { echo "no recorded game is shipped"; exit 1; }
+"$@" --threads 1 --frames "$steps" --json | tail -n 1 | grep -q "\"frames\": $steps," ||
+    { echo "the recorded game that is shipped does not go $steps steps; record it again"; exit 1; }

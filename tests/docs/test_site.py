@@ -3,6 +3,7 @@
 # Copyright (c) 2026 The Quern authors
 """Tests what ./run docs gives to Doxygen and MkDocs."""
 
+import glob
 import os
 import re
 import sys
@@ -30,6 +31,16 @@ class Site(unittest.TestCase):
         self.assertEqual(len(re.findall(r"@defgroup kit_grid Kit grid", text)), 1)
         self.assertLess(text.index("@{"), text.index("typedef struct quern_grid_def"))
         self.assertLess(text.index("quern_grid_payload("), text.index("@}"))
+
+    def test_menu_has_every_page(self):
+        with open(os.path.join(ROOT, "docs/site/mkdocs.yml"), encoding="utf-8") as file:
+            menu = set(re.findall(r": ([\w./-]+[.]md)$", file.read(), re.M))
+        pages = {
+            os.path.relpath(page, os.path.join(ROOT, "docs"))
+            for page in glob.glob(os.path.join(ROOT, "docs/**/*.md"), recursive=True)
+        }
+        self.assertGreater(len(pages), 40)
+        self.assertEqual(pages - menu - {"README.md"}, set())
 
     def test_pages_and_sources_have_places(self):
         self.assertEqual(site_pages.place_of("README.md"), "index.md")

@@ -3,8 +3,8 @@
 /* The answers of docs/how.md on worlds, entities and values, as one program. */
 #include <quern/quern.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef struct Place {
     float x, y;
@@ -105,38 +105,48 @@ static void log_message(void *user_data, quern_log_level level, const char *mess
     fprintf(user_data, "%s: %s\n", level == QUERN_LOG_ERROR ? "error" : "note", message);
 }
 
+/* Counts the bytes in use, and leaves the rest to the default allocator. Called from several threads. */
+typedef struct Meter {
+    quern_allocator next;
+    atomic_size_t used_bytes;
+} Meter;
+
 static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
-    ++*(int *)user_data;
-    return aligned_alloc(alignment_bytes,
-                         (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
+    Meter *meter = user_data;
+    void *memory = meter->next.allocate(meter->next.user_data, size_bytes, alignment_bytes);
+    if (memory != NULL) atomic_fetch_add(&meter->used_bytes, size_bytes);
+    return memory;
 }
 
 static void release(void *user_data, void *memory, size_t size_bytes, size_t alignment_bytes)
 {
-    (void)user_data, (void)size_bytes, (void)alignment_bytes;
-    free(memory);
+    Meter *meter = user_data;
+    atomic_fetch_sub(&meter->used_bytes, size_bytes);
+    meter->next.release(meter->next.user_data, memory, size_bytes, alignment_bytes);
 }
 
-static quern_world *create_world(int *allocation_count)
+static quern_world *create_world(Meter *meter)
 {
     quern_world *world;
     const quern_world_def def = {
-        .allocator = {.allocate = allocate, .release = release, .user_data = allocation_count}};
+        .allocator = {.allocate = allocate, .release = release, .user_data = meter}};
     QUERN_MUST(quern_world_create(&def, &world));
     return world;
 }
 
 static void use_several_worlds(quern_world *world)
 {
-    int allocation_count = 0;
-    quern_world *editor = create_world(&allocation_count);
+    Meter meter = {.next = quern_allocator_default()};
+    quern_world *editor = create_world(&meter);
     QUERN_MUST(QUERN_CREATE(editor, NULL, QUERN_VALUE(Place, 0, 0)));
     printf("both worlds have Place: %s\n",
            quern_component_equal(QUERN_ID(world, Place), QUERN_ID(editor, Place)) ? "as one"
                                                                                   : "each its own");
+    printf("the second world has asked for memory: %s\n",
+           atomic_load(&meter.used_bytes) > 0 ? "yes" : "no");
     quern_world_destroy(editor);
-    printf("the second world has asked for memory: %s\n", allocation_count > 0 ? "yes" : "no");
+    printf("bytes in use after it: %zu\n", atomic_load(&meter.used_bytes));
 }
 
 int main(void)

@@ -43,7 +43,7 @@ quern_add_quotes(quotes_example commands examples/pages/commands.c examples/comm
 quern_add_quotes(quotes_example entities examples/pages/entities.c examples/pages/required.c)
 quern_add_quotes(quotes_example events examples/pages/events.c examples/events.c)
 quern_add_quotes(quotes_example history examples/pages/history.c examples/delta.c examples/follow.c)
-quern_add_quotes(quotes_examples how examples/how examples/boids.c examples/rogue.c examples/server.c)
+quern_add_quotes(quotes_examples how examples/how examples/boids.c examples/jobs examples/rogue.c examples/server.c examples/stream)
 foreach(peer bevy entt flecs unity)
   quern_add_quotes(quotes_idioms coming-from-${peer} examples/how/idioms.c)
 endforeach()

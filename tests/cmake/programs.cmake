@@ -33,6 +33,8 @@ quern_add_example(
   "piece 31 is left out: block 7 is damaged\n"
   "50 pieces streamed, 4 left out. 16384 entities, as they were written\n$")
 quern_add_example(how_idioms "" "bob is liked by 1\n" "has got a health\n" "the copy is the same\n$")
+quern_add_example(how_beside "" "^the crate is at 0, the barrel at 3.8\nbodies: 1\nsound 7, volume 0.5\n"
+                  "room 3: hash 033b6c310360667e\n$")
 quern_add_example(how_world "" "^knight: found, 90 points\n" "x = 12.5\n")
 quern_add_example(how_systems "" "all points: 2\n" "explode: passed\n" "shuffled runs: equal\n$")
 quern_add_example(how_play "" "second 3: spark is gone" "second 5: [^\n]* guard angry, gun empty\n" "near: 18\n$")

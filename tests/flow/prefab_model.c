@@ -10,6 +10,27 @@ int prefab_model_add(prefab_model *model)
     return (int)model->slot_count++;
 }
 
+bool model_part_is_handle(model_part part)
+{
+    return part == MODEL_KNOWS || part == MODEL_SEAT;
+}
+
+void prefab_model_reuse(prefab_model *model, int slot)
+{
+    for (uint32_t i = 0; i < model->slot_count; i++)
+        for (model_part part = 0; part < MODEL_PART_COUNT; part++)
+            if (model_part_is_handle(part) && model->things[i].values[part] == slot)
+                model->things[i].values[part] = MODEL_GONE;
+    model->things[slot] = (model_thing){.is_alive = true, .targets = {MODEL_NONE, MODEL_NONE}};
+}
+
+int prefab_model_seat(const prefab_model *model, int slot)
+{
+    const model_thing *thing = &model->things[slot];
+    const int64_t seat = thing->has[MODEL_SEAT] ? thing->values[MODEL_SEAT] : MODEL_NONE;
+    return seat >= 0 && model->things[seat].is_alive ? (int)seat : MODEL_NONE;
+}
+
 uint32_t prefab_model_alive_count(const prefab_model *model)
 {
     uint32_t count = 0;
@@ -102,15 +123,14 @@ static void spawn(prefab_model *model, const model_command *command, int first)
         model_thing *thing = &model->things[prefab_model_add(model)];
         for (model_part part = 0; part < MODEL_PART_COUNT; part++) {
             if (!member->has[part]) continue;
-            const bool is_inside = part == MODEL_KNOWS && member->knows_member;
+            const bool is_inside = part == MODEL_SEAT || (part == MODEL_KNOWS && member->knows_member);
             set(thing, part, member->values[part] + (is_inside ? root : 0));
         }
     }
     for (uint32_t i = 0; i < command->override_count; i++) {
         const model_override *other = &command->overrides[i];
-        const bool is_handle = other->part == MODEL_KNOWS;
         set(&model->things[root + (int)other->member], other->part,
-            is_handle ? slot_of(other->knows, first) : other->value);
+            model_part_is_handle(other->part) ? slot_of(other->knows, first) : other->value);
     }
     if (command->other.number != MODEL_NONE)
         prefab_model_relate(model, root, MODEL_PARENT, slot_of(command->other, first));
@@ -130,7 +150,33 @@ static void create(prefab_model *model, const model_command *command, int first)
 {
     model_thing *thing = &model->things[prefab_model_add(model)];
     set(thing, command->part,
-        command->part == MODEL_KNOWS ? slot_of(command->other, first) : command->value);
+        model_part_is_handle(command->part) ? slot_of(command->other, first) : command->value);
+}
+
+static void set_off(model_thing *thing, bool is_off, bool is_by_parent)
+{
+    thing->has[MODEL_OFF] = is_off;
+    thing->has[MODEL_OFF_BY_PARENT] = is_by_parent;
+}
+
+/* Gives the entities below a parent, unless they are disabled by themselves, the state of their parents. */
+static void update_below(prefab_model *model, int parent)
+{
+    const bool is_off = model->things[parent].has[MODEL_OFF];
+    for (int i = 0; i < (int)model->slot_count; i++) {
+        model_thing *thing = &model->things[i];
+        if (!thing->is_alive || thing->targets[MODEL_PARENT] != parent) continue;
+        if (!thing->has[MODEL_OFF] || thing->has[MODEL_OFF_BY_PARENT]) set_off(thing, is_off, is_off);
+        update_below(model, i);
+    }
+}
+
+static void switch_tree(prefab_model *model, int slot, bool enables)
+{
+    const int parent = model->things[slot].targets[MODEL_PARENT];
+    const bool is_off_by_parent = enables && parent != MODEL_NONE && model->things[parent].has[MODEL_OFF];
+    set_off(&model->things[slot], !enables || is_off_by_parent, is_off_by_parent);
+    update_below(model, slot);
 }
 
 /* Applies a command to an existing, living entity. */
@@ -140,7 +186,7 @@ static void change(prefab_model *model, const model_command *command, int slot, 
     switch (command->action) {
     case MODEL_SET:
         set(thing, command->part,
-            command->part == MODEL_KNOWS ? slot_of(command->other, first) : command->value);
+            model_part_is_handle(command->part) ? slot_of(command->other, first) : command->value);
         break;
     case MODEL_ADD:
         if (!thing->has[command->part]) set(thing, command->part, command->value);
@@ -160,6 +206,10 @@ static void change(prefab_model *model, const model_command *command, int slot, 
     case MODEL_NAME_IT:
         if (!is_taken(model, slot, thing->targets[MODEL_PARENT], command->name))
             thing->name = command->name;
+        break;
+    case MODEL_ENABLE:
+    case MODEL_DISABLE:
+        switch_tree(model, slot, command->action == MODEL_ENABLE);
         break;
     default:
         break;

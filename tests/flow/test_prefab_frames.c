@@ -22,7 +22,7 @@ typedef struct links {
 
 typedef struct scene {
     quern_world *world;
-    quern_component number, marked, pair, value, spawner;
+    quern_component number, marked, pair, value, spawner, barrel, disabled;
     quern_relation parent, likes;
     quern_prefab tower;
     tracked_counts counts;
@@ -37,7 +37,8 @@ static quern_entity make(const scene *in, uint64_t number)
 }
 
 /* Captures a prefab: a base (number 1) with a gun (2) and a lamp (3); the gun has a muzzle (4). The base
- * likes the muzzle. The gun contains handles of muzzle and base. The lamp has a value with hooks. */
+ * likes the muzzle, which is its part in the slot `barrel`. The gun contains handles of muzzle and base. The lamp has a
+ * value with hooks. */
 static void capture_tower(scene *in)
 {
     quern_entity members[MEMBERS];
@@ -47,6 +48,7 @@ static void capture_tower(scene *in)
     must(quern_entity_relate(in->world, members[2], in->parent, members[0]));
     must(quern_entity_relate(in->world, members[3], in->parent, members[1]));
     must(quern_entity_relate(in->world, members[0], in->likes, members[3]));
+    must(quern_entity_set(in->world, members[0], in->barrel, &members[3]));
     must(quern_entity_set(in->world, members[1], in->pair, &(links){members[3], members[0]}));
     tracked value;
     tracked_construct(&value, 9, &in->counts);
@@ -72,6 +74,8 @@ static void open_scene(scene *in, const quern_world_def *def)
                                .fields = {{"first", QUERN_FIELD_ENTITY, 0, .count = 1},
                                           {"second", QUERN_FIELD_ENTITY, 8, .count = 1}}},
         &in->pair));
+    must(quern_prefab_slot_register(in->world, "barrel", &in->barrel));
+    in->disabled = quern_world_disabled_tag(in->world);
     in->parent = quern_world_parent(in->world);
     must(quern_relation_register(
         in->world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
@@ -249,6 +253,9 @@ typedef enum act {
     ACT_DESTROY_GUN,
     ACT_MARK,
     ACT_MOVE,
+    ACT_DISABLE,        /* the tree */
+    ACT_DISABLE_PARTLY, /* the tree, then the gun by itself; the tree is enabled again */
+    ACT_ADOPT,          /* the muzzle is related to a disabled tree, which is enabled */
     ACT_COUNT
 } act;
 
@@ -273,11 +280,15 @@ static void spawn_by_command(const scene *in, quern_commands *commands, quern_en
     quern_entity root;
     must(quern_commands_spawn(commands, in->tower, &def, &root));
     const quern_entity gun = quern_commands_spawned_member(commands, in->tower, root, 1);
-    const quern_entity muzzle = quern_commands_spawned_member(commands, in->tower, root, 3);
+    const quern_entity muzzle = quern_commands_spawned_part(commands, in->tower, root, in->barrel);
     if (what.act == ACT_DESTROY_ROOT) must(quern_commands_destroy(commands, root));
     if (what.act == ACT_DESTROY_GUN) must(quern_commands_destroy(commands, gun));
     if (what.act == ACT_MARK) must(quern_commands_add(commands, muzzle, in->marked, NULL));
     if (what.act == ACT_MOVE) must(quern_commands_relate(commands, gun, in->parent, self));
+    if (what.act >= ACT_DISABLE) must(quern_commands_set_enabled(commands, root, false));
+    if (what.act == ACT_DISABLE_PARTLY) must(quern_commands_set_enabled(commands, gun, false));
+    if (what.act == ACT_ADOPT) must(quern_commands_relate(commands, muzzle, in->parent, root));
+    if (what.act > ACT_DISABLE) must(quern_commands_set_enabled(commands, root, true));
 }
 
 static void run_spawners(quern_context *context, const quern_view *view)
@@ -297,10 +308,15 @@ static void spawn_at_once(const scene *in, quern_entity self, uint64_t spawner)
                                  .overrides = {{in->number, 0, &what.number}}};
     quern_entity members[MEMBERS];
     must(quern_prefab_spawn_many(in->world, in->tower, 1, &def, NULL, members));
+    cr_assert_eq(quern_prefab_part(in->world, members[0], in->barrel).bits, members[3].bits);
     if (what.act == ACT_DESTROY_ROOT) must(quern_entity_destroy(in->world, members[0]));
     if (what.act == ACT_DESTROY_GUN) must(quern_entity_destroy(in->world, members[1]));
     if (what.act == ACT_MARK) must(quern_entity_add(in->world, members[3], in->marked, NULL));
     if (what.act == ACT_MOVE) must(quern_entity_relate(in->world, members[1], in->parent, self));
+    if (what.act >= ACT_DISABLE) must(quern_entity_set_enabled(in->world, members[0], false));
+    if (what.act == ACT_DISABLE_PARTLY) must(quern_entity_set_enabled(in->world, members[1], false));
+    if (what.act == ACT_ADOPT) must(quern_entity_relate(in->world, members[3], in->parent, members[0]));
+    if (what.act > ACT_DISABLE) must(quern_entity_set_enabled(in->world, members[0], true));
 }
 
 static void make_spawners(const scene *in, quern_entity *out_spawners)
@@ -327,8 +343,9 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 /* Hashes the contents of the world regardless of its handles. */
 static uint64_t content_of(const scene *in)
 {
-    const quern_term terms[] = {quern_term_read(in->number)};
-    quern_query *query = setup_query(in->world, terms, 1);
+    const quern_term terms[] = {quern_term_read(in->number),
+                                quern_term_optional(in->disabled, QUERN_ACCESS_NONE)};
+    quern_query *query = setup_query(in->world, terms, 2);
     quern_query_iterator it = quern_query_iterate(query);
     uint64_t sum = 0;
     while (quern_query_next(&it))
@@ -341,6 +358,8 @@ static uint64_t content_of(const scene *in)
             hash = mix(hash, number_at(in, quern_entity_target(in->world, entity, in->likes)));
             hash = mix(hash, quern_entity_source_count(in->world, entity, in->parent));
             hash = mix(hash, quern_entity_has(in->world, entity, in->marked));
+            hash = mix(hash, quern_entity_is_enabled(in->world, entity));
+            hash = mix(hash, number_at(in, quern_prefab_part(in->world, entity, in->barrel)));
             sum += hash;
         }
     quern_query_destroy(query);

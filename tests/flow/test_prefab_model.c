@@ -28,7 +28,10 @@ typedef struct spawner {
 static const model_prefab prefabs[PREFABS] = {
     {{{.has = {[MODEL_NUMBER] = true}, .values = {9}, .parent = MODEL_NONE, .likes = MODEL_NONE}}, 1},
     {{{.has = {[MODEL_KNOWS] = true}, .parent = MODEL_NONE, .likes = MODEL_NONE, .knows_member = true}}, 1},
-    {{{.has = {true, true}, .values = {1, 10}, .parent = MODEL_NONE, .likes = MODEL_NONE},
+    {{{.has = {[MODEL_NUMBER] = true, [MODEL_OTHER] = true, [MODEL_SEAT] = true},
+       .values = {1, 10, [MODEL_SEAT] = 2},
+       .parent = MODEL_NONE,
+       .likes = MODEL_NONE},
       {.has = {[MODEL_NUMBER] = true, [MODEL_KNOWS] = true},
        .values = {2},
        .likes = MODEL_NONE,
@@ -38,8 +41,11 @@ static const model_prefab prefabs[PREFABS] = {
        .likes = 1,
        .name = 'l'}},
      3},
-    {{{.has = {[MODEL_MARK] = true}, .parent = MODEL_NONE, .likes = MODEL_NONE},
-      {.has = {[MODEL_NUMBER] = true}, .values = {4}, .likes = MODEL_NONE},
+    {{{.has = {[MODEL_MARK] = true, [MODEL_SEAT] = true},
+       .values = {[MODEL_SEAT] = 3},
+       .parent = MODEL_NONE,
+       .likes = MODEL_NONE},
+      {.has = {[MODEL_NUMBER] = true, [MODEL_OFF] = true}, .values = {4}, .likes = MODEL_NONE},
       {.has = {[MODEL_NUMBER] = true}, .values = {5}},
       {.has = {[MODEL_NUMBER] = true, [MODEL_KNOWS] = true},
        .values = {4, [MODEL_KNOWS] = 3},
@@ -94,8 +100,8 @@ static quern_result give_part(give *to, void *argument, quern_entity entity, mod
                               int64_t number, quern_entity known)
 {
     tracked value;
-    if (part == MODEL_MARK) return to(argument, entity, it.parts[part], NULL);
-    if (part == MODEL_KNOWS) return to(argument, entity, it.parts[part], &known);
+    if (part == MODEL_MARK || part == MODEL_OFF) return to(argument, entity, it.parts[part], NULL);
+    if (model_part_is_handle(part)) return to(argument, entity, it.parts[part], &known);
     if (part != MODEL_TRACKED) return to(argument, entity, it.parts[part], &number);
     tracked_construct(&value, (uint64_t)number, &it.counts_of_tracked);
     const quern_result result = to(argument, entity, it.parts[part], &value);
@@ -117,11 +123,12 @@ static void capture_prefab(uint32_t number)
         must(quern_entity_create(it.world, &made[i]));
     for (uint32_t i = 0; i < from->member_count; i++) {
         const model_member *member = &from->members[i];
-        const int64_t known = member->values[MODEL_KNOWS];
-        for (model_part part = 0; part < MODEL_PART_COUNT; part++)
+        for (model_part part = 0; part < MODEL_PART_COUNT; part++) {
+            const bool is_inside = part == MODEL_SEAT || (part == MODEL_KNOWS && member->knows_member);
             if (member->has[part])
                 must(give_part(add_now, it.world, made[i], part, member->values[part],
-                               member->knows_member ? made[known] : it.handles[HUB]));
+                               is_inside ? made[member->values[part]] : it.handles[HUB]));
+        }
         if (member->parent != MODEL_NONE)
             must(quern_entity_relate(it.world, made[i], it.relations[MODEL_PARENT], made[member->parent]));
         if (member->likes != MODEL_NONE)
@@ -160,9 +167,12 @@ static void describe_prefab(uint32_t number)
                                         : it.handles[HUB];
         members[i] = (quern_prefab_member_def){
             .parent = member->parent != MODEL_NONE ? (uint32_t)member->parent : 0, .name = names[i]};
+        if (from->members[0].has[MODEL_SEAT] && from->members[0].values[MODEL_SEAT] == (int64_t)i)
+            members[i].slot = it.parts[MODEL_SEAT];
         describe_part(member, MODEL_TRACKED, &counted[i], &members[i], values[i]);
         describe_part(member, MODEL_KNOWS, &knows[i], &members[i], values[i]);
         describe_part(member, MODEL_MARK, NULL, &members[i], values[i]);
+        describe_part(member, MODEL_OFF, NULL, &members[i], values[i]);
         describe_part(member, MODEL_NUMBER, &member->values[MODEL_NUMBER], &members[i], values[i]);
         describe_part(member, MODEL_OTHER, &member->values[MODEL_OTHER], &members[i], values[i]);
         if (member->likes == MODEL_NONE) continue;
@@ -196,6 +206,10 @@ static void register_parts(void)
                                .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}}},
         &it.parts[MODEL_KNOWS]));
     it.parts[MODEL_TRACKED] = tracked_register(it.world, "tracked", &it.counts_of_tracked);
+    must(quern_prefab_slot_register(it.world, "seat", &it.parts[MODEL_SEAT]));
+    it.parts[MODEL_OFF] = quern_world_disabled_tag(it.world);
+    it.parts[MODEL_OFF_BY_PARENT] =
+        quern__component_handle(&it.world->storage.components, it.world->storage.disabled_index + 1);
     it.relations[MODEL_PARENT] = quern_world_parent(it.world);
     must(quern_relation_register(
         it.world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
@@ -214,7 +228,7 @@ static void use_free_slots(void)
         if (is_new)
             prefab_model_add(&model);
         else
-            model.things[slot] = (model_thing){.is_alive = true, .targets = {MODEL_NONE, MODEL_NONE}};
+            prefab_model_reuse(&model, (int)slot);
     }
 }
 
@@ -277,7 +291,9 @@ static void choose_overrides(random_source *random, model_command *command, int 
         model_override made = {.member = random_below(random, prefab->member_count),
                                .part = (model_part)random_below(random, MODEL_PART_COUNT),
                                .value = random_below(random, 1000)};
-        if (!prefab->members[made.member].has[made.part] || made.part == MODEL_MARK) continue;
+        if (!prefab->members[made.member].has[made.part] || made.part == MODEL_MARK ||
+            made.part == MODEL_OFF)
+            continue;
         if (i > 0 && command->override_count > 0 && command->overrides[0].member == made.member &&
             command->overrides[0].part == made.part)
             continue;
@@ -292,11 +308,12 @@ static bool choose_command(random_source *random, model_command *command, int cr
     static const model_action actions[] = {MODEL_SPAWN,  MODEL_SPAWN,   MODEL_SPAWN,    MODEL_SPAWN,
                                            MODEL_CREATE, MODEL_SET,     MODEL_SET,      MODEL_ADD,
                                            MODEL_REMOVE, MODEL_DESTROY, MODEL_RELATE,   MODEL_RELATE,
-                                           MODEL_RELATE, MODEL_NAME_IT, MODEL_UNRELATE, MODEL_ACCUMULATE};
+                                           MODEL_RELATE, MODEL_NAME_IT, MODEL_UNRELATE, MODEL_ACCUMULATE,
+                                           MODEL_ENABLE, MODEL_DISABLE, MODEL_DISABLE};
     *command = (model_command){.action = actions[random_below(random, COUNT_OF(actions))],
                                .entity = choose(random, created_count),
                                .other = choose(random, created_count),
-                               .part = (model_part)random_below(random, MODEL_PART_COUNT),
+                               .part = (model_part)random_below(random, MODEL_OFF_BY_PARENT),
                                .relation = (model_relation)random_below(random, MODEL_RELATION_COUNT),
                                .value = random_below(random, 1000),
                                .name = random_chance(random, 50) ? 'l' : 'm',
@@ -309,9 +326,9 @@ static bool choose_command(random_source *random, model_command *command, int cr
     }
     if (command->entity.number == MODEL_NONE || command->other.number == MODEL_NONE) return false;
     if (command->action == MODEL_ADD)
-        command->value = command->part == MODEL_TRACKED ? TRACKED_DEFAULT
-                         : command->part == MODEL_KNOWS ? MODEL_NONE
-                                                        : 0;
+        command->value = command->part == MODEL_TRACKED        ? TRACKED_DEFAULT
+                         : model_part_is_handle(command->part) ? MODEL_NONE
+                                                               : 0;
     return command->action != MODEL_RELATE || command->entity.is_created != command->other.is_created ||
            command->entity.number != command->other.number;
 }
@@ -377,8 +394,8 @@ static void record_spawn(recording *in, const model_command *command)
         def.overrides[i] =
             (quern_spawn_override){.component = it.parts[other->part],
                                    .member = other->member,
-                                   .column = other->part == MODEL_KNOWS     ? (const void *)&known[i]
-                                             : other->part == MODEL_TRACKED ? (const void *)&values[i]
+                                   .column = model_part_is_handle(other->part) ? (const void *)&known[i]
+                                             : other->part == MODEL_TRACKED    ? (const void *)&values[i]
                                                                             : (const void *)&other->value};
     }
     must(quern_commands_spawn(in->commands, prefab, &def, &root));
@@ -386,6 +403,12 @@ static void record_spawn(recording *in, const model_command *command)
         tracked_destroy(&values[i], &it.counts_of_tracked);
     for (uint32_t i = 0; i < prefabs[command->prefab].member_count; i++)
         in->created[in->created_count++] = quern_commands_spawned_member(in->commands, prefab, root, i);
+    const model_member *top = prefabs[command->prefab].members;
+    if (!top->has[MODEL_SEAT]) return;
+    const quern_entity seat = quern_commands_spawned_part(in->commands, prefab, root, it.parts[MODEL_SEAT]);
+    const quern_entity member =
+        quern_commands_spawned_member(in->commands, prefab, root, (uint32_t)top->values[MODEL_SEAT]);
+    cr_assert_eq(seat.bits, member.bits);
 }
 
 static void record_command(recording *in, const model_command *command)
@@ -422,6 +445,10 @@ static void record_command(recording *in, const model_command *command)
         must(
             quern_commands_accumulate(commands, entity, it.parts[MODEL_OTHER], &command->value, QUERN_SUM));
         break;
+    case MODEL_ENABLE:
+    case MODEL_DISABLE:
+        must(quern_commands_set_enabled(commands, entity, command->action == MODEL_ENABLE));
+        break;
     default:
         record_spawn(in, command);
         break;
@@ -442,16 +469,18 @@ static void expect_value(const model_thing *thing, int slot, model_part part)
     const quern_entity entity = it.handles[slot];
     cr_assert_eq(quern_entity_has(it.world, entity, it.parts[part]), thing->has[part], "slot %d, part %u",
                  slot, (unsigned)part);
-    if (!thing->has[part] || part == MODEL_MARK) return;
+    if (!thing->has[part] || part == MODEL_MARK || part >= MODEL_OFF) return;
     const void *value = quern_entity_get(it.world, entity, it.parts[part]);
     const int64_t expected = thing->values[part];
     if (part == MODEL_TRACKED) {
         cr_assert(tracked_is_live(value));
         cr_assert_eq((int64_t)((const tracked *)value)->payload, expected, "slot %d", slot);
-    } else if (part != MODEL_KNOWS) {
+    } else if (!model_part_is_handle(part)) {
         cr_assert_eq(*(const int64_t *)value, expected, "slot %d, part %u", slot, (unsigned)part);
     } else if (expected == MODEL_NONE) {
         cr_assert(quern_entity_is_null(*(const quern_entity *)value), "slot %d", slot);
+    } else if (expected == MODEL_GONE) {
+        cr_assert_not(quern_entity_is_alive(it.world, *(const quern_entity *)value), "slot %d", slot);
     } else {
         const quern_entity known = *(const quern_entity *)value;
         cr_assert_eq((int64_t)quern_entity_index(known), expected, "slot %d", slot);
@@ -468,6 +497,9 @@ static void expect_thing(int slot)
     for (model_relation i = 0; i < MODEL_RELATION_COUNT; i++)
         cr_assert_eq(quern_entity_target(it.world, entity, it.relations[i]).bits,
                      handle_of(thing->targets[i]).bits, "slot %d, relation %u", slot, (unsigned)i);
+    cr_assert_eq(quern_prefab_part(it.world, entity, it.parts[MODEL_SEAT]).bits,
+                 handle_of(prefab_model_seat(&model, slot)).bits, "slot %d", slot);
+    cr_assert_eq(quern_entity_is_enabled(it.world, entity), !thing->has[MODEL_OFF], "slot %d", slot);
     const char *name = quern_entity_name(it.world, entity);
     cr_assert_eq(name != NULL ? name[0] : '\0', thing->name, "slot %d", slot);
     int child = MODEL_NONE;

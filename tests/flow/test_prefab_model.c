@@ -19,7 +19,7 @@
  * at several thread counts and in several styles, and in single callbacks with quern_world_commands.
  * Recorders that are kept beyond their callback must fail. */
 
-enum { SPAWNERS = 20, FRAMES = 4, COMMANDS = 14, CALLS = 32, PREFABS = 6, HUB = 0, CREATES = 256 };
+enum { SPAWNERS = 20, FRAMES = 4, COMMANDS = 14, CALLS = 32, PREFABS = 7, HUB = 0, CREATES = 256 };
 
 typedef struct spawner {
     unsigned char bytes[2000]; /* large, so that a chunk has few rows and there are several views */
@@ -45,8 +45,8 @@ static const model_prefab prefabs[PREFABS] = {
        .values = {[MODEL_SEAT] = 3},
        .parent = MODEL_NONE,
        .likes = MODEL_NONE},
-      {.has = {[MODEL_NUMBER] = true, [MODEL_OFF] = true}, .values = {4}, .likes = MODEL_NONE},
-      {.has = {[MODEL_NUMBER] = true}, .values = {5}},
+      {.has = {[MODEL_NUMBER] = true}, .values = {4}, .likes = MODEL_NONE},
+      {.has = {[MODEL_NUMBER] = true, [MODEL_OFF] = true}, .values = {5}},
       {.has = {[MODEL_NUMBER] = true, [MODEL_KNOWS] = true},
        .values = {4, [MODEL_KNOWS] = 3},
        .parent = 1,
@@ -60,7 +60,19 @@ static const model_prefab prefabs[PREFABS] = {
        .likes_outside = true}},
      1},
     {{{.parent = MODEL_NONE, .likes = MODEL_NONE}}, 1},
+    {{{.has = {[MODEL_NUMBER] = true}, .values = {7}, .parent = MODEL_NONE, .likes = MODEL_NONE},
+      {.has = {[MODEL_OFF] = true}, .likes = MODEL_NONE},
+      {.has = {[MODEL_OFF] = true, [MODEL_OFF_BY_PARENT] = true}, .parent = 1, .likes = MODEL_NONE}},
+     3},
 };
+
+/* A description has no member that is disabled through its parent. */
+static bool can_be_described(uint32_t number)
+{
+    for (uint32_t i = 0; i < prefabs[number].member_count; i++)
+        if (prefabs[number].members[i].has[MODEL_OFF_BY_PARENT]) return false;
+    return true;
+}
 
 /* A world with the program that runs in it. */
 typedef struct subject {
@@ -123,7 +135,7 @@ static void capture_prefab(uint32_t number)
         must(quern_entity_create(it.world, &made[i]));
     for (uint32_t i = 0; i < from->member_count; i++) {
         const model_member *member = &from->members[i];
-        for (model_part part = 0; part < MODEL_PART_COUNT; part++) {
+        for (model_part part = 0; part < MODEL_OFF; part++) {
             const bool is_inside = part == MODEL_SEAT || (part == MODEL_KNOWS && member->knows_member);
             if (member->has[part])
                 must(give_part(add_now, it.world, made[i], part, member->values[part],
@@ -137,6 +149,9 @@ static void capture_prefab(uint32_t number)
         if (member->name != 0)
             must(quern_entity_set_name(it.world, made[i], (const char[]){member->name, '\0'}));
     }
+    for (uint32_t i = 0; i < from->member_count; i++)
+        if (from->members[i].has[MODEL_OFF] && !from->members[i].has[MODEL_OFF_BY_PARENT])
+            must(quern_entity_set_enabled(it.world, made[i], false));
     must(quern_prefab_capture(it.world, made[0], &it.prefabs[number]));
     must(quern_entity_destroy(it.world, made[0]));
 }
@@ -246,7 +261,7 @@ static void open_subject(uint64_t seed)
     cr_assert_eq(quern_entity_index(it.handles[HUB]), (uint32_t)HUB);
     prefab_model_add(&model);
     for (uint32_t i = 0; i < PREFABS; i++)
-        (seed + i) % 2 == 0 ? capture_prefab(i) : describe_prefab(i);
+        (seed + i) % 2 == 0 || !can_be_described(i) ? capture_prefab(i) : describe_prefab(i);
     model.slot_count = it.world->storage.entities.slot_count;
     use_free_slots();
     it.first_slot = (int)model.slot_count + SPAWNERS;
@@ -292,7 +307,7 @@ static void choose_overrides(random_source *random, model_command *command, int 
                                .part = (model_part)random_below(random, MODEL_PART_COUNT),
                                .value = random_below(random, 1000)};
         if (!prefab->members[made.member].has[made.part] || made.part == MODEL_MARK ||
-            made.part == MODEL_OFF)
+            made.part >= MODEL_OFF)
             continue;
         if (i > 0 && command->override_count > 0 && command->overrides[0].member == made.member &&
             command->overrides[0].part == made.part)

@@ -88,7 +88,7 @@ typedef struct quern__image {
     const quern_load_def *def;
     quern_load_report *report;
     quern_world *world;
-    quern_allocator allocator;
+    quern_allocator allocator; /* of everything that quern__image_release releases */
     quern__archive_blocks blocks;
     quern__world_section head;
     bool has_end_section; /* whether the END section was parsed */

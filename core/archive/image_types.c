@@ -290,7 +290,7 @@ static quern_result map_type(const quern__image *image, quern__archived_type *ty
 
 quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload)
 {
-    const quern_allocator *allocator = &image->allocator;
+    const quern_allocator *allocator = &image->world->storage.allocator; /* sessions keep types */
     quern__type_section section;
     quern__read(payload, &section, sizeof section);
     if (section.size_bytes > QUERN_MAX_COMPONENT_BYTES)

@@ -56,7 +56,7 @@ static quern_result choose_handles(loading *load)
     load->handles = quern__allocate(&image->allocator, slot_count * sizeof *load->handles,
                                     QUERN__ARRAY_ALIGNMENT_BYTES);
     if (load->handles == NULL) return quern__image_fail_memory();
-    quern_result result = quern__entities_reserve(&load->storage->entities, &image->allocator,
+    quern_result result = quern__entities_reserve(&load->storage->entities, &load->storage->allocator,
                                                   image->keeps_handles ? slot_count : row_count);
     if (result != QUERN_OK) return result;
     if (!image->keeps_handles) quern__entities_peek(&load->storage->entities, row_count, load->handles);
@@ -131,8 +131,9 @@ static quern_result reserve_links(const loading *load, quern__archived_links *li
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++) {
         if (links->targets[slot] == QUERN__SLOT_NONE) continue;
         const quern_entity to = target_in_world(load, links->targets[slot]);
-        if (!quern__links_reserve(target, &image->allocator, quern_entity_index(load->handles[slot])) ||
-            !quern__links_reserve(target, &image->allocator, quern_entity_index(to)))
+        if (!quern__links_reserve(target, &load->storage->allocator,
+                                  quern_entity_index(load->handles[slot])) ||
+            !quern__links_reserve(target, &load->storage->allocator, quern_entity_index(to)))
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                                "out of memory for the links of entities; the world is unchanged");
     }
@@ -143,10 +144,11 @@ static quern_result reserve_names_of(const loading *load, const quern__names *fr
 {
     const quern__image *image = load->image;
     quern__names *names = load->storage->names;
-    bool has_room = from->count == 0 || quern__names_reserve_count(names, &image->allocator, from->count);
+    bool has_room =
+        from->count == 0 || quern__names_reserve_count(names, &load->storage->allocator, from->count);
     for (uint32_t slot = 0; has_room && slot < image->head.slot_count && from->count > 0; slot++)
         if (quern__names_number(from, slot) != QUERN__NAME_NONE)
-            has_room = quern__names_reserve_page(names, &image->allocator,
+            has_room = quern__names_reserve_page(names, &load->storage->allocator,
                                                  quern_entity_index(load->handles[slot]));
     if (has_room) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
@@ -210,7 +212,7 @@ static void unreserve(const loading *load)
     for (uint32_t slot = 0; load->row_archetypes != NULL && slot < image->head.slot_count; slot++)
         if (load->row_archetypes[slot] != NULL)
             quern__rows_unreserve(load->storage, load->row_archetypes[slot]);
-    quern__entities_trim(&load->storage->entities, &load->image->allocator);
+    quern__entities_trim(&load->storage->entities, &load->storage->allocator);
 }
 
 /* --------------------------------------------------------------------------------------------- rows */
@@ -638,7 +640,7 @@ quern_result quern__world_load(quern_world *world, quern_source source, const qu
         return quern__fail_null("quern_world_load", "def->entities");
     if (result != QUERN_OK) return result;
     result = quern__image_load(&image, source, restorer);
-    quern__archived_types_release(&image.types, 0, &image.allocator);
-    quern__array_release(&image.allocator, &image.types);
+    quern__archived_types_release(&image.types, 0, &world->storage.allocator);
+    quern__array_release(&world->storage.allocator, &image.types);
     return result;
 }

@@ -17,16 +17,17 @@ static bool put_sets(const quern__image *image, const quern__archived_links *lin
                      put_function *put)
 {
     quern__edges *edges = &links->relation->edges;
+    const quern_allocator *allocator = &image->world->storage.allocator;
     for (uint32_t i = 0, count; i < links->edges.count; i += count) {
         const uint32_t slot = (uint32_t)(links->edges.items[i].key >> 32);
         for (count = 0; i + count < links->edges.count && links->edges.items[i + count].key >> 32 == slot;
              count++)
             slots[count] = (uint32_t)links->edges.items[i + count].key;
         quern__edge_list list;
-        if (!quern__edges_reserve_page(edges, &image->allocator, slot) ||
-            !quern__edge_list_build(edges->pool, &image->allocator, slots, count, &list))
+        if (!quern__edges_reserve_page(edges, allocator, slot) ||
+            !quern__edge_list_build(edges->pool, allocator, slots, count, &list))
             return false;
-        put(edges, &image->allocator, slot, &list);
+        put(edges, allocator, slot, &list);
     }
     return true;
 }
@@ -77,7 +78,8 @@ static quern_result add_outside(const quern__image *image, quern__archived_links
         const uint32_t source = quern_entity_index(handles[edge >> 32]);
         const uint32_t target = quern_entity_index(image->outside.items[(uint32_t)edge]);
         if (quern__edges_has(edges, source, target)) continue;
-        if (!quern__edges_reserve(edges, &image->allocator, source, target)) return fail_memory();
+        if (!quern__edges_reserve(edges, &image->world->storage.allocator, source, target))
+            return fail_memory();
         quern__edges_add(edges, source, target);
         links->outside_edges.items[links->outside_added_count++] = (uint64_t)source << 32 | target;
     }
@@ -100,6 +102,6 @@ void quern__unload_edges(const quern__image *image, const quern__archived_links 
                             (uint32_t)links->outside_edges.items[i]);
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         if (quern__image_is_alive(image, slot))
-            quern__edges_clear(&links->relation->edges, &image->allocator,
+            quern__edges_clear(&links->relation->edges, &image->world->storage.allocator,
                                quern_entity_index(handles[slot]));
 }

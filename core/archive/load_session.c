@@ -3,12 +3,14 @@
 /* Load sessions: the messages of a save session, whose types are kept from one message to the next. */
 
 #include "core/archive/run_restorer.h"
+#include "core/base/call_memory.h"
 
 struct quern_load_session {
     quern_world *world;
     quern_load_def def;
     uint32_t extra_count;
     quern__archived_types types; /* of all messages so far */
+    quern__call_memory memory;   /* memory of one message */
 };
 
 static quern_result create(quern_world *world, const quern_load_def *def, quern_load_session **out_session)
@@ -27,9 +29,16 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
     if (result != QUERN_OK) return result;
     quern_load_session *session =
         quern__allocate(&world->storage.allocator, sizeof *session, _Alignof(quern_load_session));
+    if (session != NULL) {
+        *session = (quern_load_session){.world = world, .def = *def, .extra_count = extra_count};
+        if (!quern__call_memory_init(&session->memory, &world->storage.allocator)) {
+            quern__release(&world->storage.allocator, session, sizeof *session,
+                           _Alignof(quern_load_session));
+            session = NULL;
+        }
+    }
     if (session == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
-    *session = (quern_load_session){.world = world, .def = *def, .extra_count = extra_count};
     *out_session = session;
     return QUERN_OK;
 }
@@ -49,6 +58,7 @@ void quern_load_session_destroy(quern_load_session *session)
     const quern_allocator allocator = session->world->storage.allocator;
     quern__archived_types_release(&session->types, 0, &allocator);
     quern__array_release(&allocator, &session->types);
+    quern__call_memory_release(&session->memory);
     quern__release(&allocator, session, sizeof *session, _Alignof(quern_load_session));
 }
 
@@ -62,14 +72,15 @@ static quern_result read_message(quern_load_session *session, quern_source sourc
     quern__image image = {.def = &session->def,
                           .report = report,
                           .world = world,
-                          .allocator = world->storage.allocator,
+                          .allocator = quern__call_memory_allocator(&session->memory),
                           .keeps_handles = world->storage.entities.slot_count == 0,
                           .is_message = true,
                           .extra_count = session->extra_count,
                           .types = session->types};
     result = quern__image_load(&image, source, NULL);
     /* the types of a message that failed are read again, if the program passes it again */
-    if (result != QUERN_OK) quern__archived_types_release(&image.types, known_count, &image.allocator);
+    if (result != QUERN_OK)
+        quern__archived_types_release(&image.types, known_count, &world->storage.allocator);
     session->types = image.types;
     return result;
 }

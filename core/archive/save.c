@@ -56,7 +56,8 @@ static quern_result reserve_numbers(quern__saving *saving)
 quern_result quern__saving_init(quern__saving *saving, quern_world *world, const quern_save_def *def)
 {
     static const quern_save_def zero;
-    *saving = (quern__saving){.world = world, .def = def != NULL ? def : &zero};
+    *saving = (quern__saving){
+        .world = world, .def = def != NULL ? def : &zero, .allocator = world->storage.allocator};
     const quern_result result = check_leave_out(world, saving->def);
     return result == QUERN_OK ? quern__archive_writer_init(&saving->writer, &world->storage.allocator,
                                                            saving->def->compress)

@@ -18,6 +18,7 @@
 typedef struct quern__saving {
     quern_world *world;
     const quern_save_def *def;
+    quern_allocator allocator; /* of memory that is needed until the archive is finished */
     quern__archive_writer writer;
     uint32_t *numbers; /* type number, by component index; or one of the values above */
     uint32_t number_count;

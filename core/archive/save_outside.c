@@ -14,7 +14,7 @@ void quern__saved_outside_release(quern__saved_outside *outside, const quern_all
 uint32_t quern__outside_number(const quern__saving *saving, quern__saved_outside *outside,
                                quern_entity entity)
 {
-    const quern_allocator *allocator = &saving->world->storage.allocator;
+    const quern_allocator *allocator = &saving->allocator;
     const uint64_t *known = quern__map_find(&outside->numbers, entity.bits);
     if (known != NULL) return (uint32_t)*known;
     const uint64_t id = saving->def->outside_id(saving->def->user_data, entity);
@@ -37,7 +37,7 @@ static void add_link(quern__saving *saving, quern__saved_outside *outside, const
     if (target == QUERN__SLOT_NONE || quern__saving_find_slot(saving, target) != QUERN__SLOT_NONE) return;
     const uint32_t number = quern__outside_number(saving, outside, quern__entity_of_slot(storage, target));
     if (number == QUERN__OUTSIDE_NONE) return;
-    if (!quern__array_reserve(&storage->allocator, &outside->links, outside->links.count + 1)) {
+    if (!quern__array_reserve(&saving->allocator, &outside->links, outside->links.count + 1)) {
         outside->lacks_memory = true;
         return;
     }

@@ -3,11 +3,18 @@
 /* Save sessions: many lists of entities, of which only the first archives have the types. */
 
 #include "core/archive/select.h"
+#include "core/base/call_memory.h"
 
 struct quern_save_session {
     quern__saving saving;
     quern_save_def def;
+    quern__call_memory memory; /* memory of one message */
 };
+
+static quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
+}
 
 static quern_result create(quern_world *world, const quern_save_def *def, quern_save_session **out_session)
 {
@@ -16,11 +23,15 @@ static quern_result create(quern_world *world, const quern_save_def *def, quern_
     if (result != QUERN_OK) return result;
     const quern_allocator *allocator = &world->storage.allocator;
     quern_save_session *session = quern__allocate(allocator, sizeof *session, _Alignof(quern_save_session));
-    if (session == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
+    if (session == NULL) return fail_memory();
     session->def = def != NULL ? *def : (quern_save_def){0};
     result = quern__saving_init(&session->saving, world, &session->def);
     session->saving.is_session = true;
+    if (result == QUERN_OK && !quern__call_memory_init(&session->memory, allocator)) {
+        quern__saving_release(&session->saving);
+        result = fail_memory();
+    }
+    session->saving.allocator = quern__call_memory_allocator(&session->memory);
     if (result == QUERN_OK)
         *out_session = session;
     else
@@ -42,6 +53,7 @@ void quern_save_session_destroy(quern_save_session *session)
     if (session == NULL) return;
     const quern_allocator allocator = session->saving.world->storage.allocator;
     quern__saving_release(&session->saving);
+    quern__call_memory_release(&session->memory);
     quern__release(&allocator, session, sizeof *session, _Alignof(quern_save_session));
 }
 

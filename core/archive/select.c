@@ -276,7 +276,7 @@ static entity_group *find_group(const selecting *it, const quern__saved_componen
 
 static entity_group *add_group(selecting *it, const quern__saved_components *set, uint64_t hash)
 {
-    const quern_allocator *allocator = &it->saving->world->storage.allocator;
+    const quern_allocator *allocator = &it->saving->allocator;
     if (!quern__array_reserve(allocator, &it->groups, it->groups.count + 1) ||
         !quern__map_reserve(&it->group_of_hash, allocator, it->group_of_hash.count + 1))
         return NULL;
@@ -341,7 +341,7 @@ static quern_result group_one(selecting *it, uint32_t list_index)
         index--;
     }
     entity_group *group = &it->groups.items[index];
-    if (!quern__array_reserve(&storage->allocator, &group->list_indices, group->list_indices.count + 1))
+    if (!quern__array_reserve(&it->saving->allocator, &group->list_indices, group->list_indices.count + 1))
         return fail_group_memory(it);
     group->list_indices.items[group->list_indices.count++] = list_index;
     return QUERN_OK;
@@ -351,7 +351,7 @@ static quern_result group_all(selecting *it)
 {
     const quern__storage *storage = &it->saving->world->storage;
     const uint32_t archetype_count = storage->archetypes.count;
-    if (!quern__array_reserve(&storage->allocator, &it->group_of_archetype, archetype_count))
+    if (!quern__array_reserve(&it->saving->allocator, &it->group_of_archetype, archetype_count))
         return fail_group_memory(it);
     if (archetype_count > 0) memset(it->group_of_archetype.items, 0, archetype_count * sizeof(uint32_t));
     quern_result result = QUERN_OK;
@@ -546,7 +546,7 @@ static quern_result save_selected(selecting *it)
 
 quern_result quern__archive_write(const quern_archive *archive, quern__saving *saving, quern_sink sink)
 {
-    const quern_allocator *allocator = &archive->world->storage.allocator;
+    const quern_allocator *allocator = &saving->allocator;
     selecting it = {.archive = archive, .saving = saving};
     quern_result result = quern__saving_start(saving, sink);
     if (result != QUERN_OK) return result;

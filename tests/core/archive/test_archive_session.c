@@ -453,8 +453,11 @@ Test(archive_session, damaged_messages_are_rejected_or_give_a_valid_world, .time
     free(bytes);
 }
 
-Test(archive_session, every_failed_allocation_changes_nothing)
+/* Lets each allocation of a message fail in turn. extra_count: entities in the message besides one with handles. */
+static void fail_each_allocation(uint32_t extra_count)
 {
+    enum { MOST = 4000 };
+    static quern_entity extra[MOST];
     failing_allocator *memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
     uint32_t count = 0;
@@ -473,6 +476,8 @@ Test(archive_session, every_failed_allocation_changes_nothing)
         ((scene_aim *)quern_entity_get(world.world, entity, world.aim))->at = other;
         must(quern_archive_create(world.world, &of));
         must(quern_archive_append(of, &entity, 1));
+        must(quern_entity_create_many(world.world, &world.place, NULL, 1, extra_count, extra));
+        must(quern_archive_append(of, extra, extra_count));
         must(quern_save_session_create(world.world,
                                        &(quern_save_def){.outside_id = id_of, .user_data = &count}, &out));
         must(quern_load_session_create(
@@ -503,5 +508,40 @@ Test(archive_session, every_failed_allocation_changes_nothing)
         quern_archive_destroy(of);
         scene_close(&world);
     }
+    failing_allocator_close(memory);
+}
+
+Test(archive_session, every_failed_allocation_changes_nothing)
+{
+    fail_each_allocation(0);
+}
+
+/* Large messages do not fit into the memory that sessions keep. */
+Test(archive_session, every_failed_allocation_of_a_large_message_changes_nothing)
+{
+    fail_each_allocation(4000);
+}
+
+Test(archive_session, creating_a_session_needs_memory)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    scene world;
+    scene_open(&world, &allocator);
+    uint32_t done_count = 0;
+    for (uint64_t call = 1; done_count < 2; call++) {
+        quern_save_session *out = NULL;
+        quern_load_session *in = NULL;
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result saves = quern_save_session_create(world.world, NULL, &out);
+        const quern_result loads = quern_load_session_create(world.world, NULL, &in);
+        failing_allocator_heal(memory);
+        cr_assert(saves == QUERN_OK || (saves == QUERN_ERROR_OUT_OF_MEMORY && out == NULL));
+        cr_assert(loads == QUERN_OK || (loads == QUERN_ERROR_OUT_OF_MEMORY && in == NULL));
+        done_count = (uint32_t)(saves == QUERN_OK) + (uint32_t)(loads == QUERN_OK);
+        quern_save_session_destroy(out);
+        quern_load_session_destroy(in);
+    }
+    scene_close(&world);
     failing_allocator_close(memory);
 }

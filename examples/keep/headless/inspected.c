@@ -30,8 +30,9 @@ static void step(Inspection *inspection, Game *game, Rewind *rewind, const Input
 static void rest(uint32_t pace)
 {
     if (pace == 0) return;
-    nanosleep(&(struct timespec){.tv_sec = pace == 1, .tv_nsec = NS_PER_SECOND / pace % NS_PER_SECOND},
-              NULL);
+    const long ns =
+        (long)(NS_PER_SECOND / pace % NS_PER_SECOND); /* a long of 32 bits holds less than a second */
+    nanosleep(&(struct timespec){.tv_sec = pace == 1, .tv_nsec = ns}, NULL);
 }
 
 /* After the last step, the page can still go back, so the program answers until it is interrupted. */

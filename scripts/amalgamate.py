@@ -150,6 +150,8 @@ def library():
         macros = sorted(set(re.findall(r"^ *# *define +(\w+)", body, re.M)) - {"WIN32_LEAN_AND_MEAN"})
         parts.append("\n/* ---- %s */\n%s%s\n%s" % (path, head, body, "".join("#undef %s\n" % name for name in macros)))
     return LICENCE + "/* Quern in one file, made by scripts/amalgamate.py. */\n" \
+        + "#if defined(__cplusplus) || !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L\n" \
+        + "#error \"quern.c is C11: compile it with a C compiler and -std=c11 (MSVC: /std:c11); C++ includes quern.h\"\n#endif\n" \
         + "#if defined(__linux__) && !defined(_GNU_SOURCE)\n#define _GNU_SOURCE\n#endif\n#include \"quern.h\"\n" \
         + re.sub(r"\n{3,}", "\n\n", "".join(parts))
 

@@ -10,6 +10,7 @@ _Static_assert(QUERN__VIEW_BATCH_MAX_BYTES + 2 * sizeof(quern__command_batch) < 
                "a block has room for a command for a view");
 
 _Static_assert(sizeof(quern__command_batch) == 16, "a run's head is 16 bytes");
+_Static_assert(sizeof(quern__item) % 8 == 0, "a batch after items is aligned to 8 bytes");
 
 /* A block must have space for one item of the largest create, with a row that fills a chunk; in addition, the batch
  * header, a jump and padding. */

@@ -70,6 +70,7 @@ static inline quern__item *quern__item_append(quern_commands *commands, const qu
 {
     if (space != commands->next) quern__batch_begin(commands, operation, space);
     commands->next = space + operation->item_bytes;
+    assert(commands->next <= commands->end);
     commands->batch->item_count++;
     return (quern__item *)(void *)space;
 }

@@ -23,9 +23,9 @@ typedef struct quern__operand {
     uint8_t row_flag; /* index of the row flag that the command changes; 0 for kinds without needed_flag */
 } quern__operand;
 
-/* The head of an item. */
+/* The head of an item. The alignment makes its size a multiple of 8 on every platform, as that of every item is. */
 typedef struct quern__item {
-    quern_entity entity;
+    _Alignas(8) quern_entity entity;
     /* location of the entity when the command was recorded; 0 if the handle is provisional */
     uintptr_t location;
 } quern__item;

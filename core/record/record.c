@@ -17,6 +17,7 @@ const quern__operation quern__operation_destroy = {
     .kind = QUERN__OPERATION_DESTROY,
     .traits = QUERN__TRAITS_OF_DESTROY | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
+_Static_assert((QUERN_MAX_ENTITY_NAME_BYTES + 1) % 8 == 0, "a batch after names is aligned to 8 bytes");
 const quern__operation quern__operation_name = {
     .key = QUERN__OPERATION_NAME,
     .item_bytes = sizeof(quern__item) + QUERN_MAX_ENTITY_NAME_BYTES + 1,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "core/record/record.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
 #include <criterion/criterion.h>
+#include <quern/enabled.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -610,4 +612,23 @@ Test(commands_memory, creates_that_exceed_memory_fail_and_keep_no_blocks, .init 
     must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
     quern_schedule_destroy(schedule);
     cr_assert_eq(stats_of_world(world).entity_count, 1u);
+}
+
+/* Fills blocks with batches of different sizes: of items without a value, with another first address for each parity
+ * of their number, and of one item with a value. With each number of bytes that is left at the end of a block, no item
+ * ends beyond it. */
+Test(commands, items_end_within_their_block)
+{
+    enum { BLOCKS = 100, MOST = 24 };
+    const vec3 value = {4, 5, 6};
+    quern_commands *commands = quern_world_commands(world);
+    cr_assert(!quern_component_is_null(quern_world_disabled_tag(world))); /* set_enabled needs the tag */
+    for (uint32_t i = 0; commands->blocks.count < BLOCKS; i++) {
+        for (uint32_t j = 0; j < i % MOST; j++)
+            must(quern_commands_set_enabled(commands, known, j < i % 5));
+        must(quern_commands_set(commands, known, position, &value));
+        cr_assert(commands->next <= commands->end);
+    }
+    must(quern_world_flush(world));
+    cr_assert_eq(((const vec3 *)quern_entity_get(world, known, position))->z, 6);
 }

@@ -113,7 +113,7 @@ if(TARGET swarm)
   add_test(NAME hashes COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_hashes.sh ${PROJECT_SOURCE_DIR}
                                $<TARGET_FILE_DIR:swarm> "${CMAKE_EXECUTABLE_SUFFIX}" ${quern_test_launcher})
   set_tests_properties(hashes PROPERTIES LABELS threaded PROCESSORS ${quern_threaded_processors})
-  quern_label_optimised(hashes swarm keep_headless quern_rollback quern_netplay_example quern_page_transforms quern_crane quern_near quern_delta)
+  quern_label_optimised(hashes ${quern_hash_programs})
   quern_guard_test(hashes)
   if(EMSCRIPTEN AND NOT QUERN_WASM_THREADS)
     set_property(TEST hashes APPEND PROPERTY ENVIRONMENT QUERN_HASH_THREADS=1) # there are no threads

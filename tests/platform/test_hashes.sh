@@ -41,6 +41,10 @@ result()
         start netplay --players 4 --frames 300 --seed 3 --loss 10 --threads "$2" |
             sed -n 's/^player .*world hash: //p' | uniq
         ;;
+    ranks)
+        start ranks/ranks_alone --agents 300 --frames 40 --ranks 4 --balance 3 --threads "$2" |
+            sed -n 's/^hash by id: //p'
+        ;;
     *) start "$1" | cksum | cut -d ' ' -f 1 ;;
     esac
 }
@@ -56,7 +60,7 @@ while read -r row expected; do
     case $row in '#'* | '') continue ;; esac
     [ -z "${QUERN_HASH_ONLY:-}" ] || [ "$QUERN_HASH_ONLY" = "$row" ] || continue
     case $row in
-    swarm | keep | rollback | netplay)
+    swarm | keep | rollback | netplay | ranks)
         for threads in ${QUERN_HASH_THREADS:-1 2}; do check "$row" "$expected" "$threads"; done
         ;;
     *) check "$row" "$expected" default ;;

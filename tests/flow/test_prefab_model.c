@@ -382,8 +382,7 @@ static quern_entity handle_in(const recording *in, model_ref ref)
 static quern_result set_later(void *argument, quern_entity entity, quern_component component,
                               const void *value)
 {
-    return value != NULL ? quern_commands_set(argument, entity, component, value)
-                         : quern_commands_add(argument, entity, component, NULL);
+    return quern_commands_set(argument, entity, component, value);
 }
 
 /* `entity` is ignored. */

@@ -12,6 +12,7 @@
 #include <quern/prefab.h>
 #include <quern/reflect.h>
 #include <quern/relation.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Commands that disable and enable trees. Random programs are recorded in one world, and called immediately, in the same
@@ -124,6 +125,36 @@ Test(switch_commands, commands_on_destroyed_entities_are_dropped)
     must(quern_world_get_flush_stats(it.world, &stats));
     cr_assert_eq(stats.dropped_count, 1);
     cr_assert_eq(stats.command_count, 2);
+    close_scene(&it);
+}
+
+/* Gives the entity as many components as it can have, so that it cannot have the tag. */
+static void fill_up(const scene *it, quern_entity entity)
+{
+    uint32_t count = quern_entity_component_count(it->world, entity);
+    for (; count < QUERN_MAX_ENTITY_COMPONENTS; count++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "filler %u", count);
+        must(quern_entity_add(it->world, entity, setup_tag(it->world, name), NULL));
+    }
+}
+
+Test(switch_commands, an_entity_without_room_for_the_tag_remains_enabled_with_what_is_below)
+{
+    scene it;
+    quern_flush_stats stats;
+    open_scene(&it, NULL);
+    const quern_entity root = make(&it, 0, quern_entity_null()), full = make(&it, 1, root),
+                       other = make(&it, 2, root), below = make(&it, 3, full);
+    fill_up(&it, full);
+    must(quern_commands_set_enabled(recorder(&it), root, false));
+    must(quern_commands_add(recorder(&it), full, it.tag, NULL));
+    cr_assert_eq(quern_world_flush(it.world), QUERN_ERROR_TOO_MANY_COMPONENTS);
+    must(quern_world_get_flush_stats(it.world, &stats));
+    cr_assert_not(quern_entity_is_enabled(it.world, root));
+    cr_assert_not(quern_entity_is_enabled(it.world, other));
+    cr_assert(quern_entity_is_enabled(it.world, full));
+    cr_assert(quern_entity_is_enabled(it.world, below));
     close_scene(&it);
 }
 

@@ -44,15 +44,33 @@ static quern_result add_link(const quern__image *image, quern__archived_links *l
     return QUERN_OK;
 }
 
-/* links: NULL if they are not loaded. */
-static quern_result parse_children(const quern__image *image, quern__archived_links *links,
+/* Fails if links to a target outside of the list would be lost: rows have values of a relation only for targets in the
+ * list, so a component to which the relation migrates has nothing to load from. */
+static quern_result check_outside_links(const quern__image *image, const quern__archived_type *type)
+{
+    if (type->relation != NULL || type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "relation '%s' is loaded as component '%s', but has targets outside of the list, which only a "
+        "relation can "
+        "have: give a migration to a relation, or to none, or load without outside_entity",
+        type->type.name,
+        quern__components_type(&image->world->storage.components, type->component_index)->name);
+}
+
+/* The links are not loaded if the type has none. */
+static quern_result parse_children(const quern__image *image, const quern__archived_type *type,
                                    quern__byte_reader *payload)
 {
     static const char what[] = "a LINKS section is invalid";
+    quern__archived_links *links = type->links;
     const uint32_t target = quern__read_u32(payload), count = quern__read_u32(payload);
     quern_result result = QUERN_OK;
     if (payload->has_failed || target == QUERN__SLOT_NONE || count == 0) return quern__image_fail(what);
-    if (target >= image->head.slot_count && image->def->outside_entity == NULL) links = NULL;
+    if (target >= image->head.slot_count && image->def->outside_entity == NULL)
+        links = NULL;
+    else if (target >= image->head.slot_count)
+        result = check_outside_links(image, type);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const uint32_t child = quern__read_u32(payload);
         if (payload->has_failed || child >= image->head.slot_count || child == target)
@@ -73,7 +91,7 @@ quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *p
     quern_result result = QUERN_OK;
     if (type->links == NULL && type->relation != NULL) result = allocate_links(image, type);
     while (result == QUERN_OK && quern__bytes_left(payload) > 0)
-        result = parse_children(image, type->links, payload);
+        result = parse_children(image, type, payload);
     return result;
 }
 

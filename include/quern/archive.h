@@ -173,7 +173,8 @@ typedef void quern_migrate_function(void *user_data, void *targets, const void *
  *
  * A relation can become another relation (quern_relation_component), with a different policy or order, and
  * with levels only if the old one had levels. It can also become a component; the component's entity field
- * "target" then receives the target. If the built-in hierarchy is left out, all entities are roots, and
+ * "target" then receives the target. Loading such a relation with targets outside of a list is an error if
+ * outside_entity is set. If the built-in hierarchy is left out, all entities are roots, and
  * entities that were disabled through their parents are disabled by themselves. */
 typedef struct quern_migration {
     const char *name QUERN__ZERO; /**< Name in the archive. Required; at most one migration per name. */

@@ -164,6 +164,29 @@ Test(archive_outside, edges_to_one_entity_are_loaded_once)
     assert_valid(to.world);
 }
 
+Test(archive_outside, a_relation_with_outside_targets_is_not_loaded_as_a_component)
+{
+    quern_load_def def = {.outside_entity = entity_of,
+                          .migrations = {{.name = "owner", .component = to.aim}}};
+    must(quern_entity_relate(from.world, units[2], from.owner, units[3]));
+    must(quern_entity_relate(from.world, units[3], from.owner, units[4]));
+    save((const uint32_t[]){2, 3}, 2);
+    const uint64_t hash = quern_world_hash(to.world);
+    const quern_source source = quern_source_bytes(memory.bytes, memory.size_bytes);
+    assert_refused(NULL, QUERN_ERROR_LAYOUT_MISMATCH, quern_world_load(to.world, source, &def, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "owner"));
+    cr_assert_eq(quern_world_hash(to.world), hash);
+    def.outside_entity = NULL;
+    must(quern_world_load(to.world, source, &def, NULL)); /* without the outside target */
+    def.outside_entity = entity_of;
+    def.migrations[0].component = (quern_component){0};
+    must(quern_world_load(to.world, source, &def, NULL));
+    save((const uint32_t[]){2, 3, 4}, 3);
+    def.migrations[0].component = to.aim;
+    must(quern_world_load(to.world, quern_source_bytes(memory.bytes, memory.size_bytes), &def, NULL));
+    assert_valid(to.world);
+}
+
 Test(archive_outside, names_are_unique_below_outside_parents)
 {
     quern_entity loaded[UNITS];

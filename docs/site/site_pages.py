@@ -99,8 +99,7 @@ class Copy:
         up = "../" * place.count("/")
         if os.path.isdir(os.path.join(ROOT, path)):
             inside = [file for file in self.files if path == "." or file.startswith(path + "/")]
-            for file in inside:
-                self.sources.add(file)
+            self.sources.update(file for file in inside if place_of(file).startswith("source/"))  # pages are no sources
             rows = [f'<li><a href="{posixpath.relpath(html_of(place_of(file)), posixpath.dirname(place))}">{html.escape(file)}</a>' for file in inside]
             body = "<ul>" + "".join(rows) + "</ul>"
         elif path.endswith((".png", ".bin")):
@@ -118,9 +117,9 @@ class Copy:
         for page in self.files:
             if page in MOVED or (page.startswith("docs/") and page.endswith(".md")):
                 self.page(page)
-            elif page.startswith("docs/images/") and not page.endswith(".py"):
-                os.makedirs(os.path.join(PAGES, "images"), exist_ok=True)
-                shutil.copy(os.path.join(ROOT, page), os.path.join(PAGES, "images"))
+            elif page.startswith("docs/") and page.endswith((".png", ".svg", ".css", ".json", ".jsonl")):
+                os.makedirs(os.path.join(PAGES, os.path.dirname(place_of(page))), exist_ok=True)
+                shutil.copy(os.path.join(ROOT, page), os.path.join(PAGES, place_of(page)))
             elif page.startswith("examples/") and page.endswith((".c", ".h", ".cpp")):
                 self.sources.add(page)
         done = set()

@@ -7,7 +7,9 @@ import glob
 import os
 import re
 import sys
+import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 sys.path.insert(0, os.path.join(ROOT, "docs/site"))
@@ -50,6 +52,15 @@ class Site(unittest.TestCase):
         copy = site_pages.Copy()
         self.assertEqual(copy.link("docs/jobs.md", "../README.md#six-reasons"), "index.md#six-reasons")
         self.assertEqual(copy.link("docs/tutorial/input.md", "../../examples/near.c"), "../source/examples/near.c.html")
+        self.assertEqual(copy.sources, {"examples/near.c"})
+
+    def test_folder_does_not_replace_pages(self):
+        copy = site_pages.Copy()
+        copy.files = ["examples/README.md", "examples/near.c"]
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(site_pages.write, "__defaults__", (folder,)):
+            copy.source("examples")
+            with open(os.path.join(folder, "source/examples/index.html"), encoding="utf-8") as file:
+                self.assertIn('href="../../examples.html"', file.read())
         self.assertEqual(copy.sources, {"examples/near.c"})
 
 

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +28,19 @@ static uint64_t checksum_of(const quern_bench_subject *subject, void *state)
     return subject->checksum != NULL ? subject->checksum(state) : 0;
 }
 
+/* Returns the free memory of the heap to the system. Workloads before may have left much of it, and what a subject takes
+ * of it would not make the process grow. */
+static void trim_heap(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 static quern__bench_footprint measure_here(const quern_bench_subject *subject,
                                            const quern_bench_case *scene)
 {
+    trim_heap();
     void *state = subject->open != NULL ? subject->open(scene) : NULL;
     if (subject->enter != NULL) subject->enter(state);
     const uint64_t before_bytes = quern__bench_resident_bytes();

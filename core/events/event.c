@@ -471,65 +471,6 @@ void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, qu
     quern__emitter_reclaim(emitter);
 }
 
-/* ----------------------------------------------------------------------------- extending the last batch */
-
-static quern__event_batch *last_batch(const quern__channel *channel)
-{
-    return &channel->batches.items[channel->batches.count - 1];
-}
-
-bool quern__channel_can_extend(const quern__channel *channel, uint32_t count)
-{
-    if (channel->head == channel->batches.count || quern__hooks_own_resources(&channel->type.hooks))
-        return false;
-    const uint64_t bytes = (uint64_t)count * channel->stride_bytes;
-    const uint64_t last_bytes = (uint64_t)last_batch(channel)->count * channel->stride_bytes;
-    if (last_bytes + bytes > channel->batch_bytes || channel->waiting_bytes + bytes > channel->limit_bytes)
-        return false;
-    const uint64_t number = quern__channel_end(channel) - 1;
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        if (reader->cursor > number || reader->has_batch || reader->is_running) return false;
-    return true;
-}
-
-static void count_extension(quern__channel *channel, uint32_t count)
-{
-    channel->waiting_count += count;
-    channel->waiting_bytes += (uint64_t)count * channel->stride_bytes;
-}
-
-bool quern__channel_extend(quern__channel *channel, const void *values, uint32_t count)
-{
-    quern__emitter *emitter = &channel->emitter;
-    quern__event_batch *last = last_batch(channel);
-    const size_t bytes = (size_t)count * channel->stride_bytes;
-    char *end = last->values + (size_t)last->count * channel->stride_bytes;
-    if (last->block != emitter->block || end != emitter->cursor ||
-        bytes > (size_t)(emitter->block_end - end))
-        return false;
-    if (channel->type.size_bytes == 0)
-        memset(end, 0, bytes);
-    else if (count == 1)
-        quern__copy_value(end, values, bytes);
-    else
-        memcpy(end, values, bytes);
-    emitter->cursor = end + bytes;
-    last->count += count;
-    count_extension(channel, count);
-    return true;
-}
-
-void quern__channel_replace_last(quern__channel *channel, quern__emitter *emitter)
-{
-    assert(emitter->batches.count == 1);
-    const quern__event_batch old = *last_batch(channel), *fresh = &emitter->batches.items[0].batch;
-    count_extension(channel, fresh->count - old.count);
-    *last_batch(channel) = *fresh;
-    emitter->batches.count = 0;
-    quern__pool_drop_batch(&channel->world->events->pool, &old);
-    quern__emitter_reclaim(emitter);
-}
-
 /* -------------------------------------------------------------------------------- all events of a world */
 
 /* Relaxed: no callback emits meanwhile. */

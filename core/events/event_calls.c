@@ -4,22 +4,69 @@
 
 #include "core/events/event_internal.h"
 
-/* ------------------------------------------------------------------------------------------- emitting */
+/* ----------------------------------------------------------------------------- extending the last batch */
 
-static quern_result check_values(const quern__channel *channel, const void *values, uint32_t count)
+static quern__event_batch *last_batch(const quern__channel *channel)
 {
-    const quern__type *type = &channel->type;
-    if (values == NULL && count > 0 && type->size_bytes > 0)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                           "'values' is NULL, but event '%s' has %u bytes: pass the values", type->name,
-                           type->size_bytes);
-    const quern_entity found = quern__type_find_provisional(type, values, count);
-    if (found.bits == 0) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_PROVISIONAL_ENTITY,
-        "an event '%s' contains the provisional handle of a deferred create (number %u), which only a "
-        "sync point replaces: emit it in the system that creates the entity",
-        type->name, quern_entity_index(found));
+    return &channel->batches.items[channel->batches.count - 1];
+}
+
+/* Returns whether `count` events extend the last waiting batch: if it stays within the size of a batch and the channel
+ * within its limit, no reader has begun it, and the type is plain bytes. Depends only on what a history saves, and not on
+ * the memory of the batch. */
+static bool can_extend(const quern__channel *channel, uint32_t count)
+{
+    if (channel->head == channel->batches.count || quern__hooks_own_resources(&channel->type.hooks))
+        return false;
+    const uint64_t bytes = (uint64_t)count * channel->stride_bytes;
+    const uint64_t last_bytes = (uint64_t)last_batch(channel)->count * channel->stride_bytes;
+    if (last_bytes + bytes > channel->batch_bytes || channel->waiting_bytes + bytes > channel->limit_bytes)
+        return false;
+    const uint64_t number = quern__channel_end(channel) - 1;
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        if (reader->cursor > number || reader->has_batch || reader->is_running) return false;
+    return true;
+}
+
+static void count_extension(quern__channel *channel, uint32_t count)
+{
+    channel->waiting_count += count;
+    channel->waiting_bytes += (uint64_t)count * channel->stride_bytes;
+}
+
+/* Appends values to the last waiting batch if the memory after it is free and the emitter's. Returns false, with nothing
+ * changed, if it is not. Precondition: can_extend. */
+static bool extend_in_place(quern__channel *channel, const void *values, uint32_t count)
+{
+    quern__emitter *emitter = &channel->emitter;
+    quern__event_batch *last = last_batch(channel);
+    const size_t bytes = (size_t)count * channel->stride_bytes;
+    char *end = last->values + (size_t)last->count * channel->stride_bytes;
+    if (last->block != emitter->block || end != emitter->cursor ||
+        bytes > (size_t)(emitter->block_end - end))
+        return false;
+    if (channel->type.size_bytes == 0)
+        memset(end, 0, bytes);
+    else if (count == 1)
+        quern__copy_value(end, values, bytes);
+    else
+        memcpy(end, values, bytes);
+    emitter->cursor = end + bytes;
+    last->count += count;
+    count_extension(channel, count);
+    return true;
+}
+
+/* Replaces the last waiting batch by the only batch of the emitter, which begins with the same values. */
+static void replace_last(quern__channel *channel, quern__emitter *emitter)
+{
+    assert(emitter->batches.count == 1);
+    const quern__event_batch old = *last_batch(channel), *fresh = &emitter->batches.items[0].batch;
+    count_extension(channel, fresh->count - old.count);
+    *last_batch(channel) = *fresh;
+    emitter->batches.count = 0;
+    quern__pool_drop_batch(&channel->world->events->pool, &old);
+    quern__emitter_reclaim(emitter);
 }
 
 static quern_result fail_memory(const quern__channel *channel, uint32_t count)
@@ -28,11 +75,11 @@ static quern_result fail_memory(const quern__channel *channel, uint32_t count)
                        channel->type.name);
 }
 
-/* Extends the last waiting batch. If the memory after it is not free, the batch moves to a place with room for a whole
- * batch. */
-static quern_result extend(quern__channel *channel, const void *values, uint32_t count)
+/* Moves the last waiting batch to a place with room for a whole batch, and extends it there. Not inlined: nearly all
+ * events extend a batch in place. */
+static QUERN__NO_INLINE quern_result move_and_extend(quern__channel *channel, const void *values,
+                                                     uint32_t count)
 {
-    if (quern__channel_extend(channel, values, count)) return QUERN_OK;
     const quern__event_batch last = *quern__channel_batch(channel, quern__channel_end(channel) - 1);
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
@@ -44,21 +91,34 @@ static quern_result extend(quern__channel *channel, const void *values, uint32_t
     }
     quern__emitter_close(emitter);
     if (!has_room) return fail_memory(channel, count);
-    quern__channel_replace_last(channel, emitter);
+    replace_last(channel, emitter);
     return QUERN_OK;
 }
 
-/* Emits and publishes immediately, so the channel's own emitter never holds values between calls. */
-static quern_result emit(quern_world *world, quern_event event, const void *values, uint32_t count)
+/* ------------------------------------------------------------------------------------------- emitting */
+
+static quern_result check_values(const quern__channel *channel, const void *values, uint32_t count)
 {
-    static const char function[] = "quern_world_emit";
-    quern__channel *channel;
+    const quern__type *type = &channel->type;
+    if (values == NULL && count > 0 && type->size_bytes > 0)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                           "'values' is NULL, but event '%s' has %u bytes: pass the values", type->name,
+                           type->size_bytes);
+    if (!type->has_entity_fields) return QUERN_OK;
+    const quern_entity found = quern__type_find_provisional(type, values, count);
+    if (found.bits == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "an event '%s' contains the provisional handle of a deferred create (number %u), which only a "
+        "sync point replaces: emit it in the system that creates the entity",
+        type->name, quern_entity_index(found));
+}
+
+/* Emits and publishes immediately, so the channel's own emitter never holds values between calls. */
+static QUERN__NO_INLINE quern_result publish_batch(quern__channel *channel, const void *values,
+                                                   uint32_t count)
+{
     quern__event_loss loss = {.channel = NULL};
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = quern__events_check(world, event, &channel);
-    if (result == QUERN_OK) result = check_values(channel, values, count);
-    if (result != QUERN_OK || count == 0) return quern__in_call(result, function);
-    if (quern__channel_can_extend(channel, count)) return extend(channel, values, count);
     if (quern__channel_would_drop(channel)) return QUERN_OK;
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
@@ -70,7 +130,19 @@ static quern_result emit(quern_world *world, quern_event event, const void *valu
     quern__emitter_put(emitter, values, count);
     quern__emitter_close(emitter);
     quern__channel_publish(channel, emitter, &loss);
-    return loss.channel != NULL ? quern__event_loss_fail(&loss, function) : QUERN_OK;
+    return loss.channel != NULL ? quern__event_loss_fail(&loss, "quern_world_emit") : QUERN_OK;
+}
+
+static quern_result emit(quern_world *world, quern_event event, const void *values, uint32_t count)
+{
+    static const char function[] = "quern_world_emit";
+    quern__channel *channel;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__events_check(world, event, &channel);
+    if (result == QUERN_OK) result = check_values(channel, values, count);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, function);
+    if (!can_extend(channel, count)) return publish_batch(channel, values, count);
+    return extend_in_place(channel, values, count) ? QUERN_OK : move_and_extend(channel, values, count);
 }
 
 quern_result quern_world_emit(quern_world *world, quern_event event, const void *values, uint32_t count)

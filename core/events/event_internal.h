@@ -138,11 +138,6 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
 bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count);
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
 
-/* Returns whether `count` events that are emitted outside of frames extend the last waiting batch: if it stays within the
- * size of a batch and the channel within its limit, no reader has begun it, and the type is plain bytes. Depends only on
- * what a history saves, and not on the memory of the batch. */
-bool quern__channel_can_extend(const quern__channel *channel, uint32_t count);
-
 /* Returns whether events that are emitted outside of frames would be dropped at once, without a call of a hook: the
  * channel has no reader, and nothing waits. */
 static inline bool quern__channel_would_drop(const quern__channel *channel)
@@ -150,13 +145,6 @@ static inline bool quern__channel_would_drop(const quern__channel *channel)
     return channel->readers == NULL && channel->head == channel->batches.count &&
            !quern__hooks_own_resources(&channel->type.hooks);
 }
-
-/* Appends values to the last waiting batch if the memory after it is free and the emitter's. Returns false, with nothing
- * changed, if it is not. Precondition: quern__channel_can_extend. */
-bool quern__channel_extend(quern__channel *channel, const void *values, uint32_t count);
-
-/* Replaces the last waiting batch by the only batch of the emitter, which begins with the same values. */
-void quern__channel_replace_last(quern__channel *channel, quern__emitter *emitter);
 
 /* Drops the first waiting batch. */
 void quern__channel_drop_first(quern__channel *channel);

@@ -53,6 +53,18 @@ static void send_changes(quern_history *history, uint64_t from, uint64_t to, que
     quern_delta_destroy(delta);
 }
 
+/* Sends only the entities that the query matches. */
+static void send_seen(quern_history *history, quern_query *seen, uint64_t from, uint64_t to,
+                      quern_byte_buffer *packet)
+{
+    const quern_delta_def def = {.query = seen, .skip_resources = true};
+    quern_delta *delta;
+    packet->size_bytes = 0;
+    check(quern_delta_create_limited(history, from, to, &def, &delta));
+    check(quern_delta_write(delta, NULL, quern_sink_bytes(packet)));
+    quern_delta_destroy(delta);
+}
+
 static void receive_changes(quern_delta_applier *applier, const quern_byte_buffer *packet)
 {
     check(quern_delta_apply(applier, quern_source_bytes(packet->bytes, packet->size_bytes)));
@@ -86,6 +98,13 @@ int main(void)
         printf("frame %u: %u bytes, %s\n", (unsigned)frame, (unsigned)packet.size_bytes,
                is_same ? "same" : "different");
     }
+    /* another client sees only what aims */
+    quern_query *seen;
+    check(quern_query_create(server.world, &(quern_query_def){.terms = {quern_term_with(server.aim)}},
+                             &seen));
+    send_seen(history, seen, FRAMES - 2, FRAMES - 1, &packet);
+    printf("what aims: %u bytes\n", (unsigned)packet.size_bytes);
+    quern_query_destroy(seen);
     quern_delta_applier_destroy(applier);
     quern_history_destroy(history);
     quern_byte_buffer_release(&packet);

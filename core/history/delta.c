@@ -65,14 +65,17 @@ static bool append_all(quern_delta *delta)
         quern__delta_names_append_cleared(delta, &names) && quern__delta_append_removed(delta) &&
         quern__delta_append_edges(delta, QUERN_DELTA_UNRELATED) && quern__delta_append_destroyed(delta) &&
         quern__delta_append_added(delta) && quern__delta_append_edges(delta, QUERN_DELTA_RELATED) &&
-        quern__delta_names_append_given(delta, &names) && append_resources(delta);
+        quern__delta_names_append_given(delta, &names) &&
+        (delta->limit->def->skip_resources || append_resources(delta));
     quern__delta_names_release(delta, &names);
     return has_room;
 }
 
 quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
-                               const quern__snapshot *to, quern_delta **out_delta)
+                               const quern__snapshot *to, const quern_delta_def *def,
+                               quern_delta **out_delta)
 {
+    quern__delta_limit limit;
     const quern__page page = quern__page_allocate(&history->store, sizeof(quern_delta));
     if (page == 0) return quern__history_fail_memory("a delta");
     quern_delta *delta = (quern_delta *)(void *)quern__page_memory(&history->store, page);
@@ -80,7 +83,11 @@ quern_result quern__delta_make(quern__history *history, const quern__snapshot *f
     quern__snapshot_acquire(history, from);
     quern__snapshot_acquire(history, to);
     history->delta_count++;
-    if (append_all(delta)) {
+    delta->limit = &limit;
+    const bool is_done = quern__delta_limit_init(&limit, history, def, from, to) && append_all(delta);
+    quern__delta_limit_release(&limit, history);
+    delta->limit = NULL;
+    if (is_done) {
         *out_delta = delta;
         return QUERN_OK;
     }

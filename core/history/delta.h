@@ -23,7 +23,7 @@
  *   equals the one in `to` and closes no cycle. */
 
 #include "core/base/sort.h"
-#include "core/history/history_internal.h"
+#include "core/history/delta_limit.h"
 
 #include <quern/history.h>
 
@@ -38,11 +38,13 @@ struct quern_delta {
     uint32_t edge_page_count;
     uint32_t count, capacity; /* number of batches, and room for batches */
     quern_delta_stats stats;
+    const quern__delta_limit *limit; /* valid while the delta is built */
 };
 
 /* Builds the delta from `from` to `to`. Errors: OUT_OF_MEMORY. */
 quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
-                               const quern__snapshot *to, quern_delta **out_delta);
+                               const quern__snapshot *to, const quern_delta_def *def,
+                               quern_delta **out_delta);
 void quern__delta_release(quern_delta *delta);
 
 /* Appends a batch. Returns false if out of memory. */

@@ -16,6 +16,7 @@ typedef struct edge_list {
 
 typedef struct edge_diff {
     const quern__history *history;
+    const quern__delta_limit *limit;
     const quern__snapshot *from, *to;
     edge_list removed, added;
 } edge_diff;
@@ -37,6 +38,12 @@ static bool is_same_entity(const edge_diff *it, uint32_t slot)
                               quern__saved_entity(it->history, it->to, slot));
 }
 
+/* Whether both ends of an edge of a snapshot are members of it. */
+static bool has_edge(const uint64_t *members, uint32_t source, uint32_t target)
+{
+    return quern__limit_has(members, source) && quern__limit_has(members, target);
+}
+
 /* Compares two ascending sets of targets of a slot. */
 static void compare_targets(edge_diff *it, uint32_t source, quern__edge_range from, quern__edge_range to)
 {
@@ -45,9 +52,11 @@ static void compare_targets(edge_diff *it, uint32_t source, quern__edge_range fr
     while (i < from.count || k < to.count) {
         const uint32_t a = i < from.count ? from.slots[i] : QUERN__SLOT_NONE;
         const uint32_t b = k < to.count ? to.slots[k] : QUERN__SLOT_NONE;
-        const bool is_unchanged = a == b && is_same_source && is_same_entity(it, a);
-        if (a <= b && !is_unchanged) append_edge(it, &it->removed, it->from, source, a);
-        if (b <= a && !is_unchanged) append_edge(it, &it->added, it->to, source, b);
+        const bool was = a <= b && has_edge(it->limit->from_members, source, a);
+        const bool is = b <= a && has_edge(it->limit->to_members, source, b);
+        const bool is_unchanged = was && is && is_same_source && is_same_entity(it, a);
+        if (was && !is_unchanged) append_edge(it, &it->removed, it->from, source, a);
+        if (is && !is_unchanged) append_edge(it, &it->added, it->to, source, b);
         i += a <= b;
         k += b <= a;
     }
@@ -60,7 +69,7 @@ static void compare_relation(edge_diff *it, uint32_t index)
     for (uint32_t group = 0; group < count; group++) {
         const quern__page from = quern__saved_group(it->history, it->from, index, group),
                           to = quern__saved_group(it->history, it->to, index, group);
-        for (uint32_t i = 0; from != to && i < QUERN__EDGE_GROUP; i++)
+        for (uint32_t i = 0; (from != to || it->limit->crosses) && i < QUERN__EDGE_GROUP; i++)
             compare_targets(it, group * QUERN__EDGE_GROUP + i, quern__saved_edge_set(it->history, from, i),
                             quern__saved_edge_set(it->history, to, i));
     }
@@ -88,7 +97,8 @@ static bool allocate_list(quern_delta *delta, edge_list *list)
 static bool append_relation(quern_delta *delta, quern_delta_kind kind, uint32_t index)
 {
     const quern__storage *storage = &delta->history->world->storage;
-    edge_diff it = {.history = delta->history, .from = &delta->from, .to = &delta->to};
+    edge_diff it = {
+        .history = delta->history, .limit = delta->limit, .from = &delta->from, .to = &delta->to};
     edge_list *list = kind == QUERN_DELTA_RELATED ? &it.added : &it.removed;
     compare_relation(&it, index);
     if (list->count == 0) return true;
@@ -105,11 +115,19 @@ static bool append_relation(quern_delta *delta, quern_delta_kind kind, uint32_t 
                                     .old_values = kind == QUERN_DELTA_UNRELATED ? list->targets : NULL});
 }
 
+static bool lists_relation(const quern_delta *delta, uint32_t index)
+{
+    const quern__storage *storage = &delta->history->world->storage;
+    const uint32_t component = storage->relations->list.items[index]->component_index;
+    return quern__limit_lists(delta->limit, quern__component_handle(&storage->components, component));
+}
+
 bool quern__delta_append_edges(quern_delta *delta, quern_delta_kind kind)
 {
     const quern__relations *relations = delta->history->world->storage.relations;
     bool has_room = true;
     for (uint32_t i = 0; i < relations->list.count && relations->many_count > 0 && has_room; i++)
-        if (relations->list.items[i]->is_many) has_room = append_relation(delta, kind, i);
+        if (relations->list.items[i]->is_many && lists_relation(delta, i))
+            has_room = append_relation(delta, kind, i);
     return has_room;
 }

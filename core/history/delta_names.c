@@ -38,9 +38,27 @@ static bool list_snapshot(quern__history *history, const quern__snapshot *snapsh
     return true;
 }
 
-static owned_name name_at(const quern__history *history, const quern__snapshot *snapshot,
+/* Whether the limit of the delta leaves a name out: the entity is no member, or its parent is not part of the delta, so
+ * that the name might not be unique. */
+static bool is_left_out(const quern_delta *delta, const quern__snapshot *snapshot, uint32_t slot,
+                        uint32_t parent)
+{
+    const quern__storage *storage = &delta->history->world->storage;
+    const uint64_t *members =
+        snapshot == &delta->from ? delta->limit->from_members : delta->limit->to_members;
+    if (!quern__limit_has(members, slot)) return true;
+    if (parent == QUERN__SLOT_NONE) return false;
+    return !quern__limit_has(members, parent) ||
+           !quern__limit_lists(
+               delta->limit,
+               quern__component_handle(&storage->components, storage->relations->parent->component_index));
+}
+
+/* Returns a name without text if it is left out. */
+static owned_name name_at(const quern_delta *delta, const quern__snapshot *snapshot,
                           const quern__sort_item *item)
 {
+    const quern__history *history = delta->history;
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
     reader.at = item->pointer;
     const quern__saved_name name = quern__read_saved_name(&reader);
@@ -48,19 +66,19 @@ static owned_name name_at(const quern__history *history, const quern__snapshot *
                         .parent = name.parent != QUERN__SLOT_NONE
                                       ? quern__saved_entity(history, snapshot, name.parent)
                                       : quern_entity_null(),
-                        .text = name.text};
+                        .text = is_left_out(delta, snapshot, name.slot, name.parent) ? NULL : name.text};
 }
 
 /* Returns the name that the entity has in the snapshot of the list. Call it for entities in ascending
  * order of slots, with *cursor = 0 at first. */
-static owned_name name_of(const quern__history *history, const quern__snapshot *snapshot,
+static owned_name name_of(const quern_delta *delta, const quern__snapshot *snapshot,
                           const quern__delta_name_list *list, uint32_t *cursor, quern_entity entity)
 {
     const owned_name none = {.text = NULL};
     while (*cursor < list->count && list->items[*cursor].key < quern_entity_index(entity))
         ++*cursor;
     if (*cursor == list->count || list->items[*cursor].key != quern_entity_index(entity)) return none;
-    const owned_name found = name_at(history, snapshot, &list->items[*cursor]);
+    const owned_name found = name_at(delta, snapshot, &list->items[*cursor]);
     return quern_entity_equal(found.entity, entity) ? found : none;
 }
 
@@ -90,9 +108,9 @@ static bool list_used_names(const quern_delta *delta, const quern__delta_names *
     quern__map_clear(used);
     if (!quern__map_reserve(used, &history->store.allocator, names->to.count)) return false;
     for (uint32_t i = 0; i < names->to.count; i++) {
-        const owned_name to = name_at(history, &delta->to, &names->to.items[i]);
-        const owned_name from = name_of(history, &delta->from, &names->from, &cursor, to.entity);
-        if (!is_same(&from, &to) && quern__map_find(used, key_of(&to)) == NULL)
+        const owned_name to = name_at(delta, &delta->to, &names->to.items[i]);
+        const owned_name from = name_of(delta, &delta->from, &names->from, &cursor, to.entity);
+        if (to.text != NULL && !is_same(&from, &to) && quern__map_find(used, key_of(&to)) == NULL)
             quern__map_put(used, key_of(&to), 1);
     }
     return true;
@@ -124,7 +142,8 @@ bool quern__delta_names_list(quern_delta *delta, quern__delta_names *out_names)
 {
     quern__history *history = delta->history;
     *out_names = (quern__delta_names){.next_handle = NULL};
-    if (delta->from.names == delta->to.names) return true;
+    if (delta->limit->def->skip_names || (delta->from.names == delta->to.names && !delta->limit->crosses))
+        return true;
     if (!list_snapshot(history, &delta->from, &out_names->from) ||
         !list_snapshot(history, &delta->to, &out_names->to) || !list_used_names(delta, out_names))
         return false;
@@ -137,26 +156,25 @@ bool quern__delta_names_list(quern_delta *delta, quern__delta_names *out_names)
 
 bool quern__delta_names_append_cleared(quern_delta *delta, quern__delta_names *names)
 {
-    const quern__history *history = delta->history;
     uint32_t cursor = 0;
     bool has_room = true;
     for (uint32_t i = 0; i < names->from.count && has_room; i++) {
-        const owned_name from = name_at(history, &delta->from, &names->from.items[i]);
-        const owned_name to = name_of(history, &delta->to, &names->to, &cursor, from.entity);
-        if (is_cleared(delta, &from, &to)) has_room = append(delta, names, from.entity, from.text, NULL);
+        const owned_name from = name_at(delta, &delta->from, &names->from.items[i]);
+        const owned_name to = name_of(delta, &delta->to, &names->to, &cursor, from.entity);
+        if (from.text != NULL && is_cleared(delta, &from, &to))
+            has_room = append(delta, names, from.entity, from.text, NULL);
     }
     return has_room;
 }
 
 bool quern__delta_names_append_given(quern_delta *delta, quern__delta_names *names)
 {
-    const quern__history *history = delta->history;
     uint32_t cursor = 0;
     bool has_room = true;
     for (uint32_t i = 0; i < names->to.count && has_room; i++) {
-        const owned_name to = name_at(history, &delta->to, &names->to.items[i]);
-        const owned_name from = name_of(history, &delta->from, &names->from, &cursor, to.entity);
-        if (is_same(&from, &to)) continue;
+        const owned_name to = name_at(delta, &delta->to, &names->to.items[i]);
+        const owned_name from = name_of(delta, &delta->from, &names->from, &cursor, to.entity);
+        if (to.text == NULL || is_same(&from, &to)) continue;
         const bool has_old = from.text != NULL && !is_cleared(delta, &from, &to);
         has_room = append(delta, names, to.entity, has_old ? from.text : NULL, to.text);
     }

@@ -95,7 +95,8 @@ static bool list_unpaired(const quern_delta *delta)
     for (uint32_t i = 0; i < delta->from.archetype_count; i++) {
         const quern__saved_archetype *from = quern__saved_archetype_at(history, &delta->from, i);
         const quern__saved_archetype *to = find_pair(history, &delta->to, from->identity, &cursor);
-        for (uint32_t slot = 0; to != from && slot < from->chunk_count; slot++) {
+        if (to == from || !quern__limit_matches(delta->limit, from)) continue;
+        for (uint32_t slot = 0; slot < from->chunk_count; slot++) {
             const chunk_pair pair = pair_chunks(history, from, to, slot);
             if (!list_unpaired_chunk(history, &pair)) return false;
         }
@@ -163,10 +164,19 @@ static bool has_same_values(const chunk_pair *pair)
                    words * sizeof(uint64_t)) == 0);
 }
 
+/* Whether targets of the rows may become members, or stop being members, without a change of the rows. */
+static bool may_lose_targets(const quern_delta *delta, const quern__saved_archetype *archetype)
+{
+    const quern__components *components = &delta->history->world->storage.components;
+    for (uint32_t i = 0; delta->limit->crosses && i < archetype->component_count; i++)
+        if (components->list.items[archetype->component_indices[i]]->managed.relation != NULL) return true;
+    return false;
+}
+
 static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
 {
     quern__history *history = delta->history;
-    const bool is_same = has_same_values(pair);
+    const bool is_same = has_same_values(pair) && !may_lose_targets(delta, pair->archetype);
     if (!pair->is_shared) {
         delta->stats.compared_count++;
         delta->stats.compared_bytes += pair->row_count * sizeof(quern_entity);
@@ -203,7 +213,9 @@ bool quern__delta_list_rows(quern_delta *delta)
     for (uint32_t i = 0; i < delta->to.archetype_count; i++) {
         const quern__saved_archetype *to = quern__saved_archetype_at(history, &delta->to, i);
         const quern__saved_archetype *from = find_pair(history, &delta->from, to->identity, &cursor);
-        for (uint32_t slot = 0; to != from && slot < to->chunk_count; slot++) {
+        if ((to == from && !may_lose_targets(delta, to)) || !quern__limit_matches(delta->limit, to))
+            continue;
+        for (uint32_t slot = 0; slot < to->chunk_count; slot++) {
             const chunk_pair pair = pair_chunks(history, to, from, slot);
             if (!list_chunk(delta, &pair)) return false;
         }
@@ -324,6 +336,7 @@ static bool may_be_retargeted(const component_diff *it, uint32_t i)
     quern_entity target;
     memcpy(&target, it->from.values + (size_t)i * sizeof target, sizeof target);
     return quern__saved_is_alive(delta->history, &delta->to, target) &&
+           quern__limit_has(delta->limit->to_members, quern_entity_index(target)) &&
            !(it->relation->has_levels &&
              quern__saved_has_children(delta->history, &delta->to, it->relation->index,
                                        quern_entity_index(it->handles[i])));
@@ -337,6 +350,46 @@ static bool is_changed_in_one_step(const component_diff *it, uint32_t i)
 static bool is_changed_in_two_steps(const component_diff *it, uint32_t i)
 {
     return is_changed(it, i) && !may_be_retargeted(it, i);
+}
+
+/* Whether the source has a target that is a member. members: those of the snapshot of `values`. */
+static bool has_target(const component_values *values, const uint64_t *members, uint32_t i)
+{
+    quern_entity target;
+    if (!values->exists) return false;
+    memcpy(&target, values->values + (size_t)i * sizeof target, sizeof target);
+    return quern__limit_has(members, quern_entity_index(target));
+}
+
+static bool had_target(const component_diff *it, uint32_t i)
+{
+    return has_target(&it->from, it->delta->limit->from_members, i);
+}
+
+static bool has_target_now(const component_diff *it, uint32_t i)
+{
+    return has_target(&it->to, it->delta->limit->to_members, i);
+}
+
+static bool is_target_removed(const component_diff *it, uint32_t i)
+{
+    return had_target(it, i) && (!has_target_now(it, i) || is_changed_in_two_steps(it, i));
+}
+
+static bool is_target_changed(const component_diff *it, uint32_t i)
+{
+    return had_target(it, i) && has_target_now(it, i) && is_changed_in_one_step(it, i);
+}
+
+static bool is_target_added(const component_diff *it, uint32_t i)
+{
+    return has_target_now(it, i) && (!had_target(it, i) || is_changed_in_two_steps(it, i));
+}
+
+/* Whether targets that are no members have to be left out. */
+static bool limits_targets(const component_diff *it)
+{
+    return it->relation != NULL && it->delta->limit->to_members != NULL;
 }
 
 static bool is_enabled_again(const component_diff *it, uint32_t i)
@@ -364,6 +417,7 @@ static bool has_same_page(const component_diff *it)
 
 static bool append_removed(const component_diff *it)
 {
+    if (limits_targets(it)) return append_rows(it, QUERN_DELTA_REMOVED, is_target_removed);
     if (!it->from.exists) return true;
     if (!it->to.exists)
         return append_bits(it, QUERN_DELTA_ENABLED, is_enabled_again) &&
@@ -383,6 +437,9 @@ static bool append_changed(const component_diff *it)
 
 static bool append_added(const component_diff *it)
 {
+    if (limits_targets(it))
+        return append_rows(it, QUERN_DELTA_CHANGED, is_target_changed) &&
+               append_rows(it, QUERN_DELTA_ADDED, is_target_added);
     if (!it->to.exists) return true;
     const bool has_room =
         it->from.exists ? append_changed(it) : append(it, QUERN_DELTA_ADDED, 0, it->count);
@@ -424,7 +481,8 @@ static bool append_components(quern_delta *delta, const row_range *rows,
         it.relation = component->managed.relation;
         it.from = next_values(history, &from, index, it.type->size_bytes);
         it.to = next_values(history, &to, index, it.type->size_bytes);
-        if (!is_internal(component) && !append_one(&it)) return false;
+        if (!is_internal(component) && quern__limit_lists(delta->limit, it.component) && !append_one(&it))
+            return false;
     }
 }
 

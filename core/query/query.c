@@ -300,14 +300,16 @@ void quern__query_forget_all(quern__query *query)
 
 /* --------------------------------------------------------------------------------------- matching */
 
-bool quern__query_matches(const quern__query *query, const quern__archetype *archetype)
+/* Whether a set of components has the component with the index. */
+typedef bool has_function(const void *set, uint32_t component_index);
+
+static inline bool matches(const quern__query *query, const void *set, has_function *has_component)
 {
-    if (!query->names_disabled && quern__archetype_has(archetype, query->storage->disabled_index))
-        return false;
+    if (!query->names_disabled && has_component(set, query->storage->disabled_index)) return false;
     bool wants_any = false, has_any = false;
     for (uint32_t i = 0; i < query->term_count; i++) {
         const quern_term *term = &query->terms[i];
-        bool has = quern__archetype_has(archetype, quern__term_index(term));
+        bool has = has_component(set, quern__term_index(term));
         if (term->match == QUERN_MATCH_ALL && !has) return false;
         if (term->match == QUERN_MATCH_NONE && has) return false;
         if (term->match == QUERN_MATCH_ANY) {
@@ -316,6 +318,34 @@ bool quern__query_matches(const quern__query *query, const quern__archetype *arc
         }
     }
     return !wants_any || has_any;
+}
+
+static inline bool archetype_has(const void *set, uint32_t component_index)
+{
+    return quern__archetype_has(set, component_index);
+}
+
+bool quern__query_matches(const quern__query *query, const quern__archetype *archetype)
+{
+    return matches(query, archetype, archetype_has);
+}
+
+typedef struct component_list {
+    const uint16_t *indices;
+    uint32_t count;
+} component_list;
+
+static bool list_has(const void *set, uint32_t component_index)
+{
+    const component_list *list = set;
+    for (uint32_t i = 0; i < list->count && list->indices[i] <= component_index; i++)
+        if (list->indices[i] == component_index) return true;
+    return false;
+}
+
+bool quern__query_matches_set(const quern__query *query, const uint16_t *component_indices, uint32_t count)
+{
+    return matches(query, &(component_list){component_indices, count}, list_has);
 }
 
 /* Returns what a view needs to know about a term in an archetype: position and size of its values, access,

@@ -132,6 +132,9 @@ void quern__query_forget_all(quern__query *query);
 /* Returns whether an archetype matches the terms. */
 bool quern__query_matches(const quern__query *query, const quern__archetype *archetype);
 
+/* Returns whether an archetype with these components, in ascending order of their indices, would match the terms. */
+bool quern__query_matches_set(const quern__query *query, const uint16_t *component_indices, uint32_t count);
+
 /* Builds the list of views for the current structure, unless it is built already: `entries`, or the ranges of
  * the target term. Precondition: the query has been refreshed. Fails with OUT_OF_MEMORY. */
 quern_result quern__query_list(quern__query *query);

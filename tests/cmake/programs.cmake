@@ -12,7 +12,7 @@ endfunction()
 
 quern_add_example(hello "" "is at 1000\n")
 quern_add_example(saves "" "carried 2 entities. 'tower' comes first\n")
-quern_add_example(follow "" "^frame 1: [0-9]+ bytes, same\n" "frame 7: [0-9]+ bytes, same\n$")
+quern_add_example(follow "" "^frame 1: [0-9]+ bytes, same\n" "frame 7: [0-9]+ bytes, same\nwhat aims: [0-9]+ bytes\n$")
 quern_add_example(migrate "" "^4 guards in [0-9]+ bytes\n3 guards in [0-9]+ bytes\n" "10 guards arrived\n$")
 quern_add_example(restart "" "^the restarted run is the same\n$")
 quern_add_example(changes_example "" "frame 2\n  tree 2: 7\nframe 3\n  tree 2: 6\n  tree 4: 20\n$")

@@ -690,7 +690,7 @@ Test(delta, invalid_arguments_are_rejected)
 /* ------------------------------------------------------------------------------------------- memory */
 
 /* Fails the n-th allocation of a delta between new frames. Returns whether there were n allocations. */
-static bool fail_once(failing_allocator *allocator, uint64_t n)
+static bool fail_once(failing_allocator *allocator, uint64_t n, const quern_delta_def *limit)
 {
     const quern_allocator interface = failing_allocator_interface(allocator);
     quern_history_stats before, after;
@@ -701,17 +701,17 @@ static bool fail_once(failing_allocator *allocator, uint64_t n)
     must(quern_history_save(many_it.history, 1, NULL));
     must(quern_history_get_stats(many_it.history, &before));
     failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
-    const quern_result result = quern_delta_create(many_it.history, 0, 1, &delta);
+    const quern_result result = quern_delta_create_limited(many_it.history, 0, 1, limit, &delta);
     failing_allocator_heal(allocator);
     if (result == QUERN_OK) quern_delta_destroy(delta);
     cr_assert(result == QUERN_OK || (result == QUERN_ERROR_OUT_OF_MEMORY && delta == NULL));
     must(quern_history_get_stats(many_it.history, &after));
     cr_assert(after.page_count == before.page_count && after.used_bytes == before.used_bytes);
 
-    must(quern_delta_create(many_it.history, 0, 1, &delta));
+    must(quern_delta_create_limited(many_it.history, 0, 1, limit, &delta));
     quern_delta_destroy(delta);
     const uint64_t warm_calls = failing_allocator_call_count(allocator);
-    must(quern_delta_create(many_it.history, 0, 1, &delta));
+    must(quern_delta_create_limited(many_it.history, 0, 1, limit, &delta));
     quern_delta_destroy(delta);
     cr_assert_eq(failing_allocator_call_count(allocator), warm_calls);
     quern_history_destroy(many_it.history);
@@ -724,10 +724,16 @@ Test(delta, a_failed_delta_leaves_nothing_and_a_repeated_one_allocates_nothing)
     failing_allocator *allocator = failing_allocator_create();
     many_open_world(NULL);
     many_change(1, 600);
-    uint64_t n = 1;
-    while (fail_once(allocator, n))
-        n++;
-    cr_assert(n > 4, "%llu", (unsigned long long)n);
+    quern_delta_def limit = {.query = NULL};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t n = 1;
+        while (fail_once(allocator, n, &limit))
+            n++;
+        cr_assert(n > 4, "%llu", (unsigned long long)n);
+        if (i > 0) break;
+        limit.query = setup_query(many_it.world, (quern_term[]){quern_term_without(many_it.tag)}, 1);
+    }
+    quern_query_destroy(limit.query);
     many_close_world();
     cr_assert_eq(tracked_live_count(&many_it.counts), 0);
     failing_allocator_close(allocator);

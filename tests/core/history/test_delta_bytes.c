@@ -542,3 +542,243 @@ Test(delta_bytes, every_failed_allocation_changes_nothing, .timeout = 120)
     failing_allocator_close(memory);
     quern_byte_buffer_release(&archive);
 }
+
+/* -------------------------------------------------------------------------------------- limited deltas */
+
+/* Limited deltas: `to` begins empty, and follows the entities of `from` that a query matches. After each step it is
+ * compared with a naive copy of them, entity by entity. */
+
+enum { LIMIT_KINDS = 5, LIMIT_STEPS = 30 };
+
+static quern_delta_def limit;
+static uint32_t limit_kind;
+
+static void open_limited(void)
+{
+    next_id = frame = 0;
+    memset(entities, 0, sizeof entities);
+    open_side(&from, NULL);
+    open_side(&to, NULL);
+    must(quern_history_create(from.world, &(quern_history_def){.frame_count = LIMIT_STEPS + 1}, &history));
+    must(quern_history_save(history, frame, NULL));
+    must(quern_delta_applier_create(to.world, &applier));
+}
+
+TestSuite(delta_limited, .init = open_limited, .fini = close_sides);
+
+static quern_delta_def make_limit(uint32_t kind)
+{
+    const quern_component disabled = quern_world_disabled_tag(from.world);
+    const quern_term terms[LIMIT_KINDS][2] = {
+        {quern_term_with(from.id), quern_term_without(from.tag)},
+        {quern_term_either(quern_term_read(from.place))},
+        {quern_term_without(from.aim), quern_term_optional(disabled, QUERN_ACCESS_NONE)},
+        {quern_term_any(from.aim, QUERN_ACCESS_NONE), quern_term_any(from.tag, QUERN_ACCESS_NONE)},
+        {quern_term_with(from.id), quern_term_without(from.tag)}};
+    quern_delta_def def = {.query = setup_query(from.world, terms[kind], kind == 1 ? 1 : 2)};
+    if (kind == 4) {
+        def.skip_resources = true;
+        def.components[0] = from.id;
+        def.components[1] = from.place;
+        def.components[2] = quern_relation_component(from.likes);
+    }
+    return def;
+}
+
+/* What the terms of make_limit mean. */
+static bool is_member(quern_entity entity)
+{
+    const quern_world *world = from.world;
+    if (!quern_entity_is_alive(world, entity)) return false;
+    const bool has_aim = quern_entity_has(world, entity, from.aim),
+               has_tag = quern_entity_has(world, entity, from.tag);
+    if (limit_kind == 2) return !has_aim;
+    if (!quern_entity_is_enabled(world, entity)) return false;
+    if (limit_kind == 1) return quern_entity_has(world, entity, from.place);
+    return limit_kind == 3 ? has_aim || has_tag : !has_tag;
+}
+
+static quern_entity copy_of(quern_entity entity)
+{
+    return quern_delta_applier_find(applier, quern_entity_key(from.world, entity));
+}
+
+static void expect_component(quern_entity entity, quern_component component, quern_component copied,
+                             bool is_listed, size_t value_bytes)
+{
+    const quern_entity copy = copy_of(entity);
+    const bool exists = quern_entity_has(from.world, entity, component);
+    cr_assert_eq(quern_entity_has(to.world, copy, copied), exists && is_listed);
+    if (exists && is_listed && value_bytes > 0)
+        cr_assert_arr_eq(quern_entity_get(from.world, entity, component),
+                         quern_entity_get(to.world, copy, copied), value_bytes);
+}
+
+/* A handle is not repaired if its entity begins to match later, so it may be null. */
+static void expect_aim(quern_entity entity)
+{
+    expect_component(entity, from.aim, to.aim, limit_kind != 4, sizeof(uint32_t));
+    if (limit_kind == 4 || !quern_entity_has(from.world, entity, from.aim)) return;
+    const quern_entity at = ((const aim *)quern_entity_get(from.world, entity, from.aim))->at;
+    const quern_entity copy = ((const aim *)quern_entity_get(to.world, copy_of(entity), to.aim))->at;
+    if (quern_entity_is_alive(to.world, copy))
+        cr_assert(is_member(at) && quern_entity_equal(copy, copy_of(at)));
+}
+
+static void expect_target(quern_entity entity, quern_relation relation, quern_relation copied)
+{
+    const quern_entity target = quern_entity_target(from.world, entity, relation);
+    const bool is_copied = limit_kind != 4 && is_member(target);
+    cr_assert_eq(quern_entity_target(to.world, copy_of(entity), copied).bits,
+                 is_copied ? copy_of(target).bits : 0);
+}
+
+static void expect_likes(quern_entity entity)
+{
+    const quern_entity copy = copy_of(entity);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MOST; i++) {
+        const bool likes =
+            is_member(entities[i]) && quern_entity_has_target(from.world, entity, from.likes, entities[i]);
+        if (likes) cr_assert(quern_entity_has_target(to.world, copy, to.likes, copy_of(entities[i])));
+        count += likes;
+    }
+    cr_assert_eq(quern_entity_target_count(to.world, copy, to.likes), count);
+}
+
+static void expect_name(quern_entity entity)
+{
+    const quern_entity parent = quern_entity_target(from.world, entity, from.parent);
+    const bool is_copied = quern_entity_is_null(parent) || (limit_kind != 4 && is_member(parent));
+    const char *name = is_copied ? quern_entity_name(from.world, entity) : NULL,
+               *copy = quern_entity_name(to.world, copy_of(entity));
+    cr_assert_str_eq(copy != NULL ? copy : "", name != NULL ? name : "");
+}
+
+static void expect_copy(void)
+{
+    uint32_t count = 0;
+    assert_valid(to.world);
+    for (uint32_t i = 0; i < MOST; i++) {
+        const quern_entity entity = entities[i];
+        if (quern_entity_is_alive(from.world, entity))
+            cr_assert_eq(quern_entity_is_null(copy_of(entity)), !is_member(entity));
+        if (!is_member(entity)) continue;
+        count++;
+        expect_component(entity, from.id, to.id, true, 8);
+        expect_component(entity, from.place, to.place, true, 12);
+        expect_component(entity, from.tag, to.tag, limit_kind != 4, 0);
+        if (quern_entity_has(from.world, entity, from.place))
+            cr_assert_eq(quern_entity_is_component_enabled(from.world, entity, from.place),
+                         quern_entity_is_component_enabled(to.world, copy_of(entity), to.place));
+        cr_assert_eq(quern_entity_is_enabled(from.world, entity),
+                     quern_entity_is_enabled(to.world, copy_of(entity)));
+        expect_aim(entity);
+        expect_target(entity, from.owner, to.owner);
+        expect_target(entity, from.parent, to.parent);
+        expect_likes(entity);
+        expect_name(entity);
+    }
+    cr_assert_eq(stats_of_world(to.world).entity_count, count);
+    const weather *now = quern_resource_get(from.world, from.weather),
+                  *copied = quern_resource_get(to.world, to.weather);
+    cr_assert_eq(copied->rain, limit.skip_resources ? 0 : now->rain);
+}
+
+static quern_result write_limited(uint64_t older, uint64_t newer)
+{
+    quern_delta *delta;
+    bytes.size_bytes = 0;
+    const quern_result result = quern_delta_create_limited(history, older, newer, &limit, &delta);
+    if (result != QUERN_OK) return result;
+    must(quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
+    quern_delta_destroy(delta);
+    return QUERN_OK;
+}
+
+static void follow(uint32_t kind)
+{
+    random_source random = {kind + 77};
+    limit_kind = kind;
+    limit = make_limit(kind);
+    uint64_t known = 0;
+    for (uint32_t i = 0; i < LIMIT_STEPS; i++) {
+        step(&random);
+        const quern_entity entity = some(&random);
+        if (!quern_entity_is_null(entity))
+            must(quern_entity_set_enabled(from.world, entity, random_below(&random, 2) == 0));
+        save_frame();
+        if (random_below(&random, 3) == 0) continue;
+        must(write_limited(known, frame));
+        must(apply_bytes());
+        known = frame;
+        expect_copy();
+        if (random_below(&random, 5) > 0 || known == 0) continue;
+        must(write_limited(frame, 0)); /* to the empty frame, and to the present one again */
+        must(apply_bytes());
+        cr_assert_eq(stats_of_world(to.world).entity_count, 0u);
+        must(write_limited(0, frame));
+        must(apply_bytes());
+        expect_copy();
+    }
+    cr_assert_gt(stats_of_world(to.world).entity_count, 3u);
+    quern_query_destroy(limit.query);
+}
+
+Test(delta_limited, another_world_follows_what_a_query_matches, .timeout = 120)
+{
+    for (uint32_t kind = 0; kind < LIMIT_KINDS; kind++) {
+        if (kind > 0) {
+            close_sides();
+            bytes = (quern_byte_buffer){0};
+            open_limited();
+        }
+        follow(kind);
+    }
+}
+
+static void expect_refused(quern_query *query, quern_component component, quern_result result,
+                           const char *what)
+{
+    quern_delta *delta = NULL;
+    const quern_delta_def def = {.query = query, .components = {from.id, component}};
+    assert_refused(from.world, result, quern_delta_create_limited(history, 0, 1, &def, &delta));
+    cr_assert_not_null(strstr(quern_error_message(), what), "%s", quern_error_message());
+    cr_assert_null(delta);
+}
+
+static void expect_term_refused(quern_term term, const char *what)
+{
+    quern_query *query = setup_query(from.world, &term, 1);
+    expect_refused(query, from.tag, QUERN_ERROR_INVALID_ARGUMENT, what);
+    quern_query_destroy(query);
+}
+
+Test(delta_limited, impossible_limits_are_refused)
+{
+    const quern_entity target = setup_entity_with(from.world, &from.id, 1);
+    save_frame();
+    quern_term changed = quern_term_read(from.id);
+    changed.changed = true;
+    expect_term_refused(changed, "change filters");
+    expect_term_refused(quern_term_target(from.owner, target), "target term");
+    expect_term_refused(quern_term_up(from.id, from.parent), "up-terms");
+    expect_term_refused(quern_term_read(from.place), "quern_term_either");
+    quern_query *foreign = setup_query(to.world, (quern_term[]){quern_term_read(to.id)}, 1);
+    expect_refused(foreign, from.tag, QUERN_ERROR_INVALID_ARGUMENT, "another world");
+    quern_query_destroy(foreign);
+    expect_refused(NULL, (quern_component){1}, QUERN_ERROR_UNKNOWN_COMPONENT, "component 1");
+    quern_delta *delta = NULL;
+    const quern_delta_def gap = {.components = {{0}, from.id}}, zero = {.query = NULL};
+    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_delta_create_limited(history, 0, 1, &gap, &delta));
+    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_delta_create_limited(history, 0, 9, &zero, &delta));
+    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_delta_create_limited(NULL, 0, 1, &zero, &delta));
+    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_delta_create_limited(history, 0, 1, NULL, &delta));
+    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_delta_create_limited(history, 0, 1, &zero, NULL));
+    cr_assert_null(delta);
+}

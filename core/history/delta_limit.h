@@ -4,8 +4,8 @@
 #define QUERN_CORE_HISTORY_DELTA_LIMIT_H
 
 /* The part of two snapshots that a delta compares. A *member* of a snapshot is an entity that the query of the limit
- * matches there. A limited delta leads from the members of `from` to those of `to`, so an entity that begins to match is
- * created, and one that no longer matches is destroyed.
+ * matches there. A limited delta leads from the members of `from` to those of `to`, so an entity that begins to match
+ * is created, and one that no longer matches is destroyed.
  *
  * Membership follows from the archetype. So rows of archetypes that do not match are left out. A target, or a parent of
  * a name, may be a member or not, whatever the archetype of the source: these are looked up in sets of members by slot.

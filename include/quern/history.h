@@ -266,10 +266,10 @@ QUERN_API quern_result quern_delta_create(quern_history *history, uint64_t from,
 
 /** The part of two frames that a limited delta compares. All zero: everything. */
 typedef struct quern_delta_def {
-    /** The entities: those that the query matches in each of both frames; NULL: all. The query belongs to the world of the
-     * history. Terms may neither be change filters nor select single rows: no target terms, up-terms, and terms on
-     * enabled or disabled rows (use quern_term_either for components that can be disabled). Disabled entities match as in
-     * any query. */
+    /** The entities: those that the query matches in each of both frames; NULL: all. The query belongs to the world of
+     * the history. Terms may neither be change filters nor select single rows: no target terms, up-terms, and terms on
+     * enabled or disabled rows (use quern_term_either for components that can be disabled). Disabled entities match as
+     * in any query. */
     quern_query *query QUERN__ZERO;
     /** Components whose changes are compared. The list ends at its first null; if it is empty, all are compared. A
      * relation is listed by quern_relation_component. */
@@ -286,14 +286,14 @@ typedef struct quern_delta_def {
  * DESTROYED. An entity that no longer matches, and matches again later, is thus destroyed and created again. Its key
  * (quern_entity_key) stays the same.
  *
- * A relation is selected only between two entities that match. If a target begins to match, its sources get the relation
- * in the same delta; if a target no longer matches, they lose it. A name is selected if the entity has no parent, or if
+ * A relation is selected only between two entities that match. If a target begins to match, its sources get the
+ * relation in the same delta; if a target no longer matches, they lose it. A name is selected if the entity has no parent, or if
  * its parent matches and the components include quern_world_parent; it would not be unique otherwise. Handles in other
  * components are values, whether or not the entity matches: quern_delta_apply stores null for an entity that the other
  * world does not have, and does not repair the handle when that entity is created later.
  *
- * The cost is that of the selected changes. With a query in a world with relations or names, it also includes a visit of
- * each matching entity; and, if an entity has begun or ceased to match, of each selected relation. Everything else, and
+ * The cost is that of the selected changes. With a query in a world with relations or names, it also includes a visit
+ * of each matching entity; and, if an entity has begun or ceased to match, of each selected relation. Everything else, and
  * errors, are as for quern_delta_create. Further errors: INVALID_ARGUMENT (a query of another world, or with terms that
  * are not possible; a component after the end of the list), UNKNOWN_COMPONENT. */
 QUERN_API quern_result quern_delta_create_limited(quern_history *history, uint64_t from, uint64_t to,

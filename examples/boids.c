@@ -241,7 +241,10 @@ static int run_window(Flock *flock, quern_jobs *jobs)
         SDL_CreateWindowAndRenderer(WIDTH, HEIGHT, 0, &window, &renderer) != 0)
         return fail("no window");
     SDL_SetWindowTitle(window, "Boids");
-    (void)SDL_RenderSetVSync(renderer, 1);
+    if (strcmp(SDL_GetCurrentVideoDriver(), "offscreen") == 0)
+        (void)fputs("boids: there is no screen, so nothing is seen; Ctrl-C ends it, or try --frames 100\n",
+                    stderr);
+    const bool is_synchronised = SDL_RenderSetVSync(renderer, 1) == 0;
     bool is_paused = false;
     Uint64 before = SDL_GetPerformanceCounter();
     while (read_input(quern_resource_get(flock->world, flock->pointer), &is_paused)) {
@@ -250,6 +253,7 @@ static int run_window(Flock *flock, quern_jobs *jobs)
         before = now;
         if (!is_paused) QUERN_MUST(quern_schedule_run(flock->schedule, jobs, seconds));
         draw(renderer, flock);
+        if (!is_synchronised) SDL_Delay(10);
     }
     SDL_Quit();
     return EXIT_SUCCESS;

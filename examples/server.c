@@ -167,7 +167,7 @@ static void join(const Server *server, const char *name)
     }
     QUERN_MUST(QUERN_CREATE(server->world, &player, QUERN_VALUE(Place, 0), QUERN_VALUE(Purse, 0)));
     if (quern_entity_set_name(server->world, player, name) != QUERN_OK) {
-        printf("nobody joins: %s\n", quern_error_message());
+        printf("'%s' cannot join: %s\n", name, quern_error_message());
         QUERN_MUST(quern_entity_destroy(server->world, player));
         return;
     }

@@ -287,15 +287,15 @@ typedef struct quern_delta_def {
  * (quern_entity_key) stays the same.
  *
  * A relation is selected only between two entities that match. If a target begins to match, its sources get the
- * relation in the same delta; if a target no longer matches, they lose it. A name is selected if the entity has no parent, or if
- * its parent matches and the components include quern_world_parent; it would not be unique otherwise. Handles in other
- * components are values, whether or not the entity matches: quern_delta_apply stores null for an entity that the other
- * world does not have, and does not repair the handle when that entity is created later.
+ * relation in the same delta; if a target no longer matches, they lose it. A name is selected if the entity has no
+ * parent, or if its parent matches and the components include quern_world_parent; it would not be unique otherwise.
+ * Handles in other components are values, whether or not the entity matches: quern_delta_apply stores null for an
+ * entity that the other world does not have, and does not repair the handle when that entity is created later.
  *
  * The cost is that of the selected changes. With a query in a world with relations or names, it also includes a visit
- * of each matching entity; and, if an entity has begun or ceased to match, of each selected relation. Everything else, and
- * errors, are as for quern_delta_create. Further errors: INVALID_ARGUMENT (a query of another world, or with terms that
- * are not possible; a component after the end of the list), UNKNOWN_COMPONENT. */
+ * of each matching entity; and, if an entity has begun or ceased to match, of each selected relation. Everything else,
+ * and errors, are as for quern_delta_create. Further errors: INVALID_ARGUMENT (a query of another world, or with terms
+ * that are not possible; a component after the end of the list), UNKNOWN_COMPONENT. */
 QUERN_API quern_result quern_delta_create_limited(quern_history *history, uint64_t from, uint64_t to,
                                                   const quern_delta_def *def, quern_delta **out_delta);
 

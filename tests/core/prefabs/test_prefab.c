@@ -241,6 +241,8 @@ Test(prefab, members_get_the_captured_names, .init = open_scene)
     cr_assert_eq(quern_prefab_find_member(it.world, tower, "gun"), 1u);
     cr_assert_eq(quern_prefab_find_member(it.world, tower, "gun/muzzle"), 3u);
     cr_assert_eq(quern_prefab_find_member(it.world, tower, "gun/"), QUERN_NO_MEMBER);
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, "gu"), QUERN_NO_MEMBER);
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, "guns"), QUERN_NO_MEMBER);
     cr_assert_eq(quern_prefab_find_member(it.world, tower, "muzzle"), QUERN_NO_MEMBER);
     cr_assert_eq(quern_prefab_find_member(it.world, (quern_prefab){0}, "gun"), QUERN_NO_MEMBER);
     quern_entity roots[MANY];

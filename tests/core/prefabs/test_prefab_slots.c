@@ -98,6 +98,29 @@ Test(prefab_slots, parts_are_found_by_command)
     quern_query_destroy(query);
 }
 
+Test(prefab_slots, only_components_with_one_handle_are_slots)
+{
+    const tank of = build_tank();
+    const quern_component wrong[] = {it.pair, it.frozen, quern_relation_component(it.parent)};
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_refused_value(it.world,
+                             !quern_entity_is_null(quern_prefab_part(it.world, of.hull, wrong[i])));
+        assert_refused_value(it.world,
+                             quern_prefab_find_slot(it.world, of.prefab, wrong[i]) != QUERN_NO_MEMBER);
+    }
+    quern_type_info info;
+    must(quern_component_get_info(it.world, of.barrel_slot, &info));
+    cr_assert(info.is_hidden);
+}
+
+Test(prefab_slots, members_are_found_behind_unnamed_ones)
+{
+    const quern_prefab_member_def members[] = {{0}, {.parent = 0}, {.parent = 0, .name = "seat"}};
+    quern_prefab prefab;
+    must(quern_prefab_create(it.world, members, 3, &prefab));
+    cr_assert_eq(quern_prefab_find_member(it.world, prefab, "seat"), 2u);
+}
+
 Test(prefab_slots, wrong_calls_are_refused)
 {
     const tank of = build_tank();

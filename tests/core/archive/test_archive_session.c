@@ -12,6 +12,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,41 @@ Test(archive_session, new_types_are_appended)
     cr_assert(quern_entity_is_null(quern_entity_target(to.world, loaded[0], to.parent)));
     send(2, 2);
     cr_assert(quern_entity_equal(quern_entity_target(to.world, loaded[1], to.parent), loaded[0]));
+    assert_valid(to.world);
+}
+
+/* Names, links and edges of the world must not be in the memory that a session keeps for its messages. */
+Test(archive_session, names_links_and_edges_outlive_the_session)
+{
+    enum { COUNT = 12 };
+    quern_entity arrived[3][COUNT];
+    char name[16];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        (void)snprintf(name, sizeof name, "unit %u", i);
+        must(quern_entity_set_name(from.world, units[i], name));
+        must(quern_entity_relate(from.world, units[i], from.owner, units[(i + 1) % COUNT]));
+        if (i > 0) must(quern_entity_relate(from.world, units[i], from.parent, units[(i - 1) / 2]));
+        for (uint32_t k = 0; k < COUNT; k++)
+            if (k != i) must(quern_entity_relate(from.world, units[i], from.likes, units[k]));
+    }
+    for (uint32_t round = 0; round < 3; round++) {
+        send(0, COUNT);
+        memcpy(arrived[round], loaded, sizeof arrived[round]);
+        must(quern_entity_set_name(to.world, loaded[0], NULL)); /* another root gets the name */
+    }
+    quern_load_session_destroy(loading);
+    loading = NULL;
+    assert_valid(to.world);
+    for (uint32_t i = 0; i < 3 * COUNT; i++) {
+        const quern_entity *all = arrived[i / COUNT], entity = all[i % COUNT];
+        (void)snprintf(name, sizeof name, "unit %u", i % COUNT);
+        if (i % COUNT > 0) cr_assert_str_eq(quern_entity_name(to.world, entity), name);
+        cr_assert_eq(quern_entity_target(to.world, entity, to.owner).bits, all[(i + 1) % COUNT].bits);
+        cr_assert_eq(quern_entity_target_count(to.world, entity, to.likes), COUNT - 1);
+        must(quern_entity_set_name(to.world, entity, NULL));
+        must(quern_entity_unrelate(to.world, entity, to.likes));
+    }
+    must(quern_world_trim(to.world));
     assert_valid(to.world);
 }
 

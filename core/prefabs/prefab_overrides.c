@@ -9,6 +9,12 @@ static bool is_end_of_overrides(const void *list, uint32_t i)
     return override->component.bits == 0 && override->member == 0 && override->column == NULL;
 }
 
+/* Whether a managed component is a tag: that of a level, or "disabled by parent". All others belong to relations. */
+static bool is_hidden_tag(const quern__storage *storage, uint32_t component_index)
+{
+    return storage->components.list.items[component_index]->managed.is_hidden;
+}
+
 quern_result quern__prefab_find_column(const quern__storage *storage, const quern__prefab *prefab,
                                        uint32_t member, quern_component component, uint32_t *out_column)
 {
@@ -20,10 +26,14 @@ quern_result quern__prefab_find_column(const quern__storage *storage, const quer
     const uint32_t index = quern__component_index(component);
     const char *name = quern__components_type(&storage->components, index)->name;
     if (quern__components_is_managed(&storage->components, index))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' is a relation, which an override cannot set: use .parent, or relate the "
-                           "spawned entities",
-                           name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            is_hidden_tag(storage, index)
+                ? "'%s' is a tag that Quern maintains, which has no values to override: override a "
+                  "component with values"
+                : "'%s' is a relation, which an override cannot set: use .parent, or relate the "
+                  "spawned entities",
+            name);
     const quern__prefab_group *group = &prefab->groups.items[prefab->members.items[member].group];
     for (uint32_t i = 0; i < group->column_count; i++) {
         *out_column = i;

@@ -2,6 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/prefabs/prefab_scene.h"
 
+#include <quern/enabled.h>
+#include <quern/reflect.h>
+
+#include <stdio.h>
 #include <string.h>
 
 /* Prefabs: overrides and fill callbacks of immediate spawns. */
@@ -112,5 +116,31 @@ Test(prefab_overrides, bad_overrides_and_fills_are_refused, .init = open_scene)
     assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
     def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 1, .fill_components = {it.point}};
     assert_refused(it.world, QUERN_ERROR_COMPONENT_ABSENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    close_scene(&it);
+}
+
+/* The tags that Quern maintains, "disabled by parent" and those of levels, are no relations, and the message says so. */
+Test(prefab_overrides, overrides_of_hidden_tags_are_refused_as_tags, .init = open_scene)
+{
+    const quern_entity root = make_tower(&it, quern_entity_null());
+    must(quern_entity_set_enabled(it.world, root, false));
+    const quern_prefab tower = capture(&it, root);
+    uint32_t hidden_count = 0;
+    for (uint32_t i = 0; i < quern_component_count(it.world); i++) {
+        const quern_component component = quern_component_at(it.world, i);
+        quern_type_info info;
+        must(quern_component_get_info(it.world, component, &info));
+        if (!info.is_managed || info.is_relation) continue;
+        char said[128];
+        snprintf(said, sizeof said, "override 0: '%s' is a tag that Quern maintains", info.name);
+        refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){component, 1, said});
+        cr_assert_not_null(strstr(quern_error_message(), said), "%s", quern_error_message());
+        hidden_count += strcmp(info.name, "disabled by parent") == 0 ? 100 : 1;
+    }
+    cr_assert_geq(hidden_count, 101u);
+    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT,
+                    (quern_spawn_override){quern_relation_component(it.parent), 1, &hidden_count});
+    cr_assert_not_null(strstr(quern_error_message(), "'parent' is a relation"), "%s",
+                       quern_error_message());
     close_scene(&it);
 }

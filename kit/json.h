@@ -4,7 +4,7 @@
 #define QUERN_KIT_JSON_H
 
 /** @file
- * Values, entities and worlds as JSON, written and read back. See docs/kit.md.
+ * Values, entities, worlds and prefabs as JSON, written and read back. See docs/kit.md.
  *
  *     quern_json_write_world(world, quern_sink_file(file));
  *     quern_json_read_world(other, text, bytes, NULL);
@@ -22,8 +22,9 @@
  *
  * The text must be JSON according to RFC 8259, with nothing but white space after it. A byte order mark before it
  * is skipped. A key that occurs twice in one object, the character U+0000 and unpaired surrogates fail with a
- * message that gives the line and byte. The content must fit the world: unknown names, unknown members of the world
- * object or of an entity, wrong types and values out of range fail with a message that names the place.
+ * message that gives line and column. The content must fit the world: unknown names, unknown members of the world
+ * object or of an entity, wrong types and values out of range fail with a message that names the place, with line and
+ * column in bytes from 1.
  *
  * A call that fails, also for lack of memory, leaves the world unchanged, with two exceptions:
  * quern_json_read_world may have created entities and destroyed them again, and the waiting commands of
@@ -33,6 +34,7 @@
  * text). Threads: main, between frames. quern_json_write_value and quern_json_read_value may be called by any
  * thread while no thread modifies the world. */
 
+#include <quern/prefab.h>
 #include <quern/reflect.h>
 
 #ifdef __cplusplus
@@ -90,6 +92,38 @@ QUERN_API quern_result quern_json_write_world(const quern_world *world, quern_si
  * UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, CYCLE, SIBLING_NAME_TAKEN, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_json_read_world(quern_world *world, const char *text, size_t bytes,
                                              const quern_json_options *options);
+
+/** Makes a prefab from JSON, without entities in the world (quern_prefab_create):
+ *
+ *     {"quern": 1, "prefab": {
+ *         "id": 1, "components": {"Health": {"max": 100}},
+ *         "children": [{"name": "barrel", "slot": "muzzle", "components": {"Aim": {"tower": 1}, "Heat": {}},
+ *                       "disabled": ["Heat"], "targets": {"likes": [1, "/arena"]}}]}}
+ *
+ * `prefab` is the root, and `children` of a member are its children in quern_world_parent. All keys of a member are
+ * optional. Members are numbered in the order of the text, from 0, the root: in overrides, in fills and in messages.
+ * Values and `disabled`, the list of disabled components, are as in the JSON of an entity. The component `disabled`
+ * disables its member alone, and registers quern_world_disabled_tag if the world does not have it. `name` is unique
+ * among siblings; the root has none. `slot` names a slot of the root (quern_prefab_slot_register). `targets` has one
+ * target, or an array of them, for each relation but the hierarchy.
+ *
+ * A handle is the `id` of a member, a whole number from 0 to 2^53 - 1; or the text of a living entity, such as
+ * "/arena" (quern_entity_from_text); or, in a field, `null`. options may be NULL; `loaded` is not called. Nothing of
+ * the text is needed after the call.
+ *
+ * Messages name line and column, the member by number and name, and the component or field. Further errors: those of
+ * quern_prefab_create. */
+QUERN_API quern_result quern_json_read_prefab(quern_world *world, const char *text, size_t bytes,
+                                              const quern_json_options *options, quern_prefab *out_prefab);
+
+/** Writes a living entity and all its descendants as the JSON of a prefab. Reading it makes the prefab that capturing
+ * the entity makes, with members in the order of the text, and with the described fields of types with hooks. To write
+ * a prefab, spawn an instance and write that. Each member gets its number as `id`. Handles of other living entities
+ * are written as text, so give these entities names; those of dead ones become null. An entity that is disabled
+ * through its parent is written as disabled itself. A slot is written as a component of the root, with the id of its
+ * part. Further errors: those of quern_json_write_entity. */
+QUERN_API quern_result quern_json_write_prefab(const quern_world *world, quern_entity root,
+                                               quern_sink sink);
 
 #ifdef __cplusplus
 }

@@ -16,11 +16,12 @@ enum { QUERN__JSON_VERSION = 1 };
 
 #define QUERN__JSON_EXACT 9007199254740992.0 /* 2^53: doubles represent all whole numbers up to it */
 
-/* Entities of a written world, ascending by slot. The JSON id of an entity is its index in the list.
- * `entities` is NULL if handles are written as text. */
+/* Entities of a written world or prefab, ascending by slot. `entities` is NULL if handles are written as text. */
 typedef struct quern__json_ids {
     const quern_entity *entities;
+    const uint32_t *numbers; /* the JSON id of each entity; NULL: its index in the list */
     uint32_t count;
+    bool names_others; /* whether handles of other living entities are written as text; otherwise as null */
 } quern__json_ids;
 
 /* One field as a writable type of its own: quern_value_* finds its only field in the first step, and
@@ -80,6 +81,24 @@ static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
         type->name);
 }
 
+/* Constructs a value of a type. */
+static inline void quern__json_construct(const quern_type_info *type, void *value)
+{
+    if (type->default_value != NULL && type->hooks.copy != NULL)
+        type->hooks.copy(value, type->default_value, 1, type->hooks.user_data);
+    else if (type->default_value != NULL)
+        memcpy(value, type->default_value, type->size_bytes);
+    else if (type->hooks.construct != NULL)
+        type->hooks.construct(value, 1, type->hooks.user_data);
+    else
+        memset(value, 0, type->size_bytes);
+}
+
+static inline void quern__json_destroy(const quern_type_info *type, void *value)
+{
+    if (type->hooks.destroy != NULL) type->hooks.destroy(value, 1, type->hooks.user_data);
+}
+
 /* Puts `prefix` and a colon before the message of an error. Returns `result`. */
 quern_result quern__json_prefix_error(quern_result result, const char *prefix);
 
@@ -108,7 +127,7 @@ typedef enum quern__json_kind {
 /* A value of a document. The elements or members of a container follow it, each with its own contents. */
 typedef struct quern__json_item {
     const char *key; /* zero-terminated key of a member; NULL for an element and the root */
-    /* of a string: decoded, zero-terminated; of a number: `bytes` characters as written */
+    /* of a string: decoded, zero-terminated; of a number: `bytes` characters as written; of a container: its bracket */
     const char *text;
     uint32_t bytes;
     uint32_t count; /* number of elements or members */
@@ -132,6 +151,11 @@ quern_result quern__json_parse(const quern_allocator *allocator, const char *tex
 
 /* Releases the memory of a document. A document of zero bytes is allowed. */
 void quern__json_document_close(quern__json_document *document);
+
+/* Puts line and column of an item before the message of an error: those of its key, if it has one. Does nothing without
+ * an item, and if memory is exhausted. The text that was parsed must still be there. Returns `result`. */
+quern_result quern__json_add_place(const quern__json_document *document, const quern__json_item *item,
+                                   quern_result result);
 
 /* In the next two functions, item may be NULL. */
 static inline bool quern__json_is(const quern__json_item *item, quern__json_kind kind)
@@ -174,7 +198,14 @@ typedef struct quern__json_handles {
     const uint32_t *indices;     /* indices[i]: index of the entity with ids[i] */
     const quern_entity *created; /* created entities by index; NULL: not created yet */
     uint32_t count;
+    bool accepts_text; /* whether handles of other entities are read as text */
 } quern__json_handles;
+
+/* An id in the JSON, and the index of its entity. */
+typedef struct quern__json_id {
+    uint64_t id;
+    uint32_t index;
+} quern__json_id;
 
 typedef struct quern__json_reader {
     quern_world *world; /* quern_json_read_value only reads it */
@@ -184,7 +215,16 @@ typedef struct quern__json_reader {
     bool is_second_pass; /* whether what is left out has been reported already: set for the second pass */
     char *scratch;       /* space for one component or resource value */
     size_t scratch_bytes;
+    const quern__json_item *place; /* innermost item of the error; NULL: no error, or one without an item */
 } quern__json_reader;
+
+/* Notes the item that an error is about, unless an item inside of it is noted already. Returns `result`. */
+static inline quern_result quern__json_note(quern__json_reader *reader, const quern__json_item *item,
+                                            quern_result result)
+{
+    if (result != QUERN_OK && reader->place == NULL) reader->place = item;
+    return result;
+}
 
 /* Finds the index of the entity with an id. Returns false if there is none. */
 bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
@@ -195,8 +235,20 @@ bool quern__json_find_id(const quern__json_handles *handles, const quern__json_i
 quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
                                  const char *name, const char *owner);
 
+/* Fails for, or reports as left out, each member of an object that `is_member` does not know. */
+quern_result quern__json_check_members(quern__json_reader *reader, const quern__json_item *object,
+                                       const char *what, bool (*is_member)(const char *key));
+
+/* Checks the member 'quern' of the outermost object, the version of the format. */
+quern_result quern__json_check_version(quern__json_reader *reader, const quern__json_item *version);
+
+/* Sorts ids, and stores them and their indices in two arrays of `count` elements. Fails if an id occurs twice, and then
+ * stores the larger of the two indices. */
+quern_result quern__json_sort_ids(quern__json_id *sorted, uint32_t count, uint64_t *ids, uint32_t *indices,
+                                  uint32_t *out_repeated);
+
 /* Sets the fields of a value to the members of an item. A type without described fields is read as bytes. */
-quern_result quern__json_read_fields(const quern__json_reader *reader, const quern_type_info *type,
+quern_result quern__json_read_fields(quern__json_reader *reader, const quern_type_info *type,
                                      const quern__json_item *item, char *value);
 
 quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,

@@ -30,15 +30,28 @@ typedef struct json_parser {
 
 /* --------------------------------------------------------------------------------------------- errors */
 
-static quern_result fail_at(const json_parser *parser, size_t at, const char *expected)
+/* Line and column of a byte of a text, from 1. */
+typedef struct text_place {
+    uint32_t line;
+    size_t column;
+} text_place;
+
+static text_place place_of(const char *source, size_t at)
 {
-    uint32_t line = 1;
+    text_place place = {.line = 1};
     size_t start = 0;
     for (size_t i = 0; i < at; i++)
-        if (parser->document->source[i] == '\n') line++, start = i + 1;
+        if (source[i] == '\n') place.line++, start = i + 1;
+    place.column = at - start + 1;
+    return place;
+}
+
+static quern_result fail_at(const json_parser *parser, size_t at, const char *expected)
+{
+    const text_place place = place_of(parser->document->source, at);
     return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                            "the text is not valid JSON at byte %zu of %zu (line %u, byte %zu of it): %s",
-                            at, parser->bytes, line, at - start, expected);
+                            "the text is not valid JSON at byte %zu of %zu (line %u, column %zu): %s", at,
+                            parser->bytes, place.line, place.column, expected);
 }
 
 static quern_result fail_memory(const json_parser *parser)
@@ -249,6 +262,7 @@ static quern_result parse_value(json_parser *parser)
     quern__json_item *item = append(parser, byte == '{' ? QUERN__JSON_OBJECT : QUERN__JSON_ARRAY);
     if (item == NULL) return fail_memory(parser);
     item->span = parser->open;
+    item->text = parser->text + parser->at;
     parser->open = parser->document->count - 1;
     parser->at++;
     return QUERN_OK;
@@ -391,6 +405,19 @@ quern_result quern__json_parse(const quern_allocator *allocator, const char *tex
     const quern_result result = parse_document(&parser);
     if (result != QUERN_OK) quern__json_document_close(out_document);
     return result;
+}
+
+/* Decoding moves no first byte of a string, so each item is where it was in the source. */
+quern_result quern__json_add_place(const quern__json_document *document, const quern__json_item *item,
+                                   quern_result result)
+{
+    char prefix[64];
+    if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY || item == NULL) return result;
+    const bool is_quoted = item->key != NULL || item->kind == QUERN__JSON_STRING;
+    const char *at = item->key != NULL ? item->key : item->text;
+    const text_place place = place_of(document->source, (size_t)(at - document->text) - is_quoted);
+    (void)snprintf(prefix, sizeof prefix, "line %u, column %zu", place.line, place.column);
+    return quern__json_prefix_error(result, prefix);
 }
 
 const quern__json_item *quern__json_member(const quern__json_item *object, const char *key)

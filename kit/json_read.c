@@ -17,11 +17,6 @@
 
 #define NO_ENTITY UINT32_MAX
 
-typedef struct id_index {
-    uint64_t id;
-    uint32_t index;
-} id_index;
-
 /* A name and the entity's parent, for the check that siblings have different names. */
 typedef struct entity_name {
     const char *name;
@@ -34,7 +29,7 @@ typedef struct world_loader {
     uint32_t count;           /* number of entities */
     const quern__json_item *entities;
     const quern__json_item **items;
-    id_index *sorted;
+    quern__json_id *sorted;
     uint64_t *ids;
     uint32_t *indices;
     quern_entity *created;
@@ -48,23 +43,6 @@ typedef struct world_loader {
 } world_loader;
 
 /* -------------------------------------------------------------------------------------- components */
-
-static void construct(const quern_type_info *type, char *value)
-{
-    if (type->default_value != NULL && type->hooks.copy != NULL)
-        type->hooks.copy(value, type->default_value, 1, type->hooks.user_data);
-    else if (type->default_value != NULL)
-        memcpy(value, type->default_value, type->size_bytes);
-    else if (type->hooks.construct != NULL)
-        type->hooks.construct(value, 1, type->hooks.user_data);
-    else
-        memset(value, 0, type->size_bytes);
-}
-
-static void destroy(const quern_type_info *type, char *value)
-{
-    if (type->hooks.destroy != NULL) type->hooks.destroy(value, 1, type->hooks.user_data);
-}
 
 static quern_result record(const world_loader *loader, quern_entity entity, quern_component component,
                            const quern_type_info *type)
@@ -98,7 +76,7 @@ static quern_result load_kept(world_loader *loader, quern_entity entity, quern_c
 {
     char *value = loader->reader.scratch;
     if (loader->commands == NULL) {
-        construct(type, value);
+        quern__json_construct(type, value);
         const quern_result result = quern__json_read_fields(&loader->reader, type, item, value);
         return result == QUERN_OK ? keep_value(loader, type->size_bytes) : result;
     }
@@ -112,12 +90,12 @@ static quern_result load_new(world_loader *loader, quern_entity entity, quern_co
                              const quern_type_info *type, const quern__json_item *item)
 {
     char *value = loader->reader.scratch;
-    if (type->size_bytes > 0) construct(type, value);
+    if (type->size_bytes > 0) quern__json_construct(type, value);
     quern_result result = quern__json_read_fields(&loader->reader, type, item, value);
     const bool is_recorded = result == QUERN_OK && loader->commands != NULL;
     if (is_recorded) result = record(loader, entity, component, type);
     const bool is_handed_over = is_recorded && result == QUERN_OK && type->hooks.copy == NULL;
-    if (type->size_bytes > 0 && !is_handed_over) destroy(type, value);
+    if (type->size_bytes > 0 && !is_handed_over) quern__json_destroy(type, value);
     return result;
 }
 
@@ -192,7 +170,7 @@ static quern_result load_lists(world_loader *loader, quern_entity entity, const 
         if (list == NULL) continue;
         for (item = quern__json_first(list); item != NULL; item = quern__json_next(list, item)) {
             const quern_result result = load_listed(loader, entity, &flag, components, item);
-            if (result != QUERN_OK) return result;
+            if (result != QUERN_OK) return quern__json_note(&loader->reader, item, result);
         }
     }
     return QUERN_OK;
@@ -218,20 +196,6 @@ static bool is_entity_member(const char *key)
            strcmp(key, "children") == 0 || is_entity_list(key);
 }
 
-/* Fails for, or reports as left out, each member of an object that `is_member` does not know. */
-static quern_result check_members(const world_loader *loader, const quern__json_item *object,
-                                  const char *what, bool (*is_member)(const char *key))
-{
-    const quern__json_item *item = quern__json_first(object);
-    for (; item != NULL; item = quern__json_next(object, item)) {
-        if (is_member(item->key)) continue;
-        const quern_result result =
-            quern__json_unknown(&loader->reader, QUERN_ERROR_INVALID_ARGUMENT, what, item->key, NULL);
-        if (result != QUERN_OK) return result;
-    }
-    return QUERN_OK;
-}
-
 static quern_result check_lists(const quern__json_item *object)
 {
     quern_flag_info flag;
@@ -251,24 +215,27 @@ static quern_result load_entity(world_loader *loader, quern_entity entity, const
     if (!quern__json_is(components, QUERN__JSON_OBJECT))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "an entity must have an object 'components'");
     quern_result result = check_lists(object);
-    if (result == QUERN_OK) result = check_members(loader, object, "member of an entity", is_entity_member);
+    if (result == QUERN_OK)
+        result =
+            quern__json_check_members(&loader->reader, object, "member of an entity", is_entity_member);
     if (result != QUERN_OK) return result;
     for (item = quern__json_first(components); item != NULL; item = quern__json_next(components, item)) {
         result = load_component(loader, entity, item);
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__json_note(&loader->reader, item, result);
     }
     return load_lists(loader, entity, object, components);
 }
 
-/* Names the entity in the message of an error. Returns `result`. */
-static quern_result add_entity_to_error(quern_result result, const quern__json_item *object)
+/* Names the entity in the message of an error, and notes its item. Returns `result`. */
+static quern_result add_entity_to_error(world_loader *loader, quern_result result,
+                                        const quern__json_item *object)
 {
     char prefix[64] = "entity without a valid id";
     uint64_t id;
     if (result == QUERN_OK) return QUERN_OK;
     if (quern__json_as_count(quern__json_member(object, "id"), QUERN__JSON_MAX_ID, &id))
         snprintf(prefix, sizeof prefix, "entity with id %llu", (unsigned long long)id);
-    return quern__json_prefix_error(result, prefix);
+    return quern__json_note(&loader->reader, object, quern__json_prefix_error(result, prefix));
 }
 
 static quern_result load_entities(world_loader *loader)
@@ -276,7 +243,7 @@ static quern_result load_entities(world_loader *loader)
     for (uint32_t i = 0; i < loader->count; i++) {
         const quern_entity entity = loader->commands != NULL ? loader->created[i] : quern_entity_null();
         const quern_result result =
-            add_entity_to_error(load_entity(loader, entity, loader->items[i]), loader->items[i]);
+            add_entity_to_error(loader, load_entity(loader, entity, loader->items[i]), loader->items[i]);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -315,7 +282,7 @@ static quern_result load_resources(world_loader *loader, const quern__json_item 
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'resources' must be an object");
     for (item = quern__json_first(resources); item != NULL; item = quern__json_next(resources, item)) {
         const quern_result result = load_resource(loader, item, stores_value);
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__json_note(&loader->reader, item, result);
     }
     return QUERN_OK;
 }
@@ -353,12 +320,14 @@ static quern_result collect_targets(world_loader *loader, const quern_relation_d
     for (uint32_t i = 0; i < loader->count; i++) {
         const quern__json_item *children = children_of(loader->items[i], relation->name), *child;
         if (children != NULL && children->kind != QUERN__JSON_ARRAY)
-            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                    "children by '%s' must be an array of ids", relation->name);
+            return quern__json_note(&loader->reader, children,
+                                    quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                                     "children by '%s' must be an array of ids",
+                                                     relation->name));
         for (child = quern__json_first(children); child != NULL;
              child = quern__json_next(children, child)) {
             const quern_result result =
-                add_entity_to_error(check_child(loader, i, child, relation), loader->items[i]);
+                add_entity_to_error(loader, check_child(loader, i, child, relation), loader->items[i]);
             if (result != QUERN_OK) return result;
         }
     }
@@ -409,7 +378,7 @@ static quern_result check_names(world_loader *loader)
         if (name == NULL) continue;
         if (name->kind != QUERN__JSON_STRING)
             return add_entity_to_error(
-                quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'name' must be a string"),
+                loader, quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'name' must be a string"),
                 loader->items[i]);
         loader->names[count++] = (entity_name){name->text, loader->targets[i]};
     }
@@ -434,13 +403,13 @@ static quern_result check_relation_names(world_loader *loader)
         const quern__json_item *children = quern__json_member(loader->items[i], "children"), *item;
         if (children != NULL && children->kind != QUERN__JSON_OBJECT)
             return add_entity_to_error(
-                quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'children' must be an object"),
+                loader, quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'children' must be an object"),
                 loader->items[i]);
         for (item = quern__json_first(children); item != NULL; item = quern__json_next(children, item)) {
             if (!quern_relation_is_null(quern_relation_find(loader->reader.world, item->key))) continue;
             const quern_result result = quern__json_unknown(&loader->reader, QUERN_ERROR_INVALID_ARGUMENT,
                                                             "relation", item->key, NULL);
-            if (result != QUERN_OK) return result;
+            if (result != QUERN_OK) return quern__json_note(&loader->reader, item, result);
         }
     }
     return QUERN_OK;
@@ -494,18 +463,12 @@ static quern_result record_links(world_loader *loader)
         const char *name = name_of(loader->items[i]);
         const quern_result result =
             name != NULL ? quern_commands_set_name(loader->commands, loader->created[i], name) : QUERN_OK;
-        if (result != QUERN_OK) return add_entity_to_error(result, loader->items[i]);
+        if (result != QUERN_OK) return add_entity_to_error(loader, result, loader->items[i]);
     }
     return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- world */
-
-static int compare_ids(const void *a, const void *b)
-{
-    const id_index *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
 
 static quern_result list_ids(world_loader *loader)
 {
@@ -516,24 +479,21 @@ static quern_result list_ids(world_loader *loader)
         const quern__json_item *id = quern__json_member(item, "id");
         uint64_t number;
         if (!quern__json_as_count(id, QUERN__JSON_MAX_ID, &number))
-            return quern__json_fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "entity %u of 'entities' has no 'id' that is a whole number from 0 to 2^53 - 1", i);
-        loader->sorted[i] = (id_index){number, i};
+            return quern__json_note(
+                &loader->reader, item,
+                quern__json_fail(
+                    QUERN_ERROR_INVALID_ARGUMENT,
+                    "entity %u of 'entities' has no 'id' that is a whole number from 0 to 2^53 - 1", i));
+        loader->sorted[i] = (quern__json_id){number, i};
         loader->items[i++] = item;
     }
-    if (i > 0) qsort(loader->sorted, i, sizeof *loader->sorted, compare_ids);
-    for (i = 0; i < loader->count; i++) {
-        loader->ids[i] = loader->sorted[i].id;
-        loader->indices[i] = loader->sorted[i].index;
-        if (i > 0 && loader->ids[i] == loader->ids[i - 1])
-            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                    "two entities have the id %llu: ids must differ",
-                                    (unsigned long long)loader->ids[i]);
-    }
+    const quern_result result =
+        quern__json_sort_ids(loader->sorted, loader->count, loader->ids, loader->indices, &i);
+    if (result != QUERN_OK) return quern__json_note(&loader->reader, loader->items[i], result);
     for (i = 0; i < loader->count; i++) /* from here on sorted[i].id is the id of entity i, for messages */
         loader->sorted[loader->indices[i]].id = loader->ids[i];
-    loader->reader.handles = (quern__json_handles){loader->ids, loader->indices, NULL, loader->count};
+    loader->reader.handles =
+        (quern__json_handles){.ids = loader->ids, .indices = loader->indices, .count = loader->count};
     return QUERN_OK;
 }
 
@@ -541,8 +501,8 @@ static quern_result list_ids(world_loader *loader)
 static quern_result reserve_lists(world_loader *loader)
 {
     const size_t count = loader->count + (size_t)1;
-    const size_t bytes = sizeof(entity_name) + sizeof(id_index) + sizeof(quern_entity) + sizeof(uint64_t) +
-                         sizeof(const quern__json_item *) + 3 * sizeof(uint32_t);
+    const size_t bytes = sizeof(entity_name) + sizeof(quern__json_id) + sizeof(quern_entity) +
+                         sizeof(uint64_t) + sizeof(const quern__json_item *) + 3 * sizeof(uint32_t);
     const quern_allocator *allocator = &loader->reader.allocator;
     loader->block_bytes = count * bytes;
     loader->block = allocator->allocate(allocator->user_data, loader->block_bytes, _Alignof(max_align_t));
@@ -550,7 +510,7 @@ static quern_result reserve_lists(world_loader *loader)
         return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for lists of %u entities",
                                 loader->count);
     loader->names = (entity_name *)(void *)loader->block;
-    loader->sorted = (id_index *)(loader->names + count);
+    loader->sorted = (quern__json_id *)(loader->names + count);
     loader->created = (quern_entity *)(loader->sorted + count);
     loader->ids = (uint64_t *)(loader->created + count);
     loader->items = (const quern__json_item **)(loader->ids + count);
@@ -582,17 +542,14 @@ static quern_result check_world(world_loader *loader, const quern__json_item *ro
 {
     const quern__json_item *version = quern__json_member(root, "quern");
     loader->entities = quern__json_member(root, "entities");
-    uint64_t number;
     if (!quern__json_is(version, QUERN__JSON_NUMBER) ||
         !quern__json_is(loader->entities, QUERN__JSON_ARRAY))
         return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
                                 "a world must be an object with a number 'quern' and an array 'entities'");
-    if (!quern__json_as_count(version, UINT32_MAX, &number) || number != QUERN__JSON_VERSION)
-        return quern__json_fail(
-            QUERN_ERROR_INVALID_ARGUMENT, "the JSON has version %.*s; this library reads %d",
-            (int)(version->bytes < 32 ? version->bytes : 32), version->text, QUERN__JSON_VERSION);
     loader->count = loader->entities->count;
-    quern_result result = check_members(loader, root, "member", is_root_member);
+    quern_result result = quern__json_check_version(&loader->reader, version);
+    if (result == QUERN_OK)
+        result = quern__json_check_members(&loader->reader, root, "member", is_root_member);
     if (result == QUERN_OK) result = reserve_lists(loader);
     if (result == QUERN_OK) result = list_ids(loader);
     if (result == QUERN_OK) result = register_used_builtins(loader);
@@ -657,6 +614,7 @@ static quern_result read_world(world_loader *loader, const char *text, size_t by
     if (result == QUERN_OK) result = make_world(loader, document.items);
     for (uint32_t i = 0; i < loader->count && result == QUERN_OK && options->loaded != NULL; i++)
         options->loaded(options->user_data, loader->sorted[i].id, loader->created[i]);
+    result = quern__json_add_place(&document, loader->reader.place, result);
     quern__json_document_close(&document);
     if (loader->block != NULL)
         loader->reader.allocator.release(loader->reader.allocator.user_data, loader->block,
@@ -694,6 +652,7 @@ static quern_result read_entity(world_loader *loader, quern_entity entity, const
         if (result == QUERN_OK) result = flush(world);
         if (result != QUERN_OK) undo(loader);
     }
+    result = quern__json_add_place(&document, loader->reader.place, result);
     quern__json_document_close(&document);
     return result;
 }

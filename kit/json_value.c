@@ -3,6 +3,7 @@
 #include "kit/json_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { JSON_SCRATCH_ALIGNMENT_BYTES = 64 };
@@ -79,6 +80,55 @@ quern_result quern__json_unknown(const quern__json_reader *reader, quern_result 
     return quern__json_fail(QUERN_ERROR_IO, "the sink left_out could not write a line");
 }
 
+quern_result quern__json_check_members(quern__json_reader *reader, const quern__json_item *object,
+                                       const char *what, bool (*is_member)(const char *key))
+{
+    const quern__json_item *item = quern__json_first(object);
+    for (; item != NULL; item = quern__json_next(object, item)) {
+        if (is_member(item->key)) continue;
+        const quern_result result =
+            quern__json_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, what, item->key, NULL);
+        if (result != QUERN_OK) return quern__json_note(reader, item, result);
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__json_check_version(quern__json_reader *reader, const quern__json_item *version)
+{
+    uint64_t number;
+    if (quern__json_as_count(version, UINT32_MAX, &number) && number == QUERN__JSON_VERSION)
+        return QUERN_OK;
+    return quern__json_note(reader, version,
+                            quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                             "the JSON has version %.*s; this library reads %d",
+                                             (int)(version->bytes < 32 ? version->bytes : 32),
+                                             version->text, QUERN__JSON_VERSION));
+}
+
+/* --------------------------------------------------------------------------------------------- ids */
+
+static int compare_ids(const void *a, const void *b)
+{
+    const quern__json_id *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+quern_result quern__json_sort_ids(quern__json_id *sorted, uint32_t count, uint64_t *ids, uint32_t *indices,
+                                  uint32_t *out_repeated)
+{
+    if (count > 0) qsort(sorted, count, sizeof *sorted, compare_ids);
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = sorted[i].id;
+        indices[i] = sorted[i].index;
+        if (i == 0 || ids[i] != ids[i - 1]) continue;
+        *out_repeated = indices[i] > indices[i - 1] ? indices[i] : indices[i - 1];
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "two entities have the id %llu: ids must differ",
+                                (unsigned long long)ids[i]);
+    }
+    return QUERN_OK;
+}
+
 bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
                          uint32_t *out_index)
 {
@@ -105,14 +155,20 @@ static quern_result fail_kind(const quern_type_info *type, const char *path, con
                             expected);
 }
 
-static quern_result read_handle(const quern__json_reader *reader, const quern_type_info *type,
+static quern_result read_handle(quern__json_reader *reader, const quern_type_info *type,
                                 const quern__json_item *item, const char *path, char *at)
 {
     quern_entity entity = quern_entity_null();
     uint32_t index;
-    if (item->kind != QUERN__JSON_NULL) {
+    if (item->kind == QUERN__JSON_STRING && reader->handles.accepts_text) {
+        const quern_result result = quern_entity_from_text(reader->world, item->text, &entity);
+        if (result != QUERN_OK) return quern__json_prefix_error(result, path);
+    } else if (item->kind != QUERN__JSON_NULL) {
         if (!quern__json_find_id(&reader->handles, item, &index))
-            return fail_kind(type, path, "null or the id of an entity that is in the JSON");
+            return fail_kind(type, path,
+                             reader->handles.accepts_text
+                                 ? "null, the id of a member, or the path of an entity"
+                                 : "null or the id of an entity that is in the JSON");
         if (reader->handles.created != NULL) entity = reader->handles.created[index];
     }
     memcpy(at, &entity, sizeof entity);
@@ -138,7 +194,7 @@ static quern_result number_text(const quern__json_field *single, const quern__js
 }
 
 /* entity: the address of the element if it is an entity handle. */
-static quern_result read_element(const quern__json_reader *reader, const quern__json_field *single,
+static quern_result read_element(quern__json_reader *reader, const quern__json_field *single,
                                  const quern__json_item *item, const char *path, char *value, char *entity)
 {
     char number[NUMBER_BYTES] = "";
@@ -177,7 +233,7 @@ static quern_result read_text_bytes(const quern__json_field *single, const quern
     return QUERN_OK;
 }
 
-static quern_result read_field(const quern__json_reader *reader, const quern_type_info *type, uint32_t i,
+static quern_result read_field(quern__json_reader *reader, const quern_type_info *type, uint32_t i,
                                const quern__json_item *item, char *value)
 {
     quern__json_field single;
@@ -201,7 +257,7 @@ static quern_result read_field(const quern__json_reader *reader, const quern_typ
         const quern_result result =
             read_element(reader, &single, element, path, value,
                          single.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity) : at);
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__json_note(reader, element, result);
         k++;
     }
     return QUERN_OK;
@@ -243,7 +299,7 @@ static size_t member_name(const char *prefix, const char *key, char name[MEMBER_
 
 /* Reads the members of an object into the fields with names that start with `prefix`. The recursion is as deep as a
  * field's name has dots. */
-static quern_result read_object(const quern__json_reader *reader, const quern_type_info *type,
+static quern_result read_object(quern__json_reader *reader, const quern_type_info *type,
                                 const quern__json_item *object, const char *prefix, char *value)
 {
     const quern__json_item *item = quern__json_first(object);
@@ -261,7 +317,7 @@ static quern_result read_object(const quern__json_reader *reader, const quern_ty
             result = read_object(reader, type, item, name, value);
         else
             result = quern__json_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type->name);
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__json_note(reader, item, result);
     }
     return QUERN_OK;
 }
@@ -289,7 +345,7 @@ static quern_result read_bytes(const quern_type_info *type, const quern__json_it
                             type->name, type->size_bytes);
 }
 
-quern_result quern__json_read_fields(const quern__json_reader *reader, const quern_type_info *type,
+quern_result quern__json_read_fields(quern__json_reader *reader, const quern_type_info *type,
                                      const quern__json_item *item, char *value)
 {
     if (type->size_bytes == 0) {
@@ -319,6 +375,7 @@ static quern_result read_value(quern__json_reader *reader, const quern_type_info
         result = quern__json_read_fields(reader, type, document.items, reader->scratch);
     }
     if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader->scratch, type->size_bytes);
+    result = quern__json_add_place(&document, reader->place, result);
     quern__json_document_close(&document);
     return result;
 }

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A buffer of JSON text before a sink. */
@@ -113,6 +114,17 @@ static size_t element_text(const json_writer *writer, const quern_type_info *typ
     return buffer.length_bytes < FIELD_TEXT_BYTES ? buffer.length_bytes : FIELD_TEXT_BYTES - 1;
 }
 
+/* Prints the handle of an entity as text. */
+static void print_handle(json_writer *writer, quern_entity entity)
+{
+    char text[FIELD_TEXT_BYTES];
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    if (quern_entity_to_text(writer->world, entity, quern_sink_text(&buffer)) == QUERN_OK)
+        print_string(writer, text, strlen(text));
+    else
+        print(writer, "null");
+}
+
 static void print_id(json_writer *writer, quern_entity entity)
 {
     const uint32_t count = writer->ids.entities != NULL ? writer->ids.count : 0;
@@ -125,7 +137,9 @@ static void print_id(json_writer *writer, quern_entity entity)
             end = middle;
     }
     if (first < count && quern_entity_equal(writer->ids.entities[first], entity))
-        print_number(writer, first);
+        print_number(writer, writer->ids.numbers != NULL ? writer->ids.numbers[first] : first);
+    else if (writer->ids.names_others && quern_entity_is_alive(writer->world, entity))
+        print_handle(writer, entity);
     else
         print(writer, "null");
 }
@@ -352,13 +366,13 @@ static void print_children(json_writer *writer, quern_entity target)
     if (has_relations) print(writer, "}");
 }
 
-/* Prints all members of an entity after "id". */
-static quern_result print_entity(json_writer *writer, quern_entity entity)
+/* Prints all members of an entity after "id". has_name: whether the name is one of them. */
+static quern_result print_entity(json_writer *writer, quern_entity entity, bool has_name)
 {
     quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
     const uint32_t count =
         quern_entity_list_components(writer->world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
-    const char *name = quern_entity_name(writer->world, entity);
+    const char *name = has_name ? quern_entity_name(writer->world, entity) : NULL;
     bool has_items = false;
     if (name != NULL) {
         print(writer, "\"name\": ");
@@ -454,7 +468,7 @@ static quern_result print_entities(json_writer *writer)
         print(writer, i > 0 ? ",\n {\"id\": " : "\n {\"id\": ");
         print_number(writer, i);
         print(writer, ", ");
-        const quern_result result = print_entity(writer, writer->ids.entities[i]);
+        const quern_result result = print_entity(writer, writer->ids.entities[i], true);
         if (result != QUERN_OK) return result;
         print_children(writer, writer->ids.entities[i]);
         print(writer, "}");
@@ -475,6 +489,138 @@ static quern_result print_world(json_writer *writer)
     if (result == QUERN_OK) result = print_entities(writer);
     print(writer, "}\n");
     return result;
+}
+
+/* ------------------------------------------------------------------------------------------- prefab */
+
+/* A tree of entities in the order of a walk that visits parents before children, siblings in their order. */
+typedef struct entity_tree {
+    quern_entity *entities, *sorted; /* in that order; ascending by slot */
+    uint32_t *numbers;               /* the position in `entities` of each element of `sorted` */
+    uint32_t count;
+    char *block;
+    size_t block_bytes;
+} entity_tree;
+
+/* Returns the entity after `at` in the walk over the tree of root, and changes *depth, the depth of `at`, to that of the
+ * returned one. Null after the last. */
+static quern_entity next_in_tree(const quern_world *world, quern_relation parent, quern_entity at,
+                                 uint32_t *depth)
+{
+    if (quern_relation_is_null(parent)) return quern_entity_null();
+    quern_entity next = quern_entity_first_source(world, at, parent);
+    if (!quern_entity_is_null(next)) (*depth)++;
+    while (quern_entity_is_null(next) && *depth > 0) {
+        const quern_entity above = quern_entity_target(world, at, parent);
+        next = quern_entity_next_source(world, above, parent, at);
+        at = above;
+        if (quern_entity_is_null(next)) (*depth)--;
+    }
+    return next;
+}
+
+/* Returns the hierarchy, or null if the world does not have it. A relation of the same name without levels is another
+ * one, and may have cycles. */
+static quern_relation find_hierarchy(const quern_world *world)
+{
+    quern_relation_def def;
+    const quern_relation parent = quern_relation_find(world, "parent");
+    const bool is_hierarchy = !quern_relation_is_null(parent) &&
+                              quern_relation_get_def(world, parent, &def) == QUERN_OK && def.levels;
+    return is_hierarchy ? parent : (quern_relation){0};
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const quern_entity *x = a, *y = b;
+    const uint32_t a_slot = quern_entity_index(*x), b_slot = quern_entity_index(*y);
+    return (a_slot > b_slot) - (a_slot < b_slot);
+}
+
+/* Lists the tree of root, and gives its entities numbers. */
+static quern_result open_tree(json_writer *writer, quern_entity root, quern_relation parent,
+                              entity_tree *tree)
+{
+    const quern_allocator allocator = quern_allocator_default();
+    uint32_t depth = 0;
+    *tree = (entity_tree){.count = 0};
+    for (quern_entity at = root; !quern_entity_is_null(at);
+         at = next_in_tree(writer->world, parent, at, &depth))
+        tree->count++;
+    tree->block_bytes = tree->count * (2 * sizeof(quern_entity) + sizeof(uint32_t));
+    tree->block = allocator.allocate(allocator.user_data, tree->block_bytes, _Alignof(max_align_t));
+    if (tree->block == NULL)
+        return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a list of %u entities",
+                                tree->count);
+    tree->entities = (quern_entity *)(void *)tree->block;
+    tree->sorted = tree->entities + tree->count;
+    tree->numbers = (uint32_t *)(tree->sorted + tree->count);
+    quern_entity at = root;
+    for (uint32_t i = 0; i < tree->count; i++) {
+        tree->entities[i] = at;
+        at = next_in_tree(writer->world, parent, at, &depth);
+    }
+    memcpy(tree->sorted, tree->entities, tree->count * sizeof(quern_entity));
+    qsort(tree->sorted, tree->count, sizeof(quern_entity), compare_slots);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const quern_entity *found =
+            bsearch(&tree->entities[i], tree->sorted, tree->count, sizeof(quern_entity), compare_slots);
+        tree->numbers[found - tree->sorted] = i;
+    }
+    writer->ids = (quern__json_ids){
+        .entities = tree->sorted, .numbers = tree->numbers, .count = tree->count, .names_others = true};
+    return QUERN_OK;
+}
+
+static void print_targets(json_writer *writer, quern_entity source, quern_relation parent)
+{
+    bool has_relations = false;
+    for (uint32_t i = 0; i < quern_relation_count(writer->world); i++) {
+        const quern_relation relation = quern_relation_at(writer->world, i);
+        quern_entity target =
+            quern_entity_next_target(writer->world, source, relation, quern_entity_null());
+        if (relation.bits == parent.bits || quern_entity_is_null(target)) continue;
+        if (!has_relations) print(writer, ", \"targets\": {");
+        const char *name = quern_component_name(writer->world, quern_relation_component(relation));
+        print_key(writer, name, strlen(name), &has_relations);
+        for (const char *mark = "["; !quern_entity_is_null(target); mark = ", ") {
+            print(writer, mark);
+            print_id(writer, target);
+            target = quern_entity_next_target(writer->world, source, relation, target);
+        }
+        print(writer, "]");
+    }
+    if (has_relations) print(writer, "}");
+}
+
+static quern_result print_tree(json_writer *writer, const entity_tree *tree, quern_relation parent)
+{
+    uint32_t depth = 0;
+    print(writer, "{\"quern\": ");
+    print_number(writer, QUERN__JSON_VERSION);
+    print(writer, ",\n\"prefab\": ");
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const quern_entity entity = tree->entities[i];
+        print(writer, "{\"id\": ");
+        print_number(writer, i);
+        print(writer, ", ");
+        const quern_result result = print_entity(writer, entity, i > 0);
+        if (result != QUERN_OK) return result;
+        print_targets(writer, entity, parent);
+        const uint32_t above = depth;
+        const quern_entity next = next_in_tree(writer->world, parent, entity, &depth);
+        if (depth > above) {
+            print(writer, ", \"children\": [\n ");
+            continue;
+        }
+        print(writer, "}");
+        const uint32_t closed_count = above - depth;
+        for (uint32_t k = 0; k < closed_count; k++)
+            print(writer, "]}");
+        if (!quern_entity_is_null(next)) print(writer, ",\n ");
+    }
+    print(writer, "}\n");
+    return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------ public calls */
@@ -511,7 +657,7 @@ quern_result quern_json_write_entity(const quern_world *world, quern_entity enti
         return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
                                 function, quern_entity_index(entity), quern_entity_generation(entity));
     print(&writer, "{");
-    result = print_entity(&writer, entity);
+    result = print_entity(&writer, entity, true);
     print(&writer, "}\n");
     return result == QUERN_OK ? close_writer(&writer, function)
                               : quern__json_prefix_error(result, function);
@@ -530,9 +676,30 @@ quern_result quern_json_write_world(const quern_world *world, quern_sink sink)
     if (entities == NULL)
         return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a list of %u entities",
                                 function, count);
-    writer.ids = (quern__json_ids){entities, quern_world_list_entities(world, entities, count)};
+    writer.ids =
+        (quern__json_ids){.entities = entities, .count = quern_world_list_entities(world, entities, count)};
     result = print_world(&writer);
     allocator.release(allocator.user_data, entities, bytes, _Alignof(max_align_t));
+    return result == QUERN_OK ? close_writer(&writer, function)
+                              : quern__json_prefix_error(result, function);
+}
+
+quern_result quern_json_write_prefab(const quern_world *world, quern_entity root, quern_sink sink)
+{
+    static const char function[] = "quern_json_write_prefab";
+    json_writer writer = {.sink = sink, .world = world};
+    quern_result result = check_sink(world, sink, function);
+    if (result != QUERN_OK) return result;
+    if (!quern_entity_is_alive(world, root))
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u is not alive in this world",
+                                function, quern_entity_index(root), quern_entity_generation(root));
+    const quern_allocator allocator = quern_allocator_default();
+    const quern_relation parent = find_hierarchy(world);
+    entity_tree tree;
+    result = open_tree(&writer, root, parent, &tree);
+    if (result == QUERN_OK) result = print_tree(&writer, &tree, parent);
+    if (tree.block != NULL)
+        allocator.release(allocator.user_data, tree.block, tree.block_bytes, _Alignof(max_align_t));
     return result == QUERN_OK ? close_writer(&writer, function)
                               : quern__json_prefix_error(result, function);
 }

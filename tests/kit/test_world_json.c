@@ -257,7 +257,7 @@ Test(json, invalid_input_fails_and_names_the_place)
     } cases[] = {
         {"", "not valid JSON at byte 0 of 0"},
         {"{\"quern\": 1,, }",
-         "not valid JSON at byte 12 of 15 (line 1, byte 12 of it): a key in quotes was expected"},
+         "not valid JSON at byte 12 of 15 (line 1, column 13): a key in quotes was expected"},
         {ENTITY("{}") " x", "not valid JSON at byte"},
         {"[]", "a world must be an object"},
         {"{\"quern\": 1, \"entities\": [], \"entitys\": []}", "unknown member 'entitys'"},

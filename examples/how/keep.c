@@ -51,6 +51,25 @@ static void load_level(quern_world *world)
     QUERN_MUST(quern_json_read_world(world, level, strlen(level), NULL)); /* or the text of a file */
 }
 
+static const char lamp[] =
+    "{\"quern\": 1, \"prefab\": {\"components\": {\"Place\": {\"x\": 1, \"y\": 2}},\n"
+    "  \"children\": [{\"name\": \"bulb\", \"components\": {\"Place\": {\"y\": 3}}}]}}";
+
+static quern_prefab load_prefab(quern_world *world)
+{
+    quern_prefab prefab;
+    QUERN_MUST(quern_json_read_prefab(world, lamp, strlen(lamp), NULL, &prefab));
+    return prefab;
+}
+
+static void save_prefab(const quern_world *world, quern_entity tree, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) return;
+    QUERN_MUST(quern_json_write_prefab(world, tree, quern_sink_file(file)));
+    (void)fclose(file);
+}
+
 static void print_world(const quern_world *world)
 {
     quern_byte_buffer text = {0};
@@ -102,6 +121,10 @@ int main(void)
     (void)remove("how_keep.world");
     print_world(copy);
     look_inside(world, schedule, jobs);
+    quern_entity tree;
+    QUERN_MUST(quern_prefab_spawn(world, load_prefab(world), NULL, &tree));
+    save_prefab(world, tree, "how_keep.prefab");
+    (void)remove("how_keep.prefab");
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);

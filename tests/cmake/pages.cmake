@@ -28,6 +28,8 @@ quern_add_page_test(readme_quotes_hello_cpp quote README.md -DSOURCE=${PROJECT_S
 quern_add_page_test(changes_page_quotes_program quote docs/changes.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/changes.c)
 quern_add_page_test(kit_page_quotes_program quote docs/kit.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/transforms.c)
+quern_add_page_test(kit_page_quotes_prefab_json quote docs/kit.md
+                    -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/prefab_json.c)
 quern_add_page_test(passes_page_quotes_program quote docs/passes.md -DSOURCE=${PROJECT_SOURCE_DIR}/examples/explain.c)
 quern_add_page_test(profiling_page_quotes_program quote docs/profiling.md
                     -DSOURCE=${PROJECT_SOURCE_DIR}/examples/pages/profiling.c)
@@ -49,7 +51,7 @@ foreach(peer bevy entt flecs unity)
 endforeach()
 quern_add_quotes(quotes_commands internals core/record core/playback)
 quern_add_quotes(quotes_examples jobs examples/jobs examples/stream)
-quern_add_quotes(quotes_example kit examples/pages/transforms.c examples/crane.c examples/near.c examples/netplay.c)
+quern_add_quotes(quotes_example kit examples/pages/prefab_json.c examples/pages/transforms.c examples/crane.c examples/near.c examples/netplay.c)
 quern_add_quotes(quotes_example prefabs examples/pages/prefabs.c examples/pages/slots.c)
 quern_add_quotes(quotes_example profiling examples/pages/profiling.c examples/watch.c)
 quern_add_quotes(quotes_game queries examples/pages/queries.c examples/keep/game)
@@ -69,6 +71,7 @@ foreach(page archives commands entities events history prefabs queries reactions
              toggles)
   quern_add_output(page_${page} ${page})
 endforeach()
+quern_add_output(page_prefab_json kit)
 quern_add_output(page_transforms kit)
 quern_add_output(changes_example changes)
 quern_add_output(crane kit)

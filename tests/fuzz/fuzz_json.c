@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Reads the bytes as the JSON of a world, into a world with an entity. The world must stay valid. A
- * failure must leave the existing entities unchanged. A world that was read is written and read again. */
+ * failure must leave the existing entities unchanged. A world that was read is written and read again.
+ * Then the same for a prefab: a failure must leave none, and the text of an instance is written and read again. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -71,11 +72,58 @@ static void play(const char *text, size_t size, bool leaves_out_unknown)
     quern_world_destroy(world);
 }
 
+/* Returns the JSON of an instance of a prefab. */
+static char *write_instance(quern_world *world, quern_prefab prefab)
+{
+    quern_text_buffer buffer = {NULL, 0, 0};
+    quern_entity root;
+    must(quern_prefab_spawn(world, prefab, NULL, &root));
+    must(quern_world_validate(world));
+    must(quern_json_write_prefab(world, root, quern_sink_text(&buffer)));
+    const size_t bytes = buffer.length_bytes + 1;
+    char *text = malloc(bytes);
+    require(text != NULL);
+    buffer = (quern_text_buffer){text, bytes, 0};
+    must(quern_json_write_prefab(world, root, quern_sink_text(&buffer)));
+    must(quern_entity_destroy(world, root));
+    return text;
+}
+
+static void play_prefab(const char *text, size_t size, bool leaves_out_unknown)
+{
+    const quern_json_options options = {.leaves_out_unknown = leaves_out_unknown};
+    quern_world *world = open_world();
+    quern_entity entity;
+    quern_prefab prefab, again;
+    quern_component slot;
+    quern_relation likes;
+    must(quern_prefab_slot_register(world, "slot", &slot));
+    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true}, &likes));
+    must(quern_entity_create(world, &entity));
+    must(quern_entity_set_name(world, entity, "root"));
+    if (quern_json_read_prefab(world, text, size, &options, &prefab) == QUERN_OK) {
+        char *first = write_instance(world, prefab);
+        must(quern_json_read_prefab(world, first, strlen(first), NULL, &again));
+        require(quern_prefab_member_count(world, again) == quern_prefab_member_count(world, prefab));
+        char *second = write_instance(world, again);
+        require(strcmp(first, second) == 0);
+        free(first);
+        free(second);
+    } else {
+        require(quern_world_list_prefabs(world, NULL, 0) == 0);
+    }
+    require(quern_world_list_entities(world, NULL, 0) == 1);
+    must(quern_world_validate(world));
+    quern_world_destroy(world);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char *copy = fuzz_copy(bytes, size);
     play(copy, size, false);
     play(copy, size, true);
+    play_prefab(copy, size, false);
+    play_prefab(copy, size, true);
     free(copy);
     return 0;
 }

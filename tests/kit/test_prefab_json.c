@@ -289,7 +289,7 @@ Test(json_prefab, invalid_input_fails_and_names_the_place)
         {PREFAB("{\"slot\": \"muzzle\"}"), "the root is no part of itself"},
         {COMPONENTS("[]"), "member 2 ('gun'): 'components' must be an object"},
         {COMPONENTS("{\"Nothing\": {}}"),
-         "line 4, column 35: member 2 ('gun'): unknown component 'Nothing'"},
+         "line 4, column 34: member 2 ('gun'): unknown component 'Nothing'"},
         {COMPONENTS("{\"parent\": {}}"), "component 'parent' is maintained by the world: list targets"},
         {COMPONENTS("{\"tag\": 1}"), "'tag' is a tag and must be true"},
         {COMPONENTS("{\"blob\": \"00\"}"), "a string of its 5 bytes"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include <cstdio>
+#include <iostream>
 #include <quern/quern.hpp>
 
 struct Position {
@@ -12,14 +12,11 @@ struct Velocity {
 
 int main()
 {
-    quern::world world;
-    quern::schedule schedule(world);
-    quern::jobs jobs;
-    schedule.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
+    quern::app app;
+    app.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
     quern_entity last{};
     for (int i = 0; i < 1000; i++)
-        last = world.create(Position{float(i)}, Velocity{1});
-    for (int frame = 0; frame < 64; frame++)
-        schedule.run(jobs, 1.0 / 64);
-    std::printf("after one second the last of 1000 is at %g\n", double(world.get<Position>(last)->x));
+        last = app.create(Position{float(i)}, Velocity{1});
+    app.run(1.0 / 64, 64);
+    std::cout << "after one second the last of 1000 is at " << app.get<Position>(last)->x << "\n";
 }

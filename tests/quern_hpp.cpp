@@ -495,6 +495,61 @@ static void objects_can_be_moved()
     EXPECT(static_cast<quern_world *>(third) == raw && static_cast<quern_world *>(second) == nullptr);
 }
 
+/* --------------------------------------------------------------------------------------------- app */
+
+/* An app is a world, whose systems are added to it. */
+static void apps_run_systems()
+{
+    quern::app app;
+    int frame_count = 0, damage = 0;
+    EXPECT(app.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; }) ==
+           QUERN_OK);
+    EXPECT(app.add_once(
+               "count", [&](quern::context) { frame_count++; }, quern::flags{QUERN_SYSTEM_SERIAL}) ==
+           QUERN_OK);
+    EXPECT(app.add_events(
+               "hurt", [&](const Hit &hit) { damage += hit.damage; }, quern::flags{QUERN_SYSTEM_SERIAL}) ==
+           QUERN_OK);
+    const quern_entity entity = app.create(Position{1, 2}, Velocity{2, 0});
+    EXPECT(app.add<Score>(entity) == QUERN_OK && app.get<Score>(entity)->points == 7);
+    EXPECT(app.emit(Hit{entity, 3}) == QUERN_OK);
+    EXPECT(app.run(0.5) == QUERN_OK && frame_count == 1 && app.get<Position>(entity)->x == 2);
+    EXPECT(app.run(0.25, 8) == QUERN_OK && frame_count == 9 && app.get<Position>(entity)->x == 6);
+    EXPECT(damage == 3);
+    EXPECT(app.run(0.25, 0) == QUERN_OK && frame_count == 9);
+    EXPECT(app.schedule().run(nullptr, 0.25, 2) == QUERN_OK && frame_count == 11);
+    EXPECT(quern_jobs_thread_count(app.jobs()) > 0);
+#ifndef QUERN_CPP_EXCEPTIONS
+    EXPECT(app.run(-1, 3) == QUERN_ERROR_INVALID_ARGUMENT && frame_count == 11);
+    EXPECT(app.add("", [](Velocity &) {}) == QUERN_ERROR_INVALID_ARGUMENT);
+#endif
+}
+
+static void apps_are_made_by_definitions_and_moved()
+{
+    quern_schedule_def schedule_def{};
+    quern_jobs_def jobs_def{};
+    schedule_def.phases[0] = "first";
+    schedule_def.phases[1] = "second";
+    jobs_def.thread_count = 2;
+    quern::app first(quern_world_def{}, schedule_def, jobs_def);
+    std::string order;
+    EXPECT(first.add_once(
+               "b", [&](quern::context) { order += 'b'; }, quern::phase{1}) == QUERN_OK);
+    EXPECT(first.add_once(
+               "a", [&](quern::context) { order += 'a'; }, quern::phase{0}) == QUERN_OK);
+    EXPECT(quern_jobs_thread_count(first.jobs()) == 2);
+    const quern_entity entity = first.create(Name("moved"));
+    quern::app second(std::move(first));
+    EXPECT(static_cast<quern_world *>(first) == nullptr && second.run(1) == QUERN_OK && order == "ab");
+    quern::app third;
+    third.create(Name("destroyed"));
+    EXPECT(Name::living == 2);
+    third = std::move(second);
+    EXPECT(Name::living == 1 && third.get<Name>(entity)->text == "moved");
+    EXPECT(third.run(1, 2) == QUERN_OK && order == "ababab");
+}
+
 /* ------------------------------------------------------------------------------------------ errors */
 
 static void failures_are_reported()
@@ -547,6 +602,8 @@ int main()
     relations_have_several_targets();
     histories_go_back();
     objects_can_be_moved();
+    apps_run_systems();
+    apps_are_made_by_definitions_and_moved();
     failures_are_reported();
     std::printf("%d checks passed\n", check_count);
 }

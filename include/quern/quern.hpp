@@ -11,11 +11,10 @@
  *     struct Position { float x, y; };
  *     struct Velocity { float x, y; };
  *
- *     quern::world world;
- *     quern::schedule schedule(world);
- *     schedule.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
- *     world.create(Position{1, 2}, Velocity{3, 4});
- *     schedule.run(nullptr, 1.0 / 60);
+ *     quern::app app; // or quern::world, quern::schedule and quern::jobs
+ *     app.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
+ *     app.create(Position{1, 2}, Velocity{3, 4});
+ *     app.run(1.0 / 60);
  *
  * A type is registered in a world when a call on the world first names it, under its C++ name without "struct".
  * Types that are not trivially copyable get hooks that call their constructors and destructors. QUERN_DESCRIBE
@@ -1282,10 +1281,13 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         const quern_result result = detail::find_event<event>(world_, &def.items);
         return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
     }
-    /** Runs a frame; see quern_schedule_run. jobs may be nullptr. */
-    quern_result run(quern_jobs *jobs, double delta_seconds)
+    /** Runs frames of delta_seconds each, up to the first that fails; see quern_schedule_run. jobs may be nullptr. */
+    quern_result run(quern_jobs *jobs, double delta_seconds, uint64_t frame_count = 1)
     {
-        return check(quern_schedule_run(raw_, jobs, delta_seconds));
+        quern_result result = QUERN_OK;
+        for (uint64_t frame = 0; frame < frame_count && result == QUERN_OK; frame++)
+            result = quern_schedule_run(raw_, jobs, delta_seconds);
+        return check(result);
     }
 
   private:
@@ -1312,6 +1314,75 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
 
     quern_world *world_;
     std::vector<holder> callbacks_; /* lambdas that capture something, in the order of their systems */
+};
+
+/* ----------------------------------------------------------------------------------------------- app */
+
+/** A world with one schedule and one pool of worker threads, all destroyed with the object, for programs that need no more
+ * than one of each:
+ *
+ *     quern::app app;
+ *     app.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
+ *     app.create(Position{1, 2}, Velocity{3, 4});
+ *     app.run(1.0 / 60);
+ *
+ * Without exceptions, schedule() and jobs() convert to nullptr if they could not be created; the app converts to nullptr
+ * if its world could not. Destroy queries and histories of the world before the app: declare them after it. */
+class app : public world {
+  public:
+    /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
+    app() : schedule_(*this) {}
+    /** Creates the three by their definitions; see quern_world_create, quern_schedule_create and quern_jobs_create. */
+    explicit app(const quern_world_def &world_def, const quern_schedule_def &schedule_def = {},
+                 const quern_jobs_def &jobs_def = {})
+        : world(world_def), jobs_(jobs_def), schedule_(*this, schedule_def)
+    {
+    }
+    /** Takes over what another object owns. */
+    app(app &&other) = default;
+    /** Destroys what the object had: the schedule before its world. */
+    app &operator=(app &&other) noexcept
+    {
+        if (this != &other) {
+            schedule_ = std::move(other.schedule_);
+            jobs_ = std::move(other.jobs_);
+            world::operator=(std::move(other));
+        }
+        return *this;
+    }
+
+    /** Adds a system from a lambda; see quern::schedule::add. */
+    template <typename F, typename... Options>
+    quern_result add(const char *name, F &&f, const Options &...options)
+    {
+        return schedule_.add(name, std::forward<F>(f), options...);
+    }
+    using world::add;
+    /** Adds a system without components; see quern::schedule::add_once. */
+    template <typename F, typename... Options>
+    quern_result add_once(const char *name, F &&f, const Options &...options)
+    {
+        return schedule_.add_once(name, std::forward<F>(f), options...);
+    }
+    /** Adds a system that processes events; see quern::schedule::add_events. */
+    template <typename F, typename... Options>
+    quern_result add_events(const char *name, F &&f, const Options &...options)
+    {
+        return schedule_.add_events(name, std::forward<F>(f), options...);
+    }
+    /** Runs frames of delta_seconds each on all threads, up to the first that fails; see quern_schedule_run. */
+    quern_result run(double delta_seconds, uint64_t frame_count = 1)
+    {
+        return schedule_.run(jobs_, delta_seconds, frame_count);
+    }
+    /** Returns the schedule. */
+    quern::schedule &schedule() { return schedule_; }
+    /** Returns the worker threads. */
+    quern::jobs &jobs() { return jobs_; }
+
+  private:
+    quern::jobs jobs_;
+    quern::schedule schedule_; /* destroyed first */
 };
 
 /* --------------------------------------------------------------------------------------------- query */

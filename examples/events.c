@@ -67,13 +67,10 @@ static void bleed(quern_context *context, const quern_view *view)
 static void bury(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    quern_event_iterator it;
     (void)view;
-    quern_context_events(context, types->death, &it);
-    while (quern_event_next(&it)) {
-        const Death *deaths = it.block.values;
-        for (uint32_t i = 0; i < it.block.count; i++)
-            check(quern_commands_destroy(quern_context_commands(context), deaths[i].entity));
+    QUERN_EACH_EVENT(context, types->death, death, Death)
+    {
+        check(quern_commands_destroy(quern_context_commands(context), death->entity));
     }
 }
 

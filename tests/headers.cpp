@@ -107,11 +107,18 @@ static void add_cells(quern_context *, const quern_view *view)
         cell_sum += cells[i].first + cells[i].second;
 }
 
+static int each_sum;
+
+static void add_each_cell(quern_context *context)
+{
+    QUERN_EACH_EVENT(context, cell_event, cell, Pair<int, int>) each_sum += cell->first + cell->second;
+}
+
 static bool emits_cells(quern_world *world)
 {
     quern_event agent;
     quern_schedule *schedule = nullptr;
-    quern_system_def emitter = {}, reader = {};
+    quern_system_def emitter = {}, reader = {}, looper = {};
     if (QUERN_EVENT_REGISTER(world, &cell_event, Pair<int, int>) != QUERN_OK ||
         QUERN_EVENT_REGISTER_FIELDS(world, &agent, game::Agent, mood, target) != QUERN_OK ||
         quern_schedule_create(world, nullptr, &schedule) != QUERN_OK)
@@ -123,12 +130,16 @@ static bool emits_cells(quern_world *world)
     reader.run = add_cells;
     reader.items = cell_event;
     reader.flags = QUERN_SYSTEM_SERIAL;
+    looper.name = "looper";
+    looper.begin = add_each_cell;
+    looper.reads_events[0] = cell_event;
     const bool has_run = quern_schedule_add_system(schedule, &reader, nullptr) == QUERN_OK &&
+                         quern_schedule_add_system(schedule, &looper, nullptr) == QUERN_OK &&
                          quern_schedule_add_system(schedule, &emitter, nullptr) == QUERN_OK &&
                          quern_schedule_run(schedule, nullptr, 0) == QUERN_OK &&
                          quern_schedule_run(schedule, nullptr, 0) == QUERN_OK;
     quern_schedule_destroy(schedule);
-    return has_run && cell_sum == 42;
+    return has_run && cell_sum == 42 && each_sum == 42;
 }
 
 /* What it looks up in other entities, and writes there. */

@@ -240,6 +240,7 @@ typedef struct quern_event_iterator {
  *         for (uint32_t i = 0; i < it.block.count; i++) ...
  *     }
  *
+ * QUERN_EACH_EVENT is this loop in one line.
  * The condition sees the events that the run would see. A system that is skipped because of its condition
  * or interval has seen none of them. */
 QUERN_API bool quern_context_events(quern_context *context, quern_event event,
@@ -252,6 +253,58 @@ QUERN_API bool quern_event_next(quern_event_iterator *iterator);
 /** Returns the number of events that quern_context_events would iterate. Refused under the same conditions.
  */
 QUERN_API uint64_t quern_context_event_count(quern_context *context, quern_event event);
+
+/* Internal: the state of QUERN_EACH_EVENT. */
+typedef struct quern__event_loop {
+    quern_event_iterator blocks;
+    const char *next;
+    uint32_t left; /* number of events of the block from `next` on */
+    uint32_t size_bytes;
+    bool is_running;
+} quern__event_loop;
+
+/* Internal: implements QUERN_EACH_EVENT. */
+QUERN_API quern__event_loop quern__events_start(quern_context *context, quern_event event,
+                                                size_t size_bytes, const char *type_name);
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type */
+#ifdef __cplusplus
+#define QUERN__EVENT_BYTES(...)   quern__type_of<__VA_ARGS__>::size_bytes
+#define QUERN__EVENT_POINTER(...) static_cast<const __VA_ARGS__ *>
+#else
+#define QUERN__EVENT_BYTES(...)   sizeof(__VA_ARGS__)
+#define QUERN__EVENT_POINTER(...) (const __VA_ARGS__ *)
+#endif
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+static inline const void *quern__events_step(quern__event_loop *loop)
+{
+    if (loop->left == 0) {
+        if (!quern_event_next(&loop->blocks)) return NULL;
+        loop->next = QUERN__EVENT_POINTER(char)(loop->blocks.block.values);
+        loop->left = loop->blocks.block.count;
+    }
+    const void *event = loop->next;
+    loop->next += loop->size_bytes;
+    loop->left--;
+    return event;
+}
+
+/** A loop over the events that quern_context_events iterates, one by one; `name` points to each, and the last argument is
+ * its C type:
+ *
+ *     QUERN_EACH_EVENT(context, hit, it, Hit) health -= it->damage;
+ *
+ * Refused like QUERN_COLUMN if the type is not that of the event; the loop is then empty. break and continue work as in
+ * any loop. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a declarator and a type */
+#define QUERN_EACH_EVENT(context, event, name, ...)                                                  \
+    for (quern__event_loop quern__loop_##name =                                                      \
+             quern__events_start((context), (event), QUERN__EVENT_BYTES(__VA_ARGS__), #__VA_ARGS__); \
+         quern__loop_##name.is_running; quern__loop_##name.is_running = false)                       \
+        for (const __VA_ARGS__ *name;                                                                \
+             (name = QUERN__EVENT_POINTER(__VA_ARGS__)(quern__events_step(&quern__loop_##name))) != NULL;)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /** Returns the view.count events of a view in a system with `items`. Refused in any other callback. */
 QUERN_API const void *quern_view_events(const quern_view *view);

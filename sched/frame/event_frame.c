@@ -207,6 +207,17 @@ static const quern_event_reader *find_reader(quern_context *context, quern_event
     return reader;
 }
 
+/* Reports that a system asked for events by another C type than they have. */
+static void refuse_type(quern_context *context, const char *macro, const quern__type *type,
+                        const char *type_name, size_t size_bytes)
+{
+    quern__refuse(&context->scope, QUERN_ERROR_LAYOUT_MISMATCH,
+                  "%s: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu: use "
+                  "the type with which the event was registered",
+                  macro, context->system->name, type->name, type->size_bytes,
+                  type->type_name[0] != '\0' ? type->type_name : "no C type known", type_name, size_bytes);
+}
+
 bool quern_context_events(quern_context *context, quern_event event, quern_event_iterator *out_iterator)
 {
     const quern_event_reader *reader = find_reader(context, event, "quern_context_events");
@@ -216,6 +227,24 @@ bool quern_context_events(quern_context *context, quern_event event, quern_event
     out_iterator->number = reader->cursor;
     out_iterator->end = reader->end;
     return true;
+}
+
+quern__event_loop quern__events_start(quern_context *context, quern_event event, size_t size_bytes,
+                                      const char *type_name)
+{
+    static const char macro[] = "QUERN_EACH_EVENT";
+    quern__event_loop loop = {.size_bytes = (uint32_t)size_bytes, .is_running = false};
+    const quern_event_reader *reader = find_reader(context, event, macro);
+    if (reader == NULL) return loop;
+    const quern__type *type = &reader->channel->type;
+    loop.is_running =
+        size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_has_c_name(type, type_name));
+    if (loop.is_running)
+        loop.blocks = (quern_event_iterator){
+            .channel = reader->channel, .number = reader->cursor, .end = reader->end};
+    else
+        refuse_type(context, macro, type, type_name, size_bytes);
+    return loop;
 }
 
 uint64_t quern_context_event_count(quern_context *context, quern_event event)
@@ -258,12 +287,7 @@ const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, 
     if (type == NULL) return quern__scratch_column(view, UINT32_MAX, size_bytes);
     if (size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_has_c_name(type, type_name)))
         return view->chunk;
-    quern_context *context = view->context;
-    quern__refuse(&context->scope, QUERN_ERROR_LAYOUT_MISMATCH,
-                  "QUERN_EVENTS: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu: use "
-                  "the type with which the event was registered",
-                  context->system->name, type->name, type->size_bytes,
-                  type->type_name[0] != '\0' ? type->type_name : "no C type known", type_name, size_bytes);
+    refuse_type(view->context, "QUERN_EVENTS", type, type_name, size_bytes);
     return quern__scratch_column(view, UINT32_MAX, size_bytes);
 }
 

@@ -102,6 +102,60 @@ Test(event_frame, disabled_reader_loses_no_events)
     cr_assert_leq(stats.waiting_count, 5u);
 }
 
+static uint32_t loop_counts[4];
+
+/* Loops over all events, over those before the first odd one, and over the even ones; then over those of a block. */
+static void loop_over_events(quern_context *context)
+{
+    quern_event_iterator blocks;
+    uint32_t expected = 0;
+    memset(loop_counts, 0, sizeof loop_counts);
+    cr_assert(quern_context_events(context, hit, &blocks));
+    while (quern_event_next(&blocks))
+        loop_counts[3] += blocks.block.count;
+    QUERN_EACH_EVENT(context, hit, it, Hit)
+    {
+        cr_assert_eq(it->number, expected++);
+        loop_counts[0]++;
+    }
+    QUERN_EACH_EVENT(context, hit, it, Hit)
+    {
+        if (it->number % 2 == 1) break;
+        loop_counts[1]++;
+    }
+    QUERN_EACH_EVENT(context, hit, it, Hit)
+    {
+        if (it->number % 2 == 1) continue;
+        loop_counts[2]++;
+    }
+}
+
+/* Several blocks, one, and none. */
+Test(event_frame, each_event_is_visited_once)
+{
+    static const uint32_t emitted[] = {3000, 1, 0};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t count = emitted[i];
+        schedule = setup_phases(world, 2);
+        quern_system_def emitter = system_def("emitter", NULL), reader = system_def("reader", NULL);
+        emitter.begin = emit_some;
+        emitter.user_data = &count;
+        emitter.emits[0] = hit;
+        reader.begin = loop_over_events;
+        reader.reads_events[0] = hit;
+        reader.phase = 1;
+        setup_system(schedule, &emitter);
+        setup_system(schedule, &reader);
+        must_run(schedule, NULL);
+        cr_assert_eq(loop_counts[3], count);
+        cr_assert_eq(loop_counts[0], count);
+        cr_assert_eq(loop_counts[1], count > 0 ? 1u : 0u);
+        cr_assert_eq(loop_counts[2], (count + 1) / 2);
+        quern_schedule_destroy(schedule);
+        schedule = NULL;
+    }
+}
+
 static bool says_no(quern_context *context)
 {
     quern_event_iterator it;

@@ -58,6 +58,16 @@ static void read_undeclared(quern_context *context)
     cr_assert_eq(quern_context_event_count(context, hit), 0u);
 }
 
+static void loop_over_undeclared(quern_context *context)
+{
+    QUERN_EACH_EVENT(context, hit, it, Hit) cr_assert(it->number > 0 && false);
+}
+
+static void loop_over_another_type(quern_context *context)
+{
+    QUERN_EACH_EVENT(context, hit, it, uint32_t) cr_assert(*it > 0 && false);
+}
+
 static void emit_unknown(quern_context *context)
 {
     cr_assert_null(quern_context_emitter(context, (quern_event){0}));
@@ -86,6 +96,7 @@ Test(event_misuse, undeclared_events_are_refused)
     other_def.reads_events[0] = other;
     expect_refusal(emit_undeclared, &other_def, "its emits: 'other'");
     expect_refusal(read_undeclared, &other_def, "what it reads: 'other'");
+    expect_refusal(loop_over_undeclared, &other_def, "QUERN_EACH_EVENT");
     expect_refusal(emit_undeclared, NULL, "its emits: none");
     expect_refusal(emit_unknown, NULL, "the event handle is null");
     quern_system_def right = system_def("culprit", NULL);
@@ -93,6 +104,9 @@ Test(event_misuse, undeclared_events_are_refused)
     expect_refusal(emit_null, &right, "'values' is NULL");
     expect_refusal(emit_uncounted, &right, "system 'culprit' emitted 'Hit', and 'out_count' is NULL");
     expect_refusal(emit_as_another_type, &right, "as uint32_t of 4");
+    right.reads_events[0] = hit;
+    expect_refusal(loop_over_another_type, &right,
+                   "QUERN_EACH_EVENT: system 'culprit' asked for events 'Hit'");
 }
 
 static quern_emitter *kept_emitter;

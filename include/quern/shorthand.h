@@ -114,7 +114,9 @@ static inline void quern__must(quern_result result, const char *call, const char
  *   - count:   the number of rows, a constant,
  *   - the columns, as restrict pointers; QUERN_COLUMN documents refusals.
  *
- * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. */
+ * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. If a column
+ * needs another term, such as quern_term_if_disabled, add the system by quern_schedule_add_system, with the name as
+ * `.run` and the terms of the columns first in `.terms`. */
 #define QUERN_SYSTEM(name, ...)                                                                   \
     static void name##_rows(quern_context *context, const quern_view *view,                       \
                             uint32_t count QUERN__EACH(QUERN__COLUMN_PARAMETER, __VA_ARGS__));    \
@@ -122,7 +124,8 @@ static inline void quern__must(quern_result result, const char *call, const char
     {                                                                                             \
         name##_rows(context, view, view->count QUERN__EACH(QUERN__COLUMN_ARGUMENT, __VA_ARGS__)); \
     }                                                                                             \
-    static const quern_value name##_columns[] = {QUERN__EACH(QUERN__COLUMN_VALUE, __VA_ARGS__)};  \
+    QUERN__UNUSED static const quern_value name##_columns[] = {                                   \
+        QUERN__EACH(QUERN__COLUMN_VALUE, __VA_ARGS__)};                                           \
     static void name##_rows(                                                                      \
         QUERN__UNUSED quern_context *context, QUERN__UNUSED const quern_view *view,               \
         QUERN__UNUSED const uint32_t count QUERN__EACH(QUERN__UNUSED_PARAMETER, __VA_ARGS__))

@@ -15,17 +15,12 @@ static const float bullet_radius = 0.14f;
 
 /* ------------------------------------------------------------------------------------------------- fly */
 
-enum { FLY_PLACE, FLY_VELOCITY, FLY_BULLET };
-
-static void fly(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(fly, (Place, places), (const Velocity, velocities), (Bullet, bullets))
 {
     const Game *game = quern_context_user_data(context);
-    Place *places = QUERN_COLUMN(view, FLY_PLACE, Place);
-    const Velocity *velocities = QUERN_COLUMN(view, FLY_VELOCITY, const Velocity);
-    Bullet *bullets = QUERN_COLUMN(view, FLY_BULLET, Bullet);
     quern_emitter *bursts = quern_context_emitter(context, game->types.burst);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         const Burst trail = {.x = places[i].x,
                              .y = places[i].y,
                              .speed = 0.3f,
@@ -41,20 +36,6 @@ static void fly(quern_context *context, const quern_view *view)
         if (bullets[i].seconds <= 0)
             check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
     }
-}
-
-static void add_fly(Game *game)
-{
-    const Types *types = &game->types;
-    const quern_system_def def = {.name = "fly",
-                                  .phase = PHASE_MOVE,
-                                  .run = fly,
-                                  .user_data = game,
-                                  .terms = {[FLY_PLACE] = quern_term_write(types->place),
-                                            [FLY_VELOCITY] = quern_term_read(types->velocity),
-                                            [FLY_BULLET] = quern_term_write(types->bullet)},
-                                  .emits = {types->burst}};
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 
 /* ----------------------------------------------------------------------------------------------- strike */
@@ -76,54 +57,37 @@ static const quern_grid_item *find_touched_enemy(const quern_grid *grid, Place a
     return nearest;
 }
 
-static void strike(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(strike, (const Place, places), (const Bullet, bullets))
 {
     const Game *game = quern_context_user_data(context);
     const Types *types = &game->types;
     quern_commands *commands = quern_context_commands(context);
     const quern_grid *grid = quern_context_grid(context, types->grid);
-    const Place *places = QUERN_COLUMN(view, 0, const Place);
-    const Bullet *bullets = QUERN_COLUMN(view, 1, const Bullet);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         const quern_grid_item *hit = find_touched_enemy(grid, places[i]);
         if (hit == NULL) continue;
         const Health loss = {-bullets[i].damage};
         check(quern_commands_accumulate(commands, hit->entity, types->health, &loss, QUERN_SUM));
         check(quern_commands_destroy(commands, view->entities[i]));
-        quern_emit(quern_context_emitter(context, types->burst), &(Burst){.x = places[i].x,
-                                                                          .y = places[i].y,
-                                                                          .speed = 5,
-                                                                          .span = 0.9f,
-                                                                          .size = 0.12f,
-                                                                          .count = 16,
-                                                                          .color = 0xFFD890FF,
-                                                                          .kind = PARTICLE_SPARK});
+        emit_burst(context, game,
+                   (Burst){.x = places[i].x,
+                           .y = places[i].y,
+                           .speed = 5,
+                           .span = 0.9f,
+                           .size = 0.12f,
+                           .count = 16,
+                           .color = 0xFFD890FF,
+                           .kind = PARTICLE_SPARK});
     }
-}
-
-static void add_strike(Game *game)
-{
-    const Types *types = &game->types;
-    const quern_system_def def = {.name = "strike",
-                                  .phase = PHASE_FIRE,
-                                  .run = strike,
-                                  .user_data = game,
-                                  .terms = {quern_term_read(types->place), quern_term_read(types->bullet)},
-                                  .resources = {{types->grid, QUERN_ACCESS_READ}},
-                                  .emits = {types->burst}};
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 
 /* --------------------------------------------------------------------------------------------- shells */
 
-static void glide(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(glide, (Place, places), (Shell, shells))
 {
-    (void)context;
-    Place *places = QUERN_COLUMN(view, 0, Place);
-    Shell *shells = QUERN_COLUMN(view, 1, Shell);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         shells[i].seconds += step_seconds;
         const float part = fminf(shells[i].seconds / shells[i].span, 1);
         places[i].x = shells[i].from_x + (shells[i].to_x - shells[i].from_x) * part;
@@ -169,15 +133,14 @@ static void emit_blast_effects(quern_context *context, const Game *game, const S
     quern_emit(bursts, &smoke);
     quern_emit(bursts, &fire);
     quern_emit(bursts, &ring);
-    quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_BLAST, shell->to_x});
+    emit_cue(context, game, CUE_BLAST, shell->to_x);
 }
 
-static void land(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(land, (const Shell, shells))
 {
     const Game *game = quern_context_user_data(context);
-    const Shell *shells = QUERN_COLUMN(view, 0, const Shell);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         if (shells[i].seconds < shells[i].span) continue;
         splash(context, game, &shells[i]);
         emit_blast_effects(context, game, &shells[i]);
@@ -185,29 +148,14 @@ static void land(quern_context *context, const quern_view *view)
     }
 }
 
-static void add_shells(Game *game)
-{
-    const Types *types = &game->types;
-    const quern_system_def gliding = {
-        .name = "glide",
-        .phase = PHASE_MOVE,
-        .run = glide,
-        .user_data = game,
-        .terms = {quern_term_write(types->place), quern_term_write(types->shell)}};
-    const quern_system_def landing = {.name = "land",
-                                      .phase = PHASE_FIRE,
-                                      .run = land,
-                                      .user_data = game,
-                                      .terms = {quern_term_read(types->shell)},
-                                      .resources = {{types->grid, QUERN_ACCESS_READ}},
-                                      .emits = {types->burst, types->cue}};
-    check(quern_schedule_add_system(game->schedule, &gliding, NULL));
-    check(quern_schedule_add_system(game->schedule, &landing, NULL));
-}
-
 void bullets_add(Game *game)
 {
-    add_fly(game);
-    add_strike(game);
-    add_shells(game);
+    const Types *types = &game->types;
+    check(QUERN_ADD_SYSTEM(game->schedule, fly, .phase = PHASE_MOVE, .emits = {types->burst}));
+    check(QUERN_ADD_SYSTEM(game->schedule, strike, .phase = PHASE_FIRE,
+                           .resources = {{types->grid, QUERN_ACCESS_READ}}, .emits = {types->burst}));
+    check(QUERN_ADD_SYSTEM(game->schedule, glide, .phase = PHASE_MOVE));
+    check(QUERN_ADD_SYSTEM(game->schedule, land, .phase = PHASE_FIRE,
+                           .resources = {{types->grid, QUERN_ACCESS_READ}},
+                           .emits = {types->burst, types->cue}));
 }

@@ -131,6 +131,7 @@ static void create_query(Game *game)
 static void create_schedule(Game *game)
 {
     const quern_schedule_def def = {.trace = game->trace,
+                                    .user_data = game,
                                     .phases = {[PHASE_WAVES] = "waves",
                                                [PHASE_MOVE] = "move",
                                                [PHASE_AIM] = "aim",

@@ -55,7 +55,6 @@ void orders_add(Game *game)
     const quern_system_def def = {.name = "carry out orders",
                                   .phase = PHASE_WAVES,
                                   .run = carry_out,
-                                  .user_data = game,
                                   .flags = QUERN_SYSTEM_EXCLUSIVE};
     check(quern_resource_register(game->world, &orders, &game->types.orders));
     check(QUERN_RESOURCE_REGISTER_FIELDS(game->world, &game->types.orders_done, OrdersDone, number));

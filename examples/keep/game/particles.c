@@ -24,6 +24,16 @@ typedef struct Cloud {
     Particle particles[BURST_MAX];
 } Cloud;
 
+void emit_burst(quern_context *context, const Game *game, Burst burst)
+{
+    quern_emit(quern_context_emitter(context, game->types.burst), &burst);
+}
+
+void emit_cue(quern_context *context, const Game *game, CueKind kind, float x)
+{
+    quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){kind, x});
+}
+
 static void scatter(Cloud *cloud, uint32_t i, const Burst *burst, uint64_t bits)
 {
     const float angle = circle * quern_random_unit(bits),
@@ -64,7 +74,6 @@ static void add_burst(Game *game)
     const quern_system_def def = {.name = "burst",
                                   .phase = PHASE_EVENTS,
                                   .run = burst,
-                                  .user_data = game,
                                   .items = game->types.burst,
                                   .resources = {{game->types.keep, QUERN_ACCESS_READ}}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
@@ -72,21 +81,16 @@ static void add_burst(Game *game)
 
 /* ----------------------------------------------------------------------------------------------- drift */
 
-enum { DRIFT_PLACE, DRIFT_VELOCITY, DRIFT_PARTICLE };
-
 /* Factor of the velocity per step. */
 static const float drag[] = {
     [PARTICLE_SPARK] = 0.965f, [PARTICLE_SMOKE] = 0.96f, [PARTICLE_RING] = 0, [PARTICLE_EMBER] = 0.97f};
 
 /* Moves particles, and destroys all expired ones of a view by one command. */
-static void drift(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(drift, (Place, places), (Velocity, velocities), (Particle, particles))
 {
-    Place *places = QUERN_COLUMN(view, DRIFT_PLACE, Place);
-    Velocity *velocities = QUERN_COLUMN(view, DRIFT_VELOCITY, Velocity);
-    Particle *particles = QUERN_COLUMN(view, DRIFT_PARTICLE, Particle);
-    const uint32_t count = view->count;
     uint64_t expired[QUERN_MAX_VIEW_ROWS / 64] = {0}, any = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         places[i].x += velocities[i].x * step_seconds;
         places[i].y += velocities[i].y * step_seconds;
         velocities[i].x *= drag[particles[i].kind];
@@ -101,19 +105,6 @@ static void drift(quern_context *context, const quern_view *view)
                                       &(quern_view_rows){.mask = expired}));
 }
 
-static void add_drift(Game *game)
-{
-    const Types *types = &game->types;
-    const quern_system_def def = {.name = "drift",
-                                  .phase = PHASE_MOVE,
-                                  .run = drift,
-                                  .user_data = game,
-                                  .terms = {[DRIFT_PLACE] = quern_term_write(types->place),
-                                            [DRIFT_VELOCITY] = quern_term_write(types->velocity),
-                                            [DRIFT_PARTICLE] = quern_term_write(types->particle)}};
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
-}
-
 /* -------------------------------------------------------------------------------------------- fireflies */
 
 static float wrapped(float x, float size)
@@ -121,13 +112,11 @@ static float wrapped(float x, float size)
     return x < 0 ? x + size : x >= size ? x - size : x;
 }
 
-static void flicker(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(flicker, (Place, places), (Firefly, fireflies))
 {
     const Game *game = quern_context_user_data(context);
-    Place *places = QUERN_COLUMN(view, 0, Place);
-    Firefly *fireflies = QUERN_COLUMN(view, 1, Firefly);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         fireflies[i].phase = wrapped(fireflies[i].phase + step_seconds * 0.5f, circle);
         /* A flow without divergence, so fireflies do not gather anywhere. */
         const float x =
@@ -153,21 +142,9 @@ void fireflies_make(Game *game)
     }
 }
 
-static void add_flicker(Game *game)
-{
-    const Types *types = &game->types;
-    const quern_system_def def = {
-        .name = "flicker",
-        .phase = PHASE_MOVE,
-        .run = flicker,
-        .user_data = game,
-        .terms = {quern_term_write(types->place), quern_term_write(types->firefly)}};
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
-}
-
 void particles_add(Game *game)
 {
     add_burst(game);
-    add_drift(game);
-    add_flicker(game);
+    check(QUERN_ADD_SYSTEM(game->schedule, drift, .phase = PHASE_MOVE));
+    check(QUERN_ADD_SYSTEM(game->schedule, flicker, .phase = PHASE_MOVE));
 }

@@ -3,7 +3,7 @@
 #ifndef KEEP_SYSTEMS_H
 #define KEEP_SYSTEMS_H
 
-/* Functions that add the systems. Their user_data is the game. */
+/* Functions that add the systems. Their user_data is that of the schedule, the game. */
 
 #include "game.h"
 
@@ -13,6 +13,10 @@ void towers_add(Game *game);    /* choose targets, turn, reload, and are stunned
 void weapons_add(Game *game);   /* fire */
 void bullets_add(Game *game);   /* fly and hit */
 void particles_add(Game *game); /* burst, drift and fade */
+
+/* Request particles, or a sound, in a callback whose system emits such events. */
+void emit_burst(quern_context *context, const Game *game, Burst burst);
+void emit_cue(quern_context *context, const Game *game, CueKind kind, float x);
 
 /* Registers the resources of orders, and adds the system that carries them out, if the game has several players. It must
  * be the first one of the schedule. */

@@ -19,26 +19,20 @@ static const float circle = 6.2831853f;
 
 /* Loads barrels. While a barrel is being loaded, its component Loaded is disabled: this system matches such
  * barrels, and systems that fire do not. */
-static void reload(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(reload, (Loaded, loaded))
 {
-    (void)context;
-    Loaded *loaded = QUERN_COLUMN(view, 0, Loaded);
-    quern_row_range run = {0};
-    while (quern_view_next_range(view, &run))
-        for (uint32_t i = run.first; i < run.first + run.count; i++) {
-            loaded[i].seconds -= step_seconds;
-            if (loaded[i].seconds <= 0) quern_view_set_enabled(view, 0, i, true);
-        }
+    QUERN_EACH_ROW(view, i)
+    {
+        loaded[i].seconds -= step_seconds;
+        if (loaded[i].seconds <= 0) quern_view_set_enabled(view, 0, i, true);
+    }
 }
 
 /* Moves barrels back to their positions after recoil. */
-static void return_barrels(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(return_barrels, (Barrel, barrels), (quern_local2, locals))
 {
-    (void)context;
-    Barrel *barrels = QUERN_COLUMN(view, 0, Barrel);
-    quern_local2 *locals = QUERN_COLUMN(view, 1, quern_local2);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         barrels[i].recoil *= 0.82f;
         locals[i].position[0] = barrels[i].rest - barrels[i].recoil;
     }
@@ -50,17 +44,10 @@ static void add_barrels(Game *game)
     const quern_system_def reloading = {.name = "reload",
                                         .phase = PHASE_MOVE,
                                         .run = reload,
-                                        .user_data = game,
                                         .terms = {quern_term_if_disabled(quern_term_write(types->loaded))},
                                         .flags = QUERN_SYSTEM_WHOLE_CHUNKS};
-    const quern_system_def settling = {
-        .name = "return barrels",
-        .phase = PHASE_MOVE,
-        .run = return_barrels,
-        .user_data = game,
-        .terms = {quern_term_write(types->barrel), quern_term_write(types->local)}};
     check(quern_schedule_add_system(game->schedule, &reloading, NULL));
-    check(quern_schedule_add_system(game->schedule, &settling, NULL));
+    check(QUERN_ADD_SYSTEM(game->schedule, return_barrels, .phase = PHASE_MOVE));
 }
 
 /* ------------------------------------------------------------------------------------------------ stun */
@@ -75,40 +62,31 @@ static bool has_curses(quern_context *context)
 
 static bool is_cursed(quern_context *context, const Game *game, const quern_world2 *spot)
 {
-    quern_event_iterator it;
-    quern_context_events(context, game->types.curse, &it);
-    while (quern_event_next(&it)) {
-        const Curse *curses = it.block.values;
-        for (uint32_t i = 0; i < it.block.count; i++) {
-            const float x = curses[i].x - spot->m[0][2], y = curses[i].y - spot->m[1][2];
-            if (x * x + y * y < curse_radius * curse_radius) return true;
-        }
+    QUERN_EACH_EVENT(context, game->types.curse, curse, Curse)
+    {
+        const float x = curse->x - spot->m[0][2], y = curse->y - spot->m[1][2];
+        if (x * x + y * y < curse_radius * curse_radius) return true;
     }
     return false;
 }
 
-static void stun(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(stun, (Turret, turrets), (Stun, stuns), (const quern_world2, spots))
 {
     const Game *game = quern_context_user_data(context);
-    Turret *turrets = QUERN_COLUMN(view, STUN_TURRET, Turret);
-    Stun *stuns = QUERN_COLUMN(view, STUN_STUN, Stun);
-    const quern_world2 *spots = QUERN_COLUMN(view, STUN_SPOT, const quern_world2);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         if (!is_cursed(context, game, &spots[i])) continue;
         stuns[i].seconds = stun_seconds;
         turrets[i].is_locked = 0;
         quern_view_set_enabled(view, STUN_TURRET, i, false);
-        quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_CURSE, spots[i].m[0][2]});
+        emit_cue(context, game, CUE_CURSE, spots[i].m[0][2]);
     }
 }
 
-static void recover(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(recover, (Turret, turrets), (Stun, stuns))
 {
-    (void)context;
-    Stun *stuns = QUERN_COLUMN(view, STUN_STUN, Stun);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         stuns[i].seconds -= step_seconds;
         if (stuns[i].seconds <= 0) quern_view_set_enabled(view, STUN_TURRET, i, true);
     }
@@ -122,7 +100,6 @@ static void add_stun(Game *game)
         .phase = PHASE_EVENTS,
         .run = stun,
         .condition = has_curses,
-        .user_data = game,
         .terms = {[STUN_TURRET] = quern_term_either(quern_term_write(types->turret)),
                   [STUN_STUN] = quern_term_write(types->stun),
                   [STUN_SPOT] = quern_term_read(types->spot)},
@@ -132,7 +109,6 @@ static void add_stun(Game *game)
         .name = "recover",
         .phase = PHASE_MOVE,
         .run = recover,
-        .user_data = game,
         .terms = {[STUN_TURRET] = quern_term_if_disabled(quern_term_write(types->turret)),
                   [STUN_STUN] = quern_term_write(types->stun)}};
     check(quern_schedule_add_system(game->schedule, &stunning, NULL));
@@ -140,8 +116,6 @@ static void add_stun(Game *game)
 }
 
 /* ------------------------------------------------------------------------------------------------- aim */
-
-enum { AIM_TURRET, AIM_LOCAL, AIM_SPOT };
 
 static bool is_in_range(const Turret *turret, float square)
 {
@@ -198,14 +172,11 @@ static float turn(quern_local2 *local, float turn_speed, float angle)
     return left - turned;
 }
 
-static void aim(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(aim, (Turret, turrets), (quern_local2, locals), (const quern_world2, spots))
 {
     const Game *game = quern_context_user_data(context);
-    Turret *turrets = QUERN_COLUMN(view, AIM_TURRET, Turret);
-    quern_local2 *locals = QUERN_COLUMN(view, AIM_LOCAL, quern_local2);
-    const quern_world2 *spots = QUERN_COLUMN(view, AIM_SPOT, const quern_world2);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         Turret *turret = &turrets[i];
         const Point from = {spots[i].m[0][2], spots[i].m[1][2]};
         turret->is_locked = 0;
@@ -216,24 +187,12 @@ static void aim(quern_context *context, const quern_view *view)
     }
 }
 
-static void add_aim(Game *game)
-{
-    const Types *types = &game->types;
-    const quern_system_def def = {.name = "aim",
-                                  .phase = PHASE_AIM,
-                                  .run = aim,
-                                  .user_data = game,
-                                  .terms = {[AIM_TURRET] = quern_term_write(types->turret),
-                                            [AIM_LOCAL] = quern_term_write(types->local),
-                                            [AIM_SPOT] = quern_term_read(types->spot)},
-                                  .lookups = {{.component = types->place}, {.component = types->enemy}},
-                                  .resources = {{types->grid, QUERN_ACCESS_READ}}};
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
-}
-
 void towers_add(Game *game)
 {
+    const Types *types = &game->types;
     add_barrels(game);
     add_stun(game);
-    add_aim(game);
+    check(QUERN_ADD_SYSTEM(game->schedule, aim, .phase = PHASE_AIM,
+                           .lookups = {{.component = types->place}, {.component = types->enemy}},
+                           .resources = {{types->grid, QUERN_ACCESS_READ}}));
 }

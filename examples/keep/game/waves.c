@@ -38,7 +38,7 @@ static void begin_wave(quern_context *context, const Game *game, Keep *keep)
     if (keep->is_called) keep->gold += (int32_t)keep->rest_seconds;
     keep->wave++;
     keep->rest_seconds = wave_seconds(wave) + game->level.rest_seconds;
-    quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_WAVE, game->level.width / 2});
+    emit_cue(context, game, CUE_WAVE, game->level.width / 2);
 }
 
 /* Begins the next wave when the pause has passed or the player calls the wave. A player who calls a wave
@@ -60,7 +60,6 @@ static void add_waves(Game *game)
     const quern_system_def def = {.name = "begin waves",
                                   .phase = PHASE_WAVES,
                                   .run = begin_waves,
-                                  .user_data = game,
                                   .resources = {{game->types.keep, QUERN_ACCESS_WRITE}},
                                   .emits = {game->types.cue}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
@@ -83,12 +82,11 @@ static void create_enemy(quern_context *context, const Game *game, const Spawner
     check(quern_commands_spawn(quern_context_commands(context), game->enemies[spawner->kind], &def, NULL));
 }
 
-static void spawn(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(spawn, (Spawner, spawners))
 {
     const Game *game = quern_context_user_data(context);
-    Spawner *spawners = QUERN_COLUMN(view, 0, Spawner);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         Spawner *spawner = &spawners[i];
         const uint64_t seed = quern_entity_seed(game->world, view->entities[i]);
         spawner->wait_seconds -= step_seconds;
@@ -101,16 +99,6 @@ static void spawn(quern_context *context, const quern_view *view)
     }
 }
 
-static void add_spawn(Game *game)
-{
-    const quern_system_def def = {.name = "spawn",
-                                  .phase = PHASE_WAVES,
-                                  .run = spawn,
-                                  .user_data = game,
-                                  .terms = {quern_term_write(game->types.spawner)}};
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
-}
-
 /* ----------------------------------------------------------------------------------------------- score */
 
 /* Updates gold and lives by the events of the step. No other system writes them. */
@@ -119,22 +107,13 @@ static void score(quern_context *context, const quern_view *view)
     (void)view;
     const Game *game = quern_context_user_data(context);
     Keep *keep = quern_context_resource_write(context, game->types.keep);
-    quern_event_iterator it;
-    quern_context_events(context, game->types.kill, &it);
-    while (quern_event_next(&it)) {
-        const Kill *kills = it.block.values;
-        for (uint32_t i = 0; i < it.block.count; i++) {
-            keep->gold += enemy_rules[kills[i].kind].bounty;
-            keep->score += enemy_rules[kills[i].kind].bounty * 10;
-            keep->kills++;
-        }
+    QUERN_EACH_EVENT(context, game->types.kill, kill, Kill)
+    {
+        keep->gold += enemy_rules[kill->kind].bounty;
+        keep->score += enemy_rules[kill->kind].bounty * 10;
+        keep->kills++;
     }
-    quern_context_events(context, game->types.leak, &it);
-    while (quern_event_next(&it)) {
-        const Leak *leaks = it.block.values;
-        for (uint32_t i = 0; i < it.block.count; i++)
-            keep->lives -= enemy_rules[leaks[i].kind].harm;
-    }
+    QUERN_EACH_EVENT(context, game->types.leak, leak, Leak) keep->lives -= enemy_rules[leak->kind].harm;
     if (keep->lives < 0) keep->lives = 0;
 }
 
@@ -143,7 +122,6 @@ static void add_score(Game *game)
     const quern_system_def def = {.name = "score",
                                   .phase = PHASE_EVENTS,
                                   .run = score,
-                                  .user_data = game,
                                   .resources = {{game->types.keep, QUERN_ACCESS_WRITE}},
                                   .reads_events = {game->types.kill, game->types.leak}};
     check(quern_schedule_add_system(game->schedule, &def, NULL));
@@ -179,8 +157,7 @@ static void decide(quern_context *context)
         keep->state = KEEP_WON;
     else
         return;
-    const Cue cue = {keep->state == KEEP_WON ? CUE_WON : CUE_LOST, game->level.width / 2};
-    quern_emit(quern_context_emitter(context, game->types.cue), &cue);
+    emit_cue(context, game, keep->state == KEEP_WON ? CUE_WON : CUE_LOST, game->level.width / 2);
 }
 
 static void add_census(Game *game)
@@ -192,7 +169,6 @@ static void add_census(Game *game)
         .run = count_view,
         .end = decide,
         .partial_bytes = sizeof(uint32_t),
-        .user_data = game,
         .terms = {[CENSUS_ENEMY] = quern_term_any(types->enemy, QUERN_ACCESS_NONE),
                   [CENSUS_SPAWNER] = quern_term_any(types->spawner, QUERN_ACCESS_READ)},
         /* Only decide writes the resource, after all views; so views can run at the same time. */
@@ -204,7 +180,7 @@ static void add_census(Game *game)
 void waves_add(Game *game)
 {
     add_waves(game);
-    add_spawn(game);
+    check(QUERN_ADD_SYSTEM(game->schedule, spawn, .phase = PHASE_WAVES));
     add_score(game);
     add_census(game);
 }

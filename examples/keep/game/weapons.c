@@ -13,7 +13,8 @@
 
 static const float step_seconds = 1.0f / STEPS_PER_SECOND;
 
-enum { FIRE_SPOT, FIRE_BARREL, FIRE_LOADED, FIRE_TURRET, FIRE_WEAPON };
+/* The terms of all weapons: the first columns, then that of the weapon, then the turret. */
+enum { FIRE_SPOT, FIRE_BARREL, FIRE_LOADED, FIRE_WEAPON, FIRE_TURRET };
 
 static Point muzzle_of(const quern_world2 *spot, const Barrel *barrel)
 {
@@ -29,11 +30,8 @@ static Point direction_of(const quern_world2 *spot)
     return (Point){spot->m[0][0], spot->m[1][0]};
 }
 
-static void unload(const quern_view *view, uint32_t row, float recoil)
+static void unload(const quern_view *view, uint32_t row, Loaded *loaded)
 {
-    Barrel *barrel = &QUERN_COLUMN(view, FIRE_BARREL, Barrel)[row];
-    Loaded *loaded = &QUERN_COLUMN(view, FIRE_LOADED, Loaded)[row];
-    barrel->recoil = recoil;
     loaded->seconds = loaded->load_seconds;
     quern_view_set_enabled(view, FIRE_LOADED, row, false);
 }
@@ -41,34 +39,18 @@ static void unload(const quern_view *view, uint32_t row, float recoil)
 static void emit_shot_effects(quern_context *context, const Game *game, Point at, Point ahead, CueKind cue,
                               uint32_t color)
 {
-    quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){cue, at.x});
-    quern_emit(quern_context_emitter(context, game->types.burst), &(Burst){.x = at.x,
-                                                                           .y = at.y,
-                                                                           .push_x = ahead.x * 4,
-                                                                           .push_y = ahead.y * 4,
-                                                                           .speed = 1.5f,
-                                                                           .span = 0.22f,
-                                                                           .size = 0.14f,
-                                                                           .count = 5,
-                                                                           .color = color,
-                                                                           .kind = PARTICLE_SPARK});
-}
-
-/* Returns a definition with the terms that all weapons share. */
-static quern_system_def weapon_def(Game *game, const char *name, quern_view_callback *run,
-                                   quern_component weapon)
-{
-    const Types *types = &game->types;
-    return (quern_system_def){.name = name,
-                              .phase = PHASE_FIRE,
-                              .run = run,
-                              .user_data = game,
-                              .terms = {[FIRE_SPOT] = quern_term_read(types->spot),
-                                        [FIRE_BARREL] = quern_term_write(types->barrel),
-                                        [FIRE_LOADED] = quern_term_write(types->loaded),
-                                        [FIRE_TURRET] = quern_term_up(types->turret, types->parent),
-                                        [FIRE_WEAPON] = quern_term_read(weapon)},
-                              .emits = {types->cue, types->burst}};
+    emit_cue(context, game, cue, at.x);
+    emit_burst(context, game,
+               (Burst){.x = at.x,
+                       .y = at.y,
+                       .push_x = ahead.x * 4,
+                       .push_y = ahead.y * 4,
+                       .speed = 1.5f,
+                       .span = 0.22f,
+                       .size = 0.14f,
+                       .count = 5,
+                       .color = color,
+                       .kind = PARTICLE_SPARK});
 }
 
 /* ------------------------------------------------------------------------------------------------- gun */
@@ -88,20 +70,18 @@ static void shoot(quern_context *context, const Game *game, const Gun *gun, Poin
     emit_shot_effects(context, game, at, ahead, CUE_SHOT, 0xFFE2A0FF);
 }
 
-static void fire_guns(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(fire_guns, (const quern_world2, spots), (Barrel, barrels), (Loaded, loaded), (const Gun, guns))
 {
     const Game *game = quern_context_user_data(context);
-    const quern_world2 *spots = QUERN_COLUMN(view, FIRE_SPOT, const quern_world2);
-    const Barrel *barrels = QUERN_COLUMN(view, FIRE_BARREL, const Barrel);
     const Turret *const *turrets = QUERN_UP(view, FIRE_TURRET, Turret);
-    const Gun *guns = QUERN_COLUMN(view, FIRE_WEAPON, const Gun);
     const Keep *keep = quern_context_resource(context, game->types.keep);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         if (!turrets[i]->is_locked) continue;
         const uint64_t bits = random_hash(quern_entity_seed(game->world, view->entities[i]), keep->step);
         shoot(context, game, &guns[i], muzzle_of(&spots[i], &barrels[i]), direction_of(&spots[i]), bits);
-        unload(view, i, 0.22f);
+        barrels[i].recoil = 0.22f;
+        unload(view, i, &loaded[i]);
     }
 }
 
@@ -125,20 +105,19 @@ static void lob(quern_context *context, const Game *game, const Mortar *mortar, 
     quern_commands_create_with(quern_context_commands(context), components, values, 2);
 }
 
-static void fire_mortars(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(fire_mortars, (const quern_world2, spots), (Barrel, barrels), (Loaded, loaded),
+             (const Mortar, mortars))
 {
     const Game *game = quern_context_user_data(context);
-    const quern_world2 *spots = QUERN_COLUMN(view, FIRE_SPOT, const quern_world2);
-    const Barrel *barrels = QUERN_COLUMN(view, FIRE_BARREL, const Barrel);
     const Turret *const *turrets = QUERN_UP(view, FIRE_TURRET, Turret);
-    const Mortar *mortars = QUERN_COLUMN(view, FIRE_WEAPON, const Mortar);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         if (!turrets[i]->is_locked) continue;
         const Point at = muzzle_of(&spots[i], &barrels[i]);
         lob(context, game, &mortars[i], at, turrets[i]);
         emit_shot_effects(context, game, at, direction_of(&spots[i]), CUE_MORTAR, 0xFFB070FF);
-        unload(view, i, 0.35f);
+        barrels[i].recoil = 0.35f;
+        unload(view, i, &loaded[i]);
     }
 }
 
@@ -164,14 +143,13 @@ static bool ring(quern_context *context, const Game *game, const Bell *bell, Poi
     return has_hit;
 }
 
-static void ring_bells(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(ring_bells, (const quern_world2, spots), (Barrel, barrels), (Loaded, loaded),
+             (const Bell, bells))
 {
     const Game *game = quern_context_user_data(context);
-    const quern_world2 *spots = QUERN_COLUMN(view, FIRE_SPOT, const quern_world2);
     const Turret *const *turrets = QUERN_UP(view, FIRE_TURRET, Turret);
-    const Bell *bells = QUERN_COLUMN(view, FIRE_WEAPON, const Bell);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         const Point at = {spots[i].m[0][2], spots[i].m[1][2]};
         if (!turrets[i]->is_locked || !ring(context, game, &bells[i], at)) continue;
         const Burst wave = {.x = at.x,
@@ -181,28 +159,26 @@ static void ring_bells(quern_context *context, const quern_view *view)
                             .count = 1,
                             .color = tower_rules[TOWER_BELL].color,
                             .kind = PARTICLE_RING};
-        quern_emit(quern_context_emitter(context, game->types.burst), &wave);
-        quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_BELL, at.x});
-        unload(view, i, 0);
+        emit_burst(context, game, wave);
+        emit_cue(context, game, CUE_BELL, at.x);
+        barrels[i].recoil = 0;
+        unload(view, i, &loaded[i]);
     }
 }
 
 /* ----------------------------------------------------------------------------------------------- prism */
 
-enum { PRISM_SPOT, PRISM_BARREL, PRISM_BEAM, PRISM_TURRET, PRISM_PRISM };
+enum { PRISM_SPOT, PRISM_BARREL, PRISM_BEAM, PRISM_PRISM, PRISM_TURRET };
 
 /* Lets a prism shine: its beam is enabled while it has a target. */
-static void shine(quern_context *context, const quern_view *view)
+QUERN_SYSTEM(shine, (const quern_world2, spots), (const Barrel, barrels), (Beam, beams),
+             (const Prism, prisms))
 {
     const Game *game = quern_context_user_data(context);
     const Types *types = &game->types;
-    const quern_world2 *spots = QUERN_COLUMN(view, PRISM_SPOT, const quern_world2);
-    const Barrel *barrels = QUERN_COLUMN(view, PRISM_BARREL, const Barrel);
-    Beam *beams = QUERN_COLUMN(view, PRISM_BEAM, Beam);
     const Turret *const *turrets = QUERN_UP(view, PRISM_TURRET, Turret);
-    const Prism *prisms = QUERN_COLUMN(view, PRISM_PRISM, const Prism);
-    const uint32_t count = view->count;
-    for (uint32_t i = 0; i < count; i++) {
+    QUERN_ROWS(i)
+    {
         const Turret *turret = turrets[i];
         quern_view_set_enabled(view, PRISM_BEAM, i, turret->is_locked != 0);
         if (!turret->is_locked) continue;
@@ -211,14 +187,15 @@ static void shine(quern_context *context, const quern_view *view)
         beams[i] = (Beam){from.x, from.y, turret->aim_x, turret->aim_y};
         check(quern_commands_accumulate(quern_context_commands(context), turret->target, types->health,
                                         &loss, QUERN_SUM));
-        quern_emit(quern_context_emitter(context, types->burst), &(Burst){.x = turret->aim_x,
-                                                                          .y = turret->aim_y,
-                                                                          .speed = 3.5f,
-                                                                          .span = 0.5f,
-                                                                          .size = 0.13f,
-                                                                          .count = 4,
-                                                                          .color = 0x8CF0FFFF,
-                                                                          .kind = PARTICLE_SPARK});
+        emit_burst(context, game,
+                   (Burst){.x = turret->aim_x,
+                           .y = turret->aim_y,
+                           .speed = 3.5f,
+                           .span = 0.5f,
+                           .size = 0.13f,
+                           .count = 4,
+                           .color = 0x8CF0FFFF,
+                           .kind = PARTICLE_SPARK});
     }
 }
 
@@ -228,7 +205,6 @@ static void add_prisms(Game *game)
     const quern_system_def def = {.name = "shine",
                                   .phase = PHASE_FIRE,
                                   .run = shine,
-                                  .user_data = game,
                                   .terms = {[PRISM_SPOT] = quern_term_read(types->spot),
                                             [PRISM_BARREL] = quern_term_read(types->barrel),
                                             [PRISM_BEAM] = quern_term_either(quern_term_write(types->beam)),
@@ -240,13 +216,15 @@ static void add_prisms(Game *game)
 
 void weapons_add(Game *game)
 {
-    quern_system_def guns = weapon_def(game, "fire guns", fire_guns, game->types.gun);
-    const quern_system_def mortars = weapon_def(game, "fire mortars", fire_mortars, game->types.mortar);
-    quern_system_def bells = weapon_def(game, "ring bells", ring_bells, game->types.bell);
-    guns.resources[0] = (quern_resource_access){game->types.keep, QUERN_ACCESS_READ};
-    bells.resources[0] = (quern_resource_access){game->types.grid, QUERN_ACCESS_READ};
-    check(quern_schedule_add_system(game->schedule, &guns, NULL));
-    check(quern_schedule_add_system(game->schedule, &mortars, NULL));
-    check(quern_schedule_add_system(game->schedule, &bells, NULL));
+    const Types *types = &game->types;
+    const quern_term turret = quern_term_up(types->turret, types->parent);
+    check(QUERN_ADD_SYSTEM(game->schedule, fire_guns, .phase = PHASE_FIRE, .terms = {turret},
+                           .resources = {{types->keep, QUERN_ACCESS_READ}},
+                           .emits = {types->cue, types->burst}));
+    check(QUERN_ADD_SYSTEM(game->schedule, fire_mortars, .phase = PHASE_FIRE, .terms = {turret},
+                           .emits = {types->cue, types->burst}));
+    check(QUERN_ADD_SYSTEM(game->schedule, ring_bells, .phase = PHASE_FIRE, .terms = {turret},
+                           .resources = {{types->grid, QUERN_ACCESS_READ}},
+                           .emits = {types->cue, types->burst}));
     add_prisms(game);
 }

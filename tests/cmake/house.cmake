@@ -96,12 +96,12 @@ add_test(NAME layering_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layerin
 add_test(NAME layering_test_check_symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/layering/test_check_symbols.sh
                                                   ${CMAKE_C_COMPILER})
 
-# Names in pages exist, pictures agree with their sources, examples print what their table shows, error texts follow the
-# rules of messages, and the mutation script finds each kind of mutant.
+# Names in pages exist, pictures agree with their sources, numbers of tokens are those that the scripts count, examples
+# print what their table shows, error texts follow the rules, and the mutation script finds each kind of mutant.
 find_program(QUERN_PYTHON python3)
 mark_as_advanced(QUERN_PYTHON)
 if(QUERN_PYTHON)
-  foreach(name test_costs test_figures test_pages test_pictures test_site)
+  foreach(name test_costs test_counts test_figures test_pages test_pictures test_site)
     add_test(NAME ${name} COMMAND ${QUERN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.py)
   endforeach()
   if(TARGET swarm)

@@ -197,6 +197,17 @@ static quern_result list_ids(prefab_loader *loader)
 
 /* -------------------------------------------------------------------------------------- components */
 
+/* Returns the result of a failed quern_world_disabled_tag, which has only a message, and keeps that. A call that would fail
+ * anyway, and changes nothing, says whether the world is locked. */
+static quern_result fail_disabled_tag(quern_world *world)
+{
+    char message[256];
+    snprintf(message, sizeof message, "%.255s", quern_error_message());
+    const bool is_locked = quern_prefab_destroy(world, (quern_prefab){0}) == QUERN_ERROR_WORLD_LOCKED;
+    return quern__json_fail(is_locked ? QUERN_ERROR_WORLD_LOCKED : QUERN_ERROR_OUT_OF_MEMORY, "%s",
+                            message);
+}
+
 /* Finds a component. The tag of disabled entities is registered if the world does not have it. Stores null if the
  * component is unknown and left out. */
 static quern_result find_component(prefab_loader *loader, const char *name, quern_component *out_component)
@@ -207,7 +218,7 @@ static quern_result find_component(prefab_loader *loader, const char *name, quer
     if (strcmp(name, "disabled") != 0)
         return quern__json_unknown(&loader->reader, QUERN_ERROR_UNKNOWN_COMPONENT, "component", name, NULL);
     *out_component = quern_world_disabled_tag(world);
-    return quern_component_is_null(*out_component) ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK;
+    return quern_component_is_null(*out_component) ? fail_disabled_tag(world) : QUERN_OK;
 }
 
 static size_t aligned(size_t bytes, size_t alignment_bytes)
@@ -435,12 +446,14 @@ static quern_result list_member(prefab_loader *loader, uint32_t i)
 
 /* -------------------------------------------------------------------------------------------- call */
 
-/* Notes the object of the member that a message of quern_prefab_create names. */
+/* Notes the object of the member that a message of quern_prefab_create names: that with the slot, or the first one. */
 static quern_result note_created_member(prefab_loader *loader, quern_result result)
 {
-    const char *found = strstr(quern_error_message(), ": member ");
+    static const char of_slot[] = "the slot of member ", of_any[] = ": member ";
+    const char *message = quern_error_message(), *slot = strstr(message, of_slot);
+    const char *found = slot != NULL ? slot + strlen(of_slot) : strstr(message, of_any);
     if (result == QUERN_OK || found == NULL) return result;
-    const unsigned long index = strtoul(found + strlen(": member "), NULL, 10);
+    const unsigned long index = strtoul(slot != NULL ? found : found + strlen(of_any), NULL, 10);
     return index < loader->member_count ? quern__json_note(&loader->reader, loader->items[index], result)
                                         : result;
 }

@@ -285,7 +285,7 @@ Test(json_prefab, invalid_input_fails_and_names_the_place)
         {CHILD("{\"slot\": 7}"), "member 2: 'slot' must be the name of a slot"},
         {CHILD("{\"slot\": \"barrel\"}"), "line 4, column 4: member 2: unknown slot 'barrel'"},
         {CHILD("{\"slot\": \"tag\"}"),
-         "line 2, column 2: quern_prefab_create: member 0: the slot of member 2"},
+         "line 4, column 3: quern_prefab_create: member 0: the slot of member 2"},
         {PREFAB("{\"slot\": \"muzzle\"}"), "the root is no part of itself"},
         {COMPONENTS("[]"), "member 2 ('gun'): 'components' must be an object"},
         {COMPONENTS("{\"Nothing\": {}}"),
@@ -388,6 +388,34 @@ Test(json_prefab, unknown_names_are_left_out_and_listed)
         "key of a member 'note'\nslot 'gone'\ncomponent 'Other'\nrelation 'hates'\nfield 'old' of Thing\n");
     must(quern_prefab_spawn(at.world, prefab, NULL, &root));
     cr_assert_eq(((const Thing *)quern_entity_get(at.world, root, at.thing))->i64, 3);
+    quern_world_destroy(at.world);
+}
+
+static void read_in_callback(quern_context *context)
+{
+    const scene *at = quern_context_user_data(context);
+    static const char *const prefabs[] = {
+        "{\"quern\": 1, \"prefab\": {}}",
+        "{\"quern\": 1, \"prefab\": {\"components\": {\"disabled\": true}}}"};
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_prefab prefab = {7};
+        cr_assert_eq(read_prefab(at, prefabs[i], &prefab), QUERN_ERROR_WORLD_LOCKED);
+        cr_assert_eq(strncmp(quern_error_message(), "quern_json_read_prefab: ", 24), 0, "%s",
+                     quern_error_message());
+        cr_assert_eq(prefab.bits, 7u);
+    }
+}
+
+Test(json_prefab, callbacks_are_refused)
+{
+    scene at = open_scene(NULL);
+    quern_schedule *schedule;
+    must(quern_schedule_create(at.world, NULL, &schedule));
+    const quern_system_def def = {.name = "reader", .begin = read_in_callback, .user_data = &at};
+    must(quern_schedule_add_system(schedule, &def, NULL));
+    must(quern_schedule_run(schedule, NULL, 1));
+    cr_assert(quern_component_is_null(quern_component_find(at.world, "disabled")));
+    quern_schedule_destroy(schedule);
     quern_world_destroy(at.world);
 }
 

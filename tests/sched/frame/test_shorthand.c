@@ -138,6 +138,29 @@ Test(shorthand, a_system_takes_further_members_and_terms)
     cr_assert_eq(row_count, 1u);
 }
 
+QUERN_SYSTEM(score_disabled, (Score, score))
+{
+    QUERN_ROWS(i) score[i].points++;
+}
+
+/* A column whose term is more than reading or writing: nothing uses the table of columns. */
+Test(shorthand, a_system_may_have_terms_of_its_own)
+{
+    quern_component score;
+    quern_entity entities[2];
+    const quern_component_def def = {QUERN_TYPE(Score), .can_disable = true};
+    must(quern_component_register(world, &def, &score));
+    for (uint32_t i = 0; i < 2; i++)
+        must(QUERN_CREATE(world, &entities[i], QUERN_VALUE(Score, 10)));
+    must(quern_entity_set_component_enabled(world, entities[1], score, false));
+    const quern_system_def system_def = {
+        .name = "score", .run = score_disabled, .terms = {quern_term_if_disabled(quern_term_write(score))}};
+    must(quern_schedule_add_system(schedule, &system_def, NULL));
+    must(quern_schedule_run(schedule, NULL, 1));
+    cr_assert_eq(QUERN_GET(world, entities[0], Score)->points, 10u);
+    cr_assert_eq(QUERN_GET(world, entities[1], Score)->points, 11u);
+}
+
 Test(shorthand, one_definition_serves_several_worlds)
 {
     quern_world *other = setup_world();

@@ -345,6 +345,12 @@ Test(json_prefab, invalid_input_fails_and_names_the_place)
     quern_world_destroy(at.world);
 }
 
+static bool write_nothing(void *user_data, const char *text, size_t bytes)
+{
+    (void)user_data, (void)text, (void)bytes;
+    return false;
+}
+
 Test(json_prefab, wrong_arguments_are_refused)
 {
     const scene at = open_scene(NULL);
@@ -365,6 +371,8 @@ Test(json_prefab, wrong_arguments_are_refused)
                    quern_json_write_prefab(NULL, root, quern_sink_text(&buffer)));
     assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_json_write_prefab(at.world, root, (quern_sink){.write = NULL}));
+    assert_refused(at.world, QUERN_ERROR_IO,
+                   quern_json_write_prefab(at.world, root, (quern_sink){.write = write_nothing}));
     must(quern_entity_destroy(at.world, root));
     assert_refused(at.world, QUERN_ERROR_STALE_ENTITY,
                    quern_json_write_prefab(at.world, root, quern_sink_text(&buffer)));

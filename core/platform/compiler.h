@@ -47,6 +47,14 @@
 
 /* ------------------------------------------------------------------------------------------ attributes */
 
+/* Prefetches, on GNU compilers. To gcc 12, an inline function that only loads and prefetches has no effect, so it removes
+ * the calls of that function, and with them the prefetches. The empty statement counts as an effect. */
+#define QUERN__PREFETCH_AS(address, writes, locality)        \
+    do {                                                     \
+        __builtin_prefetch((address), (writes), (locality)); \
+        __asm__ volatile("");                                \
+    } while (0)
+
 /* A rarely called function (SLOW_PATH) is not inlined, and the compiler moves calls of it out of the common path. */
 #if QUERN__IS_GNU
 #define QUERN__LIKELY(condition)       __builtin_expect(!!(condition), 1)
@@ -54,9 +62,9 @@
 #define QUERN__NO_INLINE               __attribute__((noinline))
 #define QUERN__SLOW_PATH               __attribute__((noinline, cold))
 #define QUERN__ALWAYS_INLINE           static inline __attribute__((always_inline))
-#define QUERN__PREFETCH(address)       __builtin_prefetch(address)
-#define QUERN__PREFETCH_WRITE(address) __builtin_prefetch(address, 1)
-#define QUERN__PREFETCH_LATER(address) __builtin_prefetch(address, 0, 2) /* not into the first level */
+#define QUERN__PREFETCH(address)       QUERN__PREFETCH_AS((address), 0, 3)
+#define QUERN__PREFETCH_WRITE(address) QUERN__PREFETCH_AS((address), 1, 3)
+#define QUERN__PREFETCH_LATER(address) QUERN__PREFETCH_AS((address), 0, 2) /* not into the first level */
 #elif defined(_MSC_VER)
 #define QUERN__LIKELY(condition)       (condition)
 #define QUERN__UNLIKELY(condition)     (condition)

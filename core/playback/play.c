@@ -60,21 +60,14 @@ quern__note *quern__play_note(const quern__play_walk *walk, const quern__item *i
     return entity;
 }
 
-static bool would_be_cycle(const quern__relation *relation, uint32_t source, uint32_t target)
-{
-    const quern__links *links = &relation->links;
-    /* a source without children is above no other entity */
-    return relation->has_levels && quern__links_first(links, source) != QUERN__SLOT_NONE &&
-           quern__links_is_at_or_above(links, source, target);
-}
-
 /* Returns the reason why a living source cannot have this target, or -1. */
 static int find_drop_reason(const quern__play_walk *it, const quern__relation *relation, uint32_t source,
                             uint32_t target)
 {
     if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
         return QUERN_DROP_TARGET_DEAD;
-    if (would_be_cycle(relation, source, target)) return QUERN_DROP_CYCLE;
+    if (quern__links_has_page(&relation->links, source) && quern__would_be_cycle(relation, source, target))
+        return QUERN_DROP_CYCLE;
     return quern__naming_allows_target(it->relating->storage, relation, source, target)
                ? -1
                : QUERN_DROP_SIBLING_NAME_TAKEN;

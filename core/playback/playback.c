@@ -5,6 +5,7 @@
 #include "core/playback/apply.h"
 #include "core/playback/in_place.h"
 #include "core/playback/one_entity.h"
+#include "core/playback/only_relates.h"
 
 /* Fewer commands are applied before other threads would start. */
 enum { PARALLEL_COMMANDS = 4096 };
@@ -85,7 +86,7 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     return QUERN_OK;
 }
 
-/* Runs the stages including relating. Repeats them without refused entities until none is refused. */
+/* Runs the stages including relating, or a fast path instead. Repeats them without refused entities until none is refused. */
 static quern_result relate_and_change_rows(quern__playback *playback, const quern__executor *shared,
                                            const quern__executor *observer)
 {
@@ -93,6 +94,12 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
     quern__relating *relating = playback->relating;
     if (relating == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to relate entities");
     quern__relating_begin(relating);
+    if (QUERN__LIKELY(!playback->disable_fast_paths) &&
+        quern__commands_only_relate(relating, &playback->gathered, &playback->merged, &playback->resolved,
+                                    &playback->drops, observer)) {
+        playback->only_relates_count++;
+        return QUERN_OK;
+    }
     while (true) {
         bool is_again;
         quern_result result = quern__commands_relate(relating, &playback->gathered);

@@ -33,6 +33,7 @@ typedef struct quern__playback {
     /* For tests: */
     bool disable_fast_paths;
     uint32_t destroy_and_create_count; /* number of sync points that used destroy_and_create.h */
+    uint32_t only_relates_count;       /* number of sync points that used only_relates.h */
     /* Scratch memory, reused at every sync point: */
     quern__gathered gathered;
     quern__merged merged;

@@ -134,6 +134,38 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
     return link != NULL ? link->level : 0;
 }
 
+/* Prefetch distances in lists of pairs that are to be linked, in pairs. The addresses of the links around a pair are read
+ * from the links of the pair. */
+enum { QUERN__LINKS_AHEAD = 24, QUERN__LINKS_AROUND_AHEAD = 12 };
+
+/* Prefetches the links of a pair that is to be linked. Precondition: both slots have pages. */
+static inline void quern__links_fetch_pair(const quern__links *links, uint32_t source, uint32_t target)
+{
+    QUERN__PREFETCH_WRITE(quern__links_at(links, source));
+    QUERN__PREFETCH_WRITE(quern__links_at(links, target));
+}
+
+/* Prefetches the links of a slot, or those of `instead` if it is QUERN__SLOT_NONE. Arithmetic replaces a branch that the
+ * processor could not predict. */
+static inline void quern__links_fetch_or(const quern__links *links, uint32_t slot, uint32_t instead)
+{
+    QUERN__PREFETCH_WRITE(quern__links_at(links, slot != QUERN__SLOT_NONE ? slot : instead));
+}
+
+/* Prefetches the other links that linking a pair changes: those of the old target, of both old siblings, and of the new
+ * sibling; and the first source of the source, whose level changes. Precondition: both slots have pages. */
+static inline void quern__links_fetch_around(const quern__links *links, bool is_ordered, uint32_t source,
+                                             uint32_t target)
+{
+    const quern__link_node *source_node = quern__links_at(links, source),
+                           *target_node = quern__links_at(links, target);
+    quern__links_fetch_or(links, source_node->target, source);
+    quern__links_fetch_or(links, source_node->next, source);
+    quern__links_fetch_or(links, source_node->previous, source);
+    quern__links_fetch_or(links, source_node->first, source);
+    quern__links_fetch_or(links, is_ordered ? target_node->last : target_node->first, target);
+}
+
 /* Returns the address of the member that refers to a slot from one side in the source list of its target: a member
  * of the sibling on that side, or of the target if `sibling` is QUERN__SLOT_NONE. The offsets are those of the two
  * members in quern__link_node; callers pass constants. Arithmetic replaces a branch that the processor could not

@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/relations/relate.h"
 
-#include "core/base/bitset.h"
 #include "core/relations/link_log.h"
 #include "core/storage/change.h"
 
@@ -134,27 +133,8 @@ static inline void write_target(const quern__storage *storage, const quern__rela
     if (had_target) quern__rows_written(archetype, record->location, 1, relation->component_index);
 }
 
-/* Writes the target that the source of a change has now. Precondition: it has one. */
-static inline void write_new_target(const quern__storage *storage, const quern__relation *relation,
-                                    const quern__link_change *change)
-{
-    const uint32_t target = quern__links_at(&relation->links, change->slot)->target;
-    write_target(storage, relation, change->slot, quern__entity_of_slot(storage, target),
-                 change->old_target != QUERN__SLOT_NONE);
-}
-
-/* Prefetches what moving the row of a change needs, and the record of its new target. */
-static inline void fetch_change(const quern__storage *storage, const quern__relation *writes,
-                                const quern__link_change *change)
-{
-    if (change->row_tier != QUERN__ROW_STAYS) fetch_row(storage, change);
-    if (writes != NULL && change->kind == QUERN__CHANGE_TARGET)
-        fetch_record(storage, quern__links_at(&writes->links, change->slot)->target);
-}
-
-/* Moves all rows to move. `writes`: the relation whose targets are written as well, or NULL. The log then has changes
- * of that relation only, with one entry per slot, and each of its sources has a target. */
-static inline void move_rows(quern__storage *storage, const quern__relation *writes)
+/* Moves all rows to move. */
+static void move_rows(quern__storage *storage)
 {
     const uint32_t count = storage->relations->log.changes.count;
     const bool is_long = count > SHORT_LIST;
@@ -162,21 +142,20 @@ static inline void move_rows(quern__storage *storage, const quern__relation *wri
     for (uint32_t i = 0; i < count; i++, change++) {
         if (is_long && count - i > RELATE_RECORDS_AHEAD) {
             fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
-            fetch_change(storage, writes, change + RELATE_ROWS_AHEAD);
+            if (change[RELATE_ROWS_AHEAD].row_tier != QUERN__ROW_STAYS)
+                fetch_row(storage, change + RELATE_ROWS_AHEAD);
         }
         if (change->row_tier != QUERN__ROW_STAYS)
             quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot),
                                      quern__entities_record(&storage->entities, change->slot),
                                      change->plan);
-        if (writes != NULL && change->kind == QUERN__CHANGE_TARGET)
-            write_new_target(storage, writes, change);
     }
 }
 
 quern_result quern__move_logged_rows(quern__storage *storage)
 {
     const quern_result result = reserve_rows(storage);
-    if (result == QUERN_OK) move_rows(storage, NULL);
+    if (result == QUERN_OK) move_rows(storage);
     return result;
 }
 
@@ -184,7 +163,7 @@ quern_result quern__relate_rows(quern__storage *storage, quern_result result)
 {
     if (result == QUERN_OK) result = reserve_rows(storage);
     if (result == QUERN_OK)
-        move_rows(storage, NULL);
+        move_rows(storage);
     else
         quern__link_log_revert(storage);
     quern__link_log_clear(&storage->relations->log);
@@ -206,15 +185,13 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
 }
 
 /* Checks that the source may get the target: that the link makes no name collision and, in a relation with levels,
- * no cycle. A source without sources of its own cannot make a cycle. Precondition: both slots have pages of links.
+ * no cycle. Precondition: both slots have pages of links.
  * Errors: CYCLE, SIBLING_NAME_TAKEN. */
 static inline quern_result check_pair(const quern__storage *storage, const quern__relation *relation,
                                       quern_entity source, quern_entity target)
 {
-    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
-    const quern__links *links = &relation->links;
-    if (relation->has_levels && quern__links_at(links, s)->count > 0 &&
-        quern__links_is_at_or_above(links, s, t))
+    const uint32_t t = quern_entity_index(target);
+    if (quern__would_be_cycle(relation, quern_entity_index(source), t))
         return fail_cycle(storage, relation, source, target);
     return quern__naming_check(storage, relation, source, t);
 }
@@ -323,152 +300,39 @@ static quern_result relate_links(quern__storage *storage, quern__relation *relat
     return result == QUERN_OK ? quern__link_log_set_target(storage, relation, s, t, NULL) : result;
 }
 
-static inline void fetch_links(const quern__links *links, uint32_t slot)
-{
-    const quern__link_node *node = quern__links_find(links, slot);
-    if (node != NULL) QUERN__PREFETCH_WRITE(node);
-}
-
-/* Prefetches the other links that linking a pair changes or reads. The links of the pair itself have been prefetched
- * before. */
-static inline void fetch_adjacent_links(const quern__relation *relation, uint32_t source, uint32_t target)
-{
-    const quern__links *links = &relation->links;
-    const quern__link_node *source_node = quern__links_at(links, source),
-                           *target_node = quern__links_at(links, target);
-    fetch_links(links, source_node->target);
-    fetch_links(links, source_node->next);
-    fetch_links(links, source_node->previous);
-    fetch_links(links, source_node->first);
-    fetch_links(links, relation->is_ordered ? target_node->last : target_node->first);
-}
-
-/* Links the pairs in order until one fails. *out_count: number of pairs before the failed one. */
+/* Links the pairs in order until one fails. *out_failed: index of the failed pair. */
 static quern_result relate_all_links(quern__storage *storage, quern__relation *relation,
                                      const quern_entity *sources, const quern_entity *targets,
-                                     uint32_t count, uint32_t *out_count)
+                                     uint32_t count, uint32_t *out_failed)
 {
     quern_result result = QUERN_OK;
     uint32_t i = 0;
     for (; i < count; i++) {
-        if (count - i > RELATE_RECORDS_AHEAD) {
-            fetch_links(&relation->links, quern_entity_index(sources[i + RELATE_RECORDS_AHEAD]));
-            fetch_links(&relation->links, quern_entity_index(targets[i + RELATE_RECORDS_AHEAD]));
-            fetch_adjacent_links(relation, quern_entity_index(sources[i + RELATE_ROWS_AHEAD]),
-                                 quern_entity_index(targets[i + RELATE_ROWS_AHEAD]));
+        if (count - i > QUERN__LINKS_AHEAD) {
+            quern__links_fetch_pair(&relation->links, quern_entity_index(sources[i + QUERN__LINKS_AHEAD]),
+                                    quern_entity_index(targets[i + QUERN__LINKS_AHEAD]));
+            quern__links_fetch_around(&relation->links, relation->is_ordered,
+                                      quern_entity_index(sources[i + QUERN__LINKS_AROUND_AHEAD]),
+                                      quern_entity_index(targets[i + QUERN__LINKS_AROUND_AHEAD]));
         }
         result = relate_links(storage, relation, sources[i], targets[i]);
         if (result != QUERN_OK) break;
     }
-    *out_count = i;
+    *out_failed = i;
     return result;
 }
 
-static void clear_slot_set(quern__storage *storage)
-{
-    const quern__link_log *log = &storage->relations->log;
-    for (uint32_t i = 0; i < log->changes.count; i++)
-        quern__bitset_remove(storage->relations->slot_set.items, log->changes.items[i].slot);
-}
-
-/* Merges the moves of slots with several entries in the log: the first entry of a slot moves its row to the tier that the
- * link has now, and its other entries move no row. `slot_set` contains all slots of the log, before and after. */
-static void merge_moves(quern__storage *storage, const quern__relation *relation)
-{
-    const quern__link_log *log = &storage->relations->log;
-    uint64_t *slot_set = storage->relations->slot_set.items;
-    clear_slot_set(storage);
-    for (uint32_t i = 0; i < log->changes.count; i++) {
-        quern__link_change *change = &log->changes.items[i];
-        const quern__link_node *node = quern__links_at(&relation->links, change->slot);
-        const bool is_first = !quern__bitset_has(slot_set, change->slot);
-        quern__bitset_add(slot_set, change->slot);
-        change->row_tier = QUERN__ROW_STAYS;
-        if (is_first && (node->level != change->old_level || change->old_target == QUERN__SLOT_NONE))
-            change->row_tier = quern__link_tier(node);
-    }
-}
-
-/* Adds all slots of the log to `slot_set`, and merges moves if slots repeat. Returns whether a row may move. */
-static bool collect_slots(quern__storage *storage, const quern__relation *relation, bool *out_slots_repeat)
-{
-    const uint32_t count = storage->relations->log.changes.count;
-    const quern__link_change *change = storage->relations->log.changes.items;
-    uint64_t *slot_set = storage->relations->slot_set.items;
-    bool slots_repeat = false, moves = false;
-    for (uint32_t i = 0; i < count; i++, change++) {
-        slots_repeat |= quern__bitset_has(slot_set, change->slot);
-        moves |= change->row_tier != QUERN__ROW_STAYS;
-        quern__bitset_add(slot_set, change->slot);
-        fetch_record(storage, change->slot);
-    }
-    if (slots_repeat) merge_moves(storage, relation);
-    *out_slots_repeat = slots_repeat;
-    return moves;
-}
-
-/* Prefetches what write_target needs for a slot: the value in the row, and the record of the target, which has the
- * upper half of its handle. */
-static inline void fetch_target(const quern__storage *storage, const quern__relation *relation,
-                                uint32_t slot)
-{
-    const quern__record *record = quern__entities_record(&storage->entities, slot);
-    const void *value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location,
-                                             relation->component_index);
-    QUERN__PREFETCH_WRITE(value);
-    fetch_record(storage, quern__links_at(&relation->links, slot)->target);
-}
-
-/* Writes the new targets into the rows of the sources, once per source, for a log in which slots repeat. `slot_set`
- * contains all slots of the log, and a source is removed from it when its target is written. */
-static void write_targets(quern__storage *storage, const quern__relation *relation)
-{
-    uint64_t *slot_set = storage->relations->slot_set.items;
-    const uint32_t count = storage->relations->log.changes.count;
-    const quern__link_change *change = storage->relations->log.changes.items;
-    for (uint32_t i = 0; i < count; i++, change++) {
-        if (count - i > RELATE_RECORDS_AHEAD) {
-            fetch_record(storage, change[RELATE_RECORDS_AHEAD].slot);
-            fetch_target(storage, relation, change[RELATE_ROWS_AHEAD].slot);
-        }
-        if (change->kind == QUERN__CHANGE_LEVEL || !quern__bitset_has(slot_set, change->slot)) continue;
-        quern__bitset_remove(slot_set, change->slot);
-        write_new_target(storage, relation, change);
-    }
-}
-
-/* Reserves pages of links for all pairs, the set of slots, and one log entry per pair. Errors: OUT_OF_MEMORY. */
+/* Reserves pages of links for all pairs, and an entry of the log for each. Errors: OUT_OF_MEMORY. */
 static quern_result reserve_links(quern__storage *storage, quern__relation *relation,
                                   const quern_entity *sources, const quern_entity *targets, uint32_t count)
 {
-    const uint32_t word_count = QUERN__BITSET_WORDS(storage->entities.slot_count);
-    bool has_room = quern__array_reserve(&storage->allocator, &storage->relations->slot_set, word_count) &&
-                    quern__array_reserve(&storage->allocator, &storage->relations->log.changes, count);
-    for (; has_room && storage->relations->slot_set.count < word_count;
-         storage->relations->slot_set.count++)
-        storage->relations->slot_set.items[storage->relations->slot_set.count] = 0;
+    bool has_room = quern__array_reserve(&storage->allocator, &storage->relations->log.changes, count);
     for (uint32_t i = 0; i < count && has_room; i++)
         has_room =
             quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(sources[i])) &&
             quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(targets[i]));
     return has_room ? QUERN_OK
                     : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
-}
-
-/* Moves the rows of all changes in the log and writes their new targets. Fails if rows cannot be reserved; then no row
- * has changed. */
-static quern_result move_all(quern__storage *storage, const quern__relation *relation)
-{
-    bool slots_repeat = false;
-    const bool moves = collect_slots(storage, relation, &slots_repeat);
-    quern__leaving_begin(storage);
-    const quern_result result = moves ? reserve_rows(storage) : QUERN_OK;
-    if (result != QUERN_OK) return result;
-    move_rows(storage, slots_repeat ? NULL : relation);
-    if (slots_repeat) write_targets(storage, relation);
-    if (storage->relations->log.changes.count > 0)
-        quern__storage_note_written(storage, relation->component_index);
-    return QUERN_OK;
 }
 
 quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
@@ -481,9 +345,14 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
     quern_result result = reserve_links(storage, relation, sources, targets, count);
     if (result != QUERN_OK) return result;
     result = relate_all_links(storage, relation, sources, targets, count, out_failed);
-    if (result == QUERN_OK) result = move_all(storage, relation);
-    if (result != QUERN_OK) quern__link_log_revert(storage);
-    clear_slot_set(storage);
+    if (result == QUERN_OK) result = quern__tier_moves_prepare(storage, relation);
+    if (result == QUERN_OK) {
+        quern__tier_moves_apply(storage, relation);
+        if (storage->relations->log.changes.count > 0)
+            quern__storage_note_written(storage, relation->component_index);
+    } else {
+        quern__link_log_revert(storage);
+    }
     quern__link_log_clear(&storage->relations->log);
     return result;
 }

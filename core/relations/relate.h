@@ -11,6 +11,15 @@
 #include "core/relations/relation_internal.h"
 #include "core/storage/storage.h"
 
+/* Returns whether the source would be above itself with this target. A source without sources of its own cannot be.
+ * Precondition: the source has a page of links. */
+static inline bool quern__would_be_cycle(const quern__relation *relation, uint32_t source, uint32_t target)
+{
+    const quern__links *links = &relation->links;
+    return relation->has_levels && quern__links_at(links, source)->count > 0 &&
+           quern__links_is_at_or_above(links, source, target);
+}
+
 /* Sets the target of the source; with several targets per source, adds the edge unless it exists. Precondition: both
  * entities are alive and distinct. Errors: CYCLE, SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,

@@ -104,11 +104,11 @@ static quern_result add_edge(quern__storage *storage, quern__relation *relation,
         if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
         quern__edges_add(edges, source, target);
     }
-    quern__bitset_add(storage->relations->slot_set.items, pair);
+    quern__bitset_add(storage->relations->added_pairs.items, pair);
     return QUERN_OK;
 }
 
-/* Adds the edges in order until one fails, and notes the added ones in slot_set, by pair. *out_count: number of pairs
+/* Adds the edges in order until one fails, and notes the added ones in added_pairs, by pair. *out_count: number of pairs
  * before the failed one. */
 static quern_result add_edges(quern__storage *storage, quern__relation *relation,
                               const quern_entity *sources, const quern_entity *targets, uint32_t count,
@@ -130,12 +130,12 @@ static quern_result add_edges(quern__storage *storage, quern__relation *relation
     return result;
 }
 
-/* Removes the edges that slot_set lists by pair, the last one first. */
+/* Removes the edges that added_pairs lists by pair, the last one first. */
 static void remove_added(quern__storage *storage, quern__relation *relation, const quern_entity *sources,
                          const quern_entity *targets, uint32_t count)
 {
     for (uint32_t i = count; i-- > 0;)
-        if (quern__bitset_has(storage->relations->slot_set.items, i))
+        if (quern__bitset_has(storage->relations->added_pairs.items, i))
             quern__edges_remove(&relation->edges, quern_entity_index(sources[i]),
                                 quern_entity_index(targets[i]));
 }
@@ -147,16 +147,17 @@ quern_result quern__relate_many_edges(quern__storage *storage, quern__relation *
     quern__relations *relations = storage->relations;
     const uint32_t word_count = QUERN__BITSET_WORDS(count);
     *out_failed = count;
-    if (!quern__array_reserve(&storage->allocator, &relations->slot_set, word_count)) return fail_memory();
-    while (relations->slot_set.count < word_count)
-        relations->slot_set.items[relations->slot_set.count++] = 0;
+    if (!quern__array_reserve(&storage->allocator, &relations->added_pairs, word_count))
+        return fail_memory();
+    while (relations->added_pairs.count < word_count)
+        relations->added_pairs.items[relations->added_pairs.count++] = 0;
     quern__leaving_begin(storage);
     quern_result result = add_edges(storage, relation, sources, targets, count, out_failed);
     if (result == QUERN_OK && relations->log.changes.count > 0) result = quern__move_logged_rows(storage);
     if (result != QUERN_OK) remove_added(storage, relation, sources, targets, count);
     relation->links.version++;
     for (uint32_t i = 0; i < word_count; i++)
-        relations->slot_set.items[i] = 0;
+        relations->added_pairs.items[i] = 0;
     quern__link_log_clear(&relations->log);
     return result;
 }

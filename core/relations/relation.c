@@ -19,8 +19,9 @@ static void relation_release(quern__relation *relation, const quern_allocator *a
 static void release_scratch(quern__relations *relations, const quern_allocator *allocator)
 {
     quern__link_log_release(&relations->log, allocator);
-    quern__array_release(allocator, &relations->slot_set);
-    memset(&relations->slot_set, 0, sizeof relations->slot_set);
+    quern__array_release(allocator, &relations->added_pairs);
+    memset(&relations->added_pairs, 0, sizeof relations->added_pairs);
+    quern__tier_moves_release(&relations->tier_moves, allocator);
     quern__map_release(&relations->moved, allocator);
     relations->moved = (quern__map){0};
     quern__cascade_release(&relations->cascade, allocator);

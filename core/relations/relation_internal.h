@@ -26,6 +26,7 @@
 #include "core/relations/cascade.h"
 #include "core/relations/edges.h"
 #include "core/relations/links.h"
+#include "core/relations/tier_moves.h"
 #include "core/storage/archetype.h"
 
 #include <quern/relation.h>
@@ -89,11 +90,13 @@ typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* relations by index; their addresses do not change */
     quern__link_pages link_pages;
     quern__edge_pool edge_pool;
-    uint32_t many_count;             /* number of relations with several targets per source */
-    bool marks_touched_groups;       /* whether new relations start with quern__links_start_touching */
-    quern__relation *parent;         /* relation of quern_world_parent; NULL until it is registered */
-    quern__link_log log;             /* empty between transactions */
-    QUERN__ARRAY(uint64_t) slot_set; /* scratch of relate.c: one bit per slot; all zero between calls */
+    uint32_t many_count;       /* number of relations with several targets per source */
+    bool marks_touched_groups; /* whether new relations start with quern__links_start_touching */
+    quern__relation *parent;   /* relation of quern_world_parent; NULL until it is registered */
+    quern__link_log log;       /* empty between transactions */
+    QUERN__ARRAY(uint64_t)
+    added_pairs; /* scratch of relate_edges.c: a bit per pair; all zero between calls */
+    quern__tier_moves tier_moves;
     /* Scratch of relate.c: slot + 1 -> archetype after the moves that are reserved so far, for entities that may move
      * more than once. Empty between calls. */
     quern__map moved;

@@ -129,6 +129,16 @@ static void replace_dead(void)
                 sides[k].entities[i] = setup_entity_with(sides[k].world, sides[k].components, i % WIDE);
 }
 
+/* Returns the sum of the handles of the rows that changed since the last such iteration. */
+static uint64_t see_changes(quern_query *query)
+{
+    uint64_t sum = 0;
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
+        for (uint32_t i = 0; i < it.view.count; i++)
+            sum += quern_entity_index(it.view.entities[i]) + 1;
+    return sum;
+}
+
 static void compare(uint64_t seed, uint32_t point)
 {
     quern_flush_stats stats[2];
@@ -140,8 +150,9 @@ static void compare(uint64_t seed, uint32_t point)
                  point);
     cr_assert_eq(quern_world_hash(sides[0].world), quern_world_hash(sides[1].world),
                  "seed %u, sync point %u", (uint32_t)seed, point);
-    cr_assert_eq(quern_query_count(sides[0].changed), quern_query_count(sides[1].changed),
-                 "seed %u, sync point %u", (uint32_t)seed, point);
+    if (point % 3 == 0)
+        cr_assert_eq(see_changes(sides[0].changed), see_changes(sides[1].changed), "seed %u, sync point %u",
+                     (uint32_t)seed, point);
     cr_assert_eq(sides[0].counts.moved_count, sides[1].counts.moved_count);
     cr_assert_eq(sides[0].counts.constructed_count, sides[1].counts.constructed_count);
 }
@@ -168,11 +179,8 @@ static void play(uint64_t seed)
                      point);
         compare(seed, point);
         replace_dead();
-        for (uint32_t k = 0; k < 2 && point % 20 == 0; k++) {
-            for (quern_query_iterator it = quern_query_iterate(sides[k].changed); quern_query_next(&it);) {
-            }
+        for (uint32_t k = 0; k < 2 && point % 20 == 0; k++)
             must(quern_world_remove_empty_archetypes(sides[k].world, NULL));
-        }
     }
     for (uint32_t k = 0; k < 2; k++)
         close_side(&sides[k]);

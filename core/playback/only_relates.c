@@ -17,7 +17,6 @@ static uint32_t component_of(const quern__command_batch *batch)
 /* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation. */
 static quern__relation *relation_of_all(const quern__gathered *gathered, const quern__storage *storage)
 {
-    if (gathered->create_count > 0) return NULL;
     const uint32_t component = component_of(gathered->streams.items[0].stream->first);
     if (component == UINT32_MAX) return NULL;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {

@@ -123,9 +123,9 @@ QUERN_API quern_result quern_entity_relate(quern_world *world, quern_entity sour
 
 /** Relates sources[i] to targets[i] for i from 0 to count - 1, as calls of quern_entity_relate would in
  * this order: a source may occur more than once, and each pair sees the result of the pairs before it. All
- * links change first; then the row of each entity with a changed level moves once, so the row order
- * differs from that after single calls. The entities' memory is prefetched, which is fast for many entities
- * in random order.
+ * links change first; then the row of each entity with a changed level moves once, in the order of rows, so
+ * the row order differs from that after single calls. It is the order that the same commands would produce
+ * at a sync point. The entities' memory is prefetched, which is fast for many entities in random order.
  *
  * Relates all or none. Errors: as quern_entity_relate, for the first pair that fails; NULL_ARGUMENT (a list
  * is NULL and count is not 0). */

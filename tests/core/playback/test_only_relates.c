@@ -298,3 +298,19 @@ Test(only_relates, target_that_returns_is_not_a_change)
     cr_assert_eq(it->world->commands->playback.only_relates_count, 2u);
     close_side(it);
 }
+
+/* Hooks and listeners are called in the order of all stages, so rows that have them need all stages. */
+Test(only_relates, rows_with_hooks_take_all_stages)
+{
+    side *it = &sides[0];
+    open_side(it, true, true, false);
+    const quern_entity hooked = it->entities[57], plain = it->entities[58];
+    must(quern_commands_relate(quern_world_commands(it->world), plain, it->relations[CARRIER], hooked));
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
+    must(quern_commands_relate(quern_world_commands(it->world), hooked, it->relations[LOCK], plain));
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
+    cr_assert_eq(quern_entity_target(it->world, hooked, it->relations[LOCK]).bits, plain.bits);
+    close_side(it);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/calls/world_commands.h"
 #include "core/query/query_internal.h"
 #include "tests/core/reactions/reaction_scene.h"
 
@@ -99,6 +100,38 @@ Test(reaction_calls, writes_through_a_pointer_must_be_marked)
     must(quern_entity_mark_changed(world, entity, number));
     expect_one(QUERN_REACT_SET, entity);
     quern_getter_destroy(getter);
+    close_world();
+}
+
+/* Sync points with nothing but relate commands report in the order of rows, like all others. */
+Test(reaction_calls, targets_that_commands_remove_are_reported_in_the_order_of_rows)
+{
+    enum { SOURCES = 30, TARGETS = 2 };
+    const quern_relation parent = quern_world_parent(world);
+    quern_entity targets[TARGETS], sources[SOURCES];
+    for (uint32_t i = 0; i < TARGETS; i++)
+        targets[i] = create(i);
+    must(quern_entity_relate(world, targets[1], parent, targets[0]));
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        sources[i] = create(i);
+        must(quern_entity_relate(world, sources[i], parent, targets[0]));
+    }
+    reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(parent)));
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        const quern_entity source = sources[i * 7 % SOURCES];
+        if (i % 3 == 0)
+            must(quern_commands_relate(commands(), source, parent, targets[1])); /* another level */
+        else
+            must(quern_commands_unrelate(commands(), source, parent));
+    }
+    flush();
+    cr_assert_eq(world->commands->playback.only_relates_count, 0u);
+    reacting_look(&related);
+    cr_assert_eq(related.count, SOURCES);
+    for (uint32_t i = 1; i < SOURCES && related.rows[i].kind == QUERN_REACT_REMOVED; i++)
+        cr_assert_lt(quern_entity_index(related.rows[i - 1].entity),
+                     quern_entity_index(related.rows[i].entity));
+    reacting_end(&related);
     close_world();
 }
 

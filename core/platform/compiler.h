@@ -48,12 +48,15 @@
 /* ------------------------------------------------------------------------------------------ attributes */
 
 /* Prefetches, on GNU compilers. To gcc 12, an inline function that only loads and prefetches has no effect, so it removes
- * the calls of that function, and with them the prefetches. The empty statement counts as an effect. */
+ * the calls of that function, and with them the prefetches. The empty statement counts as an effect. Models of the job
+ * system define the macro themselves, because the model checker knows neither. */
+#ifndef QUERN__PREFETCH_AS
 #define QUERN__PREFETCH_AS(address, writes, locality)        \
     do {                                                     \
         __builtin_prefetch((address), (writes), (locality)); \
         __asm__ volatile("");                                \
     } while (0)
+#endif
 
 /* A rarely called function (SLOW_PATH) is not inlined, and the compiler moves calls of it out of the common path. */
 #if QUERN__IS_GNU

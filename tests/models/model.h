@@ -36,8 +36,8 @@
 #if __has_include(<genmc.h>)
 #include <genmc.h>
 /* Prefetches do not change the behaviour. */
-#define __builtin_prefetch(...) ((void)0)
-#define __builtin_ia32_pause()  ((void)0)
+#define QUERN__PREFETCH_AS(address, writes, locality) ((void)(address))
+#define __builtin_ia32_pause()                        ((void)0)
 #else
 /* NOLINTBEGIN(bugprone-reserved-identifier): GenMC's names */
 void __VERIFIER_assume(bool condition);

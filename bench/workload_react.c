@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Single calls with a reaction: react_add_one, react_set_one and react_remove_one change Velocity of each entity by a
- * call of its own, in a random order, while a reaction to all kinds waits; it runs outside of the measured time.
+ * call of its own, in a random order or in that of creation (ordered), while a reaction to all kinds waits; it runs
+ * outside of the measured time.
  * emit_one emits an event of the same size by a call of its own, for a waiting reader. The control writes to an array
  * of values by row and, for each row, keeps what the reaction needs: a bit per row that was added or set, and a copy
  * of each removed value. */
@@ -148,6 +149,15 @@ static void *open_quern(const bench_case *scene)
     return quern;
 }
 
+/* The entities change in the order of their creation, which is that of their rows and records. */
+static void *open_ordered(const bench_case *scene)
+{
+    react_scene *quern = open_quern(scene);
+    for (uint32_t i = 0; i < quern->count; i++)
+        quern->order[i] = i;
+    return quern;
+}
+
 static void run_change(react_scene *quern, change kind)
 {
     quern_world *world = quern->bench.world;
@@ -227,16 +237,19 @@ static void close_quern(void *state)
 
 /* --------------------------------------------------------------------------------------- workloads */
 
-#define WORKLOAD(change_name, text, unit_name, raw_run, quern_enter, quern_run)                         \
-    {                                                                                                   \
-        .name = (change_name), .summary = (text), .unit = (unit_name), .entity_counts = {100000},       \
-        .single_thread = true, .fresh = true, .pass_count = bench_passes_fresh,                         \
-        .operation_count = bench_operations_per_entity,                                                 \
-        .subjects = {                                                                                   \
-            [BENCH_RAW] = {open_raw, enter_raw, (raw_run), NULL, checksum_raw, close_raw, NULL},        \
-            [BENCH_QUERN] = {open_quern, (quern_enter), (quern_run), NULL, checksum_quern, close_quern, \
-                             NULL},                                                                     \
-        },                                                                                              \
+#define WORKLOAD(change_name, text, unit_name, raw_run, quern_enter, quern_run)                      \
+    {                                                                                                \
+        .name = (change_name), .summary = (text), .unit = (unit_name), .entity_counts = {100000},    \
+        .single_thread = true, .fresh = true, .pass_count = bench_passes_fresh,                      \
+        .operation_count = bench_operations_per_entity,                                              \
+        .subjects =                                                                                  \
+            {                                                                                        \
+                [BENCH_RAW] = {open_raw, enter_raw, (raw_run), NULL, checksum_raw, close_raw, NULL}, \
+                [BENCH_QUERN] = {open_quern, (quern_enter), (quern_run), NULL, checksum_quern,       \
+                                 close_quern, NULL},                                                 \
+                {open_ordered, (quern_enter), (quern_run), NULL, checksum_quern, close_quern, NULL}, \
+            },                                                                                       \
+        .subject_names = {NULL, NULL, "ordered"},                                                    \
     }
 
 const bench_workload workload_react_add_one =

@@ -22,7 +22,16 @@
 #include <string.h>
 
 enum { SEEDS = effort(8, 8, 3) };
-enum { FRAMES = 9, SYSTEMS = 3, REASONS = 6, START = 250, MAX = 6000, MAX_EDGES = 20000, NONE = -1 };
+enum {
+    FRAMES = 11,
+    FIRST_RELATING_FRAME = 7,
+    SYSTEMS = 3,
+    REASONS = 6,
+    START = 250,
+    MAX = 6000,
+    MAX_EDGES = 20000,
+    NONE = -1
+};
 /* The first RELATIONS relations have one target per source, the others several. */
 enum { RELATIONS = 4, ALL_RELATIONS = 7 };
 
@@ -211,8 +220,24 @@ static void create_family(actor *by)
     if (random_chance(&by->random, 15)) destroy(by, random_chance(&by->random, 50) ? a : b);
 }
 
+/* Relates and unrelates in one relation. With nothing else in a sync point, it takes its fast path
+ * (core/playback/only_relates.h). */
+static void act_in_one_relation(actor *by, quern_entity self, uint32_t relation)
+{
+    const quern_entity other = pick(by);
+    if (random_chance(&by->random, 30))
+        unrelate(by, random_chance(&by->random, 50) ? self : other, relation);
+    else
+        relate(by, random_chance(&by->random, 70) ? self : other, relation, pick(by));
+    if (random_chance(&by->random, 20)) relate(by, self, relation, other);
+}
+
 static void act(actor *by, quern_entity self)
 {
+    if (frame >= FIRST_RELATING_FRAME) {
+        act_in_one_relation(by, self, (uint32_t)(frame - FIRST_RELATING_FRAME) % RELATIONS);
+        return;
+    }
     const uint32_t relation = pick_relation(by);
     const quern_entity other = pick(by);
     switch (random_below(&by->random, 16)) {
@@ -688,8 +713,12 @@ static void open_world(uint64_t seed, quern_schedule_def style)
     }
 }
 
+static uint32_t only_relates_count; /* sync points that took the fast path of relate commands */
+
 static void close_world(void)
 {
+    only_relates_count += schedule->playback.only_relates_count;
+    if (world->commands != NULL) only_relates_count += world->commands->playback.only_relates_count;
     quern_query_destroy(query);
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
@@ -762,13 +791,16 @@ static void play_with_model(uint64_t seed)
     logs = false;
 }
 
-static void play_as_expected(uint64_t seed, quern_schedule_def style, uint32_t thread_count)
+static void play_as_expected(uint64_t seed, quern_schedule_def style, uint32_t thread_count,
+                             bool disable_fast_paths)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
     open_world(seed, style);
     schedule->playback.parallel_command_count = 1;
     cr_assert_eq(quern__world_reserve_commands(world, 1), QUERN_OK);
     world->commands->playback.parallel_command_count = 1;
+    schedule->playback.disable_fast_paths = disable_fast_paths;
+    world->commands->playback.disable_fast_paths = disable_fast_paths;
     for (frame = 0; frame < FRAMES; frame++) {
         const outcome actual = play_frame(jobs);
         assert_valid(world);
@@ -790,8 +822,9 @@ Test(related, frames_match_the_model_in_every_style, .timeout = 600)
             for (uint32_t k = 0; k < REASONS; k++)
                 seen[k] += expected_drops[i][k];
         for (uint32_t i = 0; i < POOL_COUNT; i++) {
-            play_as_expected(seed, schedule_style(i), pool_threads[i]);
-            play_as_expected(seed, schedule_style((uint32_t)(seed + i) % STYLE_COUNT), pool_threads[i]);
+            play_as_expected(seed, schedule_style(i), pool_threads[i], i % 3 == 1);
+            play_as_expected(seed, schedule_style((uint32_t)(seed + i) % STYLE_COUNT), pool_threads[i],
+                             false);
         }
     }
     cr_assert_gt(seen[QUERN_DROP_TARGET_DEAD], (uint64_t)SEEDS);
@@ -799,4 +832,5 @@ Test(related, frames_match_the_model_in_every_style, .timeout = 600)
     cr_assert_gt(seen[QUERN_DROP_TARGET_IN_USE], (uint64_t)SEEDS);
     cr_assert_gt(seen[QUERN_DROP_DESTROYED], (uint64_t)SEEDS);
     cr_assert_gt(most_edges, 300u);
+    cr_assert_gt(only_relates_count, 20u * SEEDS, "%u sync points", only_relates_count);
 }

@@ -140,10 +140,11 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
         take_handles(resolved, storage);
         if (QUERN_CHECKS) quern__gathered_report_provisional(gathered);
     }
-    const quern__archetype_delta *delta = resolved->deltas.items;
-    for (const quern__archetype_delta *end = delta + resolved->deltas.count; delta < end; delta++)
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        const quern__archetype_delta *delta = &resolved->deltas.items[i];
         if (delta->appended_count > 0)
             quern__rows_append_many(storage, delta->archetype, delta->appended_count);
+    }
     storage->reactions->orders_by_row = true;
 }
 
@@ -490,8 +491,8 @@ static void free_slots(quern__resolved *resolved, quern__storage *storage)
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor)
 {
     if (QUERN__UNLIKELY(resolved->spawned.count > 0)) quern__spawned_put(resolved, storage);
-    const quern__archetype_delta *delta = resolved->deltas.items;
-    for (const quern__archetype_delta *end = delta + resolved->deltas.count; delta < end; delta++) {
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        const quern__archetype_delta *delta = &resolved->deltas.items[i];
         if (delta->left_over_count == 0) continue; /* no gap is left */
         if (delta->is_emptied)
             quern__rows_cut(storage, delta->archetype, delta->left_over_count);

@@ -541,10 +541,11 @@ static bool sort_chunk_edits(quern__merged *merged, const quern_allocator *alloc
  * need no sorting. */
 static bool list_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
 {
-    quern__chunk_edits *edits = merged->edits.items + merged->create_edits_count;
     const uint32_t count = merged->edits.count - merged->create_edits_count;
     if (!quern__array_reserve(allocator, &merged->chunk_edits, count)) return false;
     merged->chunk_edits.count = count;
+    if (count == 0) return true; /* the list of edits may be NULL */
+    quern__chunk_edits *edits = merged->edits.items + merged->create_edits_count;
     uint64_t last_key = 0;
     bool is_sorted = true;
     for (uint32_t i = 0; i < count; i++, edits++) {

@@ -246,8 +246,8 @@ static quern_result reserve_rows(quern__resolved *resolved, quern__storage *stor
 {
     uint64_t gap_count = 0;
     uint32_t most_left_over = 0;
-    quern__archetype_delta *end = resolved->deltas.items + resolved->deltas.count;
-    for (quern__archetype_delta *delta = resolved->deltas.items; delta < end; delta++) {
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        quern__archetype_delta *delta = &resolved->deltas.items[i];
         const uint32_t leaving = delta->leaving_count, created = delta->created_count;
         delta->first_gap = gap_count;
         gap_count += leaving;

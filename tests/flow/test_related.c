@@ -23,8 +23,8 @@
 
 enum { SEEDS = effort(8, 8, 3) };
 enum {
-    FRAMES = 11,
-    FIRST_RELATING_FRAME = 7,
+    FRAMES = 12,
+    FIRST_RELATING_FRAME = 9,
     SYSTEMS = 3,
     REASONS = 6,
     START = 250,

@@ -258,7 +258,10 @@ Test(only_relates, flush_without_memory_changes_nothing_and_can_be_repeated)
 {
     side *it = &sides[0];
     open_side(it, true, false, false);
-    for (uint32_t i = NAME_COUNT; i + 1 < ENTITY_COUNT; i += 2)
+    /* sources have a source each, whose level changes, too, so that the log needs more entries than commands */
+    for (uint32_t i = NAME_COUNT; i + 2 < ENTITY_COUNT; i += 3)
+        must(quern_entity_relate(it->world, it->entities[i + 2], it->relations[CARRIER], it->entities[i]));
+    for (uint32_t i = NAME_COUNT; i + 2 < ENTITY_COUNT; i += 3)
         must(quern_commands_relate(quern_world_commands(it->world), it->entities[i], it->relations[CARRIER],
                                    it->entities[i + 1]));
     uint32_t failed_count = 0;
@@ -305,12 +308,12 @@ Test(only_relates, rows_with_hooks_take_all_stages)
     side *it = &sides[0];
     open_side(it, true, true, false);
     const quern_entity hooked = it->entities[57], plain = it->entities[58];
+    must(quern_commands_relate(quern_world_commands(it->world), hooked, it->relations[LOCK], plain));
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 0u);
+    cr_assert_eq(quern_entity_target(it->world, hooked, it->relations[LOCK]).bits, plain.bits);
     must(quern_commands_relate(quern_world_commands(it->world), plain, it->relations[CARRIER], hooked));
     must(quern_world_flush(it->world));
     cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
-    must(quern_commands_relate(quern_world_commands(it->world), hooked, it->relations[LOCK], plain));
-    must(quern_world_flush(it->world));
-    cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
-    cr_assert_eq(quern_entity_target(it->world, hooked, it->relations[LOCK]).bits, plain.bits);
     close_side(it);
 }

@@ -135,6 +135,45 @@ Test(reaction_calls, targets_that_commands_remove_are_reported_in_the_order_of_r
     close_world();
 }
 
+/* The rows stay where they are, and the reaction's listener belongs to their archetype. */
+Test(reaction_calls, targets_that_commands_replace_in_place_are_reported_with_old_ones)
+{
+    const quern_relation_def def = {.name = "lock"};
+    quern_relation lock;
+    must(quern_relation_register(world, &def, &lock));
+    const quern_entity a = create(1), b = create(2), source = create(3);
+    must(quern_entity_relate(world, source, lock, a));
+    reacting related = react(QUERN_REACT_SET, quern_term_old(quern_relation_component(lock)));
+    must(quern_commands_relate(commands(), source, lock, b));
+    flush();
+    cr_assert_eq(world->commands->playback.only_relates_count, 0u);
+    reacting_look(&related);
+    cr_assert_eq(related.count, 1u);
+    cr_assert_eq(((const quern_entity *)related.rows[0].old[0])->bits, a.bits);
+    reacting_end(&related);
+    close_world();
+}
+
+Test(reaction_calls, first_targets_of_many_are_added_and_not_set)
+{
+    enum { SOURCES = 5 };
+    const quern_relation parent = quern_world_parent(world);
+    reacting related = react(ALL_KINDS, quern_term_read(quern_relation_component(parent)));
+    quern_entity sources[SOURCES], targets[SOURCES];
+    const quern_entity root = create(0);
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        sources[i] = create(i);
+        targets[i] = root;
+    }
+    must(quern_entity_relate_many(world, sources, parent, targets, SOURCES));
+    reacting_look(&related);
+    cr_assert_eq(related.count, SOURCES);
+    for (uint32_t i = 0; i < SOURCES; i++)
+        cr_assert_eq(related.rows[i].kind, QUERN_REACT_ADDED);
+    reacting_end(&related);
+    close_world();
+}
+
 Test(reaction_calls, target_is_reported_as_a_value)
 {
     const quern_relation parent = quern_world_parent(world);

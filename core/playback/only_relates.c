@@ -168,8 +168,9 @@ static bool play_stream(quern__relating *relating, quern__relation *relation,
 
 /* ---------------------------------------------------------------------------------------------- path */
 
-/* Adds the dropped commands to the drops of merging, and reserves entries for them. Returns false if out of memory, or if
- * no sync point has made a scratch for drops yet. */
+/* Adds the dropped commands to the drops of merging, and reserves entries for them. The end of the sync point marks the
+ * sequences of a used scratch as current, so outdated ones are cleared first. Returns false if out of memory, or if no
+ * sync point has made a scratch for drops yet. */
 static bool count_drops(const quern__relating *relating, quern__merged *merged,
                         const quern__resolved *resolved, quern__drops *drops)
 {
@@ -179,6 +180,7 @@ static bool count_drops(const quern__relating *relating, quern__merged *merged,
         return false;
     if (count == 0) return true;
     if (merged->scratches.count == 0) return false;
+    quern__sequences_begin(&merged->scratches.items[0]->sequences, relating->storage->archetypes_version);
     merged->used_scratch_count = 1;
     if (quern__relating_count_drops(relating, merged) == QUERN_OK) return true;
     quern__merged_clear(merged, relating->storage, false);

@@ -317,3 +317,33 @@ Test(only_relates, rows_with_hooks_take_all_stages)
     cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
     close_side(it);
 }
+
+static void add_tags(const side *it)
+{
+    for (uint32_t i = 20; i <= 26; i += 3)
+        must(quern_commands_add(quern_world_commands(it->world), it->entities[i], it->components[TAG],
+                                NULL));
+    must(quern_world_flush(it->world));
+    assert_valid(it->world);
+}
+
+/* Sync points keep what they have resolved until archetypes are added or removed. One that takes the fast path and drops
+ * commands must not make outdated results look current. */
+Test(only_relates, drops_keep_no_results_for_removed_archetypes)
+{
+    side *it = &sides[0];
+    open_side(it, true, false, false);
+    add_tags(it);
+    for (uint32_t i = 20; i <= 26; i += 3)
+        must(quern_entity_remove(it->world, it->entities[i], it->components[TAG]));
+    must(quern_world_remove_empty_archetypes(it->world, NULL));
+    must(quern_commands_relate(quern_world_commands(it->world), it->entities[20], it->relations[LOCK],
+                               it->entities[30]));
+    must(quern_entity_destroy(it->world, it->entities[30]));
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
+    cr_assert_eq(it->world->commands->playback.drops.count, 1u);
+    add_tags(it);
+    cr_assert(quern_entity_has(it->world, it->entities[20], it->components[TAG]));
+    close_side(it);
+}

@@ -236,8 +236,7 @@ const void *const *quern__view_up_checked(const quern_view *view, uint32_t term,
  * chunk never decreases, because rows of the chunk may already have later versions. */
 void quern__view_note_rows(const quern_view *view, const quern_view_column *column, uint64_t version)
 {
-    uint64_t *of_chunk = &view->versions[column->version_index];
-    if (*of_chunk < version) *of_chunk = version;
+    quern__version_raise(&view->versions[column->version_index], version);
     const uint32_t offset = view->row_offsets[column->version_index];
     if (offset == QUERN__NO_LANE) return;
     uint64_t *lane = view->row_versions + offset, *versions = lane + view->first_row;

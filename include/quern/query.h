@@ -422,6 +422,19 @@ static inline uint64_t quern__view_version(const quern_view *view)
     return view->version ? view->version : quern__query_write_version(view->query);
 }
 
+/* Internal: raises a version that other threads may raise to the same value at the same time: row ranges of one chunk
+ * can be in views on several threads. Readers wait for the threads that write. */
+static inline void quern__version_raise(uint64_t *version, uint64_t value)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    if (__atomic_load_n(version, __ATOMIC_RELAXED) < value)
+        __atomic_store_n(version, value, __ATOMIC_RELAXED);
+#else
+    volatile uint64_t *at = version;
+    if (*at < value) *at = value;
+#endif
+}
+
 /* Internal: records that the column may be written in all rows of the view. Precondition: view->versions.
  */
 static inline void quern__view_note(const quern_view *view, const quern_view_column *column)
@@ -429,7 +442,7 @@ static inline void quern__view_note(const quern_view *view, const quern_view_col
     if (view->row_versions)
         quern__view_note_rows(view, column, quern__view_version(view));
     else
-        view->versions[column->version_index] = quern__view_version(view);
+        quern__version_raise(&view->versions[column->version_index], quern__view_version(view));
 }
 
 /* Internal: records that the component changed in one row. Precondition: view->versions. */
@@ -438,12 +451,12 @@ static inline void quern__view_note_row(const quern_view *view, const quern_view
 {
     const uint64_t version = quern__view_version(view);
     uint64_t *of_chunk = &view->versions[column->version_index];
-    if (!view->row_versions || *of_chunk < version) *of_chunk = version;
+    quern__version_raise(of_chunk, version);
     if (view->row_versions && view->row_offsets[column->version_index] != 0xFFFFFFFFu) {
         uint64_t *of_rows = view->row_versions + view->row_offsets[column->version_index];
         uint64_t *of_group = of_rows - 1 - (view->first_row + row) / 8;
         of_rows[view->first_row + row] = version;
-        if (*of_group < version) *of_group = version;
+        quern__version_raise(of_group, version);
     }
 }
 

@@ -393,6 +393,36 @@ Test(target, parallel_query_visits_the_sources_of_a_target)
     quern_query_destroy(query);
 }
 
+static void write_numbers(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 1);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i]++;
+}
+
+/* Several threads get row ranges of one chunk, and each notes that the chunk was written. */
+Test(target, parallel_query_notes_the_chunks_that_it_writes)
+{
+    quern_query *changed =
+        setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(number))}, 1);
+    quern_query *query = setup_query(
+        world, (quern_term[]){quern_term_target(owner, targets[1]), quern_term_write(number)}, 2);
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        uint32_t changed_count = 0;
+        for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);) {
+        }
+        quern_jobs *jobs = setup_jobs(pool_threads[i]);
+        must(quern_query_parallel_for(query, jobs, write_numbers, NULL));
+        for (quern_query_iterator it = quern_query_iterate(changed); quern_query_next(&it);)
+            changed_count += it.view.count;
+        cr_assert_gt(changed_count, 0u);
+        quern_jobs_destroy(jobs);
+    }
+    quern_query_destroy(query);
+    quern_query_destroy(changed);
+}
+
 /* ------------------------------------------------------------------------------ filters and up-terms */
 
 Test(target, filters_and_up_terms_combine_with_a_target_term)

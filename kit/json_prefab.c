@@ -351,8 +351,7 @@ static quern_result list_target(prefab_loader *loader, quern_prefab_member_def *
     quern_prefab_target target = {.relation = relation};
     uint32_t index;
     if (item->kind == QUERN__JSON_STRING) {
-        const quern_result result =
-            quern_entity_from_text(loader->reader.world, item->text, &target.target);
+        const quern_result result = quern__json_read_entity_text(&loader->reader, item, &target.target);
         if (result != QUERN_OK) return quern__json_note(&loader->reader, item, result);
     } else if (quern__json_find_id(&loader->reader.handles, item, &index)) {
         target.target = loader->handles[index];

@@ -155,13 +155,26 @@ static quern_result fail_kind(const quern_type_info *type, const char *path, con
                             expected);
 }
 
+/* Entities that are not alive are refused, because their handles may have the bits of a member's. */
+quern_result quern__json_read_entity_text(const quern__json_reader *reader, const quern__json_item *item,
+                                          quern_entity *out_entity)
+{
+    const quern_result result = quern_entity_from_text(reader->world, item->text, out_entity);
+    if (result != QUERN_OK || quern_entity_is_null(*out_entity) ||
+        quern_entity_is_alive(reader->world, *out_entity))
+        return result;
+    return quern__json_fail(QUERN_ERROR_STALE_ENTITY,
+                            "'%.63s' is not a living entity: write the path of one, or the id of a member",
+                            item->text);
+}
+
 static quern_result read_handle(quern__json_reader *reader, const quern_type_info *type,
                                 const quern__json_item *item, const char *path, char *at)
 {
     quern_entity entity = quern_entity_null();
     uint32_t index;
     if (item->kind == QUERN__JSON_STRING && reader->handles.accepts_text) {
-        const quern_result result = quern_entity_from_text(reader->world, item->text, &entity);
+        const quern_result result = quern__json_read_entity_text(reader, item, &entity);
         if (result != QUERN_OK) return quern__json_prefix_error(result, path);
     } else if (item->kind != QUERN__JSON_NULL) {
         if (!quern__json_find_id(&reader->handles, item, &index))

@@ -550,6 +550,31 @@ static void apps_are_made_by_definitions_and_moved()
     EXPECT(third.run(1, 2) == QUERN_OK && order == "ababab");
 }
 
+/* An app without a world has no schedule, and the message is that of the world. */
+static void apps_report_why_they_have_no_world()
+{
+    quern_world_def def{};
+    def.allocator.allocate = [](void *, size_t, size_t) -> void * { return nullptr; };
+    def.allocator.release = [](void *, void *, size_t, size_t) {};
+#ifdef QUERN_CPP_EXCEPTIONS
+    quern_result code = QUERN_OK;
+    try {
+        quern::app app(def);
+    } catch (const quern::error &error) {
+        code = error.code();
+    }
+    EXPECT(code == QUERN_ERROR_OUT_OF_MEMORY);
+#else
+    quern::app app(def);
+    EXPECT(static_cast<quern_world *>(app) == nullptr);
+    EXPECT(std::strstr(quern_error_message(), "quern_world_create: no memory") != nullptr);
+    EXPECT(static_cast<quern_schedule *>(app.schedule()) == nullptr);
+    EXPECT(app.add("move", [](Position &) {}) != QUERN_OK && app.run(1) != QUERN_OK);
+    app = quern::app();
+    EXPECT(app.run(1) == QUERN_OK);
+#endif
+}
+
 /* ------------------------------------------------------------------------------------------ errors */
 
 static void failures_are_reported()
@@ -604,6 +629,7 @@ int main()
     objects_can_be_moved();
     apps_run_systems();
     apps_are_made_by_definitions_and_moved();
+    apps_report_why_they_have_no_world();
     failures_are_reported();
     std::printf("%d checks passed\n", check_count);
 }

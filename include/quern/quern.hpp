@@ -1291,7 +1291,10 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     }
 
   private:
+    friend class app;
     using holder = std::unique_ptr<void, void (*)(void *)>;
+
+    schedule() = default;
 
     template <typename F, typename... Options>
     quern_result finish(const char *name, quern_system_def *def, F &&f, const Options &...options)
@@ -1312,7 +1315,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         return check(result);
     }
 
-    quern_world *world_;
+    quern_world *world_ = nullptr;
     std::vector<holder> callbacks_; /* lambdas that capture something, in the order of their systems */
 };
 
@@ -1331,12 +1334,13 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
 class app : public world {
   public:
     /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
-    app() : schedule_(*this) {}
+    app() { create_schedule({}); }
     /** Creates the three by their definitions; see quern_world_create, quern_schedule_create and quern_jobs_create. */
     explicit app(const quern_world_def &world_def, const quern_schedule_def &schedule_def = {},
                  const quern_jobs_def &jobs_def = {})
-        : world(world_def), jobs_(jobs_def), schedule_(*this, schedule_def)
+        : world(world_def), jobs_(jobs_def)
     {
+        create_schedule(schedule_def);
     }
     /** Takes over what another object owns. */
     app(app &&other) = default;
@@ -1381,6 +1385,12 @@ class app : public world {
     quern::jobs &jobs() { return jobs_; }
 
   private:
+    /* Without a world there is no schedule: the message that quern_error_message returns remains that of the world. */
+    void create_schedule(const quern_schedule_def &def)
+    {
+        if (raw_ != nullptr) schedule_ = quern::schedule(*this, def);
+    }
+
     quern::jobs jobs_;
     quern::schedule schedule_; /* destroyed first */
 };

@@ -423,7 +423,7 @@ static inline uint64_t quern__view_version(const quern_view *view)
 }
 
 /* Internal: raises a version that other threads may raise to the same value at the same time: row ranges of one chunk
- * can be in views on several threads. Readers wait for the threads that write. */
+ * can be in views on several threads. Relaxed, because readers wait for the threads that write. */
 static inline void quern__version_raise(uint64_t *version, uint64_t value)
 {
 #if defined(__GNUC__) || defined(__clang__)

@@ -14,7 +14,17 @@ static uint32_t component_of(const quern__command_batch *batch)
     return relates && !batch->is_view ? operation->operands[0].component_index : UINT32_MAX;
 }
 
-/* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation. */
+/* Whether the first entity of a batch is in an archetype with listeners. All stages must run then, unless its row remains
+ * as it is. This test avoids changing all links in vain; archetypes of other entities are examined later. */
+static bool is_observed(quern__command_batch *batch, const quern__storage *storage)
+{
+    const quern__record *record =
+        quern__entities_find(&storage->entities, quern__batch_item(batch, 0)->entity);
+    return record != NULL && quern__storage_archetype_of(storage, record)->first_listener != NULL;
+}
+
+/* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation, or if the
+ * first entity of a batch is observed. */
 static quern__relation *relation_of_all(const quern__gathered *gathered, const quern__storage *storage)
 {
     const uint32_t component = component_of(gathered->streams.items[0].stream->first);
@@ -24,7 +34,7 @@ static quern__relation *relation_of_all(const quern__gathered *gathered, const q
         quern__command_batch *batch = stream->first;
         for (uint32_t k = 0; k < stream->batch_count; k++) {
             if (k > 0) batch = quern__batch_next(batch);
-            if (component_of(batch) != component) return NULL;
+            if (component_of(batch) != component || is_observed(batch, storage)) return NULL;
         }
     }
     quern__relation *relation = storage->components.list.items[component]->managed.relation;

@@ -347,3 +347,33 @@ Test(only_relates, drops_keep_no_results_for_removed_archetypes)
     cr_assert(quern_entity_has(it->world, it->entities[20], it->components[TAG]));
     close_side(it);
 }
+
+static void ignore_view(quern_context *context, const quern_view *view)
+{
+    (void)context, (void)view;
+}
+
+/* Rows that reactions observe take all stages, without a vain attempt before: the stages begin the only change. */
+Test(only_relates, observed_rows_take_all_stages_at_once)
+{
+    side *it = &sides[0];
+    quern_schedule *schedule;
+    open_side(it, true, false, false);
+    must(quern_schedule_create(it->world, NULL, &schedule));
+    const quern_system_def def = {.name = "reaction",
+                                  .run = ignore_view,
+                                  .reacts_to = QUERN_REACT_SET,
+                                  .terms = {quern_term_read(it->components[ROW])}};
+    must(quern_schedule_add_system(schedule, &def, NULL));
+    for (uint32_t i = 20; i <= 26; i += 3)
+        must(quern_commands_relate(quern_world_commands(it->world), it->entities[i], it->relations[CARRIER],
+                                   it->entities[30]));
+    const uint64_t change_number = it->world->storage.change_number;
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 0u);
+    cr_assert_eq(it->world->storage.change_number, change_number + 1);
+    cr_assert(
+        quern_entity_has_target(it->world, it->entities[20], it->relations[CARRIER], it->entities[30]));
+    quern_schedule_destroy(schedule);
+    close_side(it);
+}

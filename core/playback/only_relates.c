@@ -14,13 +14,37 @@ static uint32_t component_of(const quern__command_batch *batch)
     return relates && !batch->is_view ? operation->operands[0].component_index : UINT32_MAX;
 }
 
-/* Whether the first entity of a batch is in an archetype with listeners. All stages must run then, unless its row remains
- * as it is. This test avoids changing all links in vain; archetypes of other entities are examined later. */
-static bool is_observed(quern__command_batch *batch, const quern__storage *storage)
+static quern_entity target_of(const quern__item *item, const quern__operation *operation)
+{
+    quern_entity target;
+    memcpy(&target, (const char *)item + operation->operands[0].offset_bytes, sizeof target);
+    return target;
+}
+
+/* Whether the first command of a batch moves a row to another archetype, as far as the links before the sync point tell. */
+static bool moves_row(quern__command_batch *batch, const quern__relation *relation)
+{
+    const quern__item *item = quern__batch_item(batch, 0);
+    const quern__link_node *link = quern__links_find(&relation->links, quern_entity_index(item->entity));
+    uint32_t tier = 0;
+    if (batch->operation->kind == QUERN__OPERATION_RELATE) {
+        const quern_entity target = target_of(item, batch->operation);
+        tier = quern__relation_source_level(relation, quern_entity_index(target)) + 1;
+    }
+    return tier != (link != NULL ? quern__link_tier(link) : 0);
+}
+
+/* Whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row would call.
+ * All stages must run then, with rare exceptions. This test avoids changing all links in vain; archetypes of other
+ * entities are examined later. */
+static bool is_observed(quern__command_batch *batch, const quern__relation *relation,
+                        const quern__storage *storage)
 {
     const quern__record *record =
         quern__entities_find(&storage->entities, quern__batch_item(batch, 0)->entity);
-    return record != NULL && quern__storage_archetype_of(storage, record)->first_listener != NULL;
+    if (record == NULL) return false;
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    return archetype->first_listener != NULL || (!archetype->is_plain && moves_row(batch, relation));
 }
 
 /* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation, or if the
@@ -29,26 +53,20 @@ static quern__relation *relation_of_all(const quern__gathered *gathered, const q
 {
     const uint32_t component = component_of(gathered->streams.items[0].stream->first);
     if (component == UINT32_MAX) return NULL;
+    quern__relation *relation = storage->components.list.items[component]->managed.relation;
+    if (relation->is_many) return NULL;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
         quern__command_batch *batch = stream->first;
         for (uint32_t k = 0; k < stream->batch_count; k++) {
             if (k > 0) batch = quern__batch_next(batch);
-            if (component_of(batch) != component || is_observed(batch, storage)) return NULL;
+            if (component_of(batch) != component || is_observed(batch, relation, storage)) return NULL;
         }
     }
-    quern__relation *relation = storage->components.list.items[component]->managed.relation;
-    return relation->is_many ? NULL : relation;
+    return relation;
 }
 
 /* --------------------------------------------------------------------------------------------- links */
-
-static quern_entity target_of(const quern__item *item, const quern__operation *operation)
-{
-    quern_entity target;
-    memcpy(&target, (const char *)item + operation->operands[0].offset_bytes, sizeof target);
-    return target;
-}
 
 /* Adds a page of links for the slot, unless the slot belongs to an entity that no longer exists. */
 static bool reserve_page(const quern__play_walk *it, quern__relation *relation, quern_entity entity)

@@ -309,12 +309,25 @@ Test(only_relates, rows_with_hooks_take_all_stages)
     open_side(it, true, true, false);
     const quern_entity hooked = it->entities[57], plain = it->entities[58];
     must(quern_commands_relate(quern_world_commands(it->world), hooked, it->relations[LOCK], plain));
+    const uint64_t change_number = it->world->storage.change_number;
     must(quern_world_flush(it->world));
     cr_assert_eq(it->world->commands->playback.only_relates_count, 0u);
+    cr_assert_eq(it->world->storage.change_number, change_number + 1, "the stages begin the only change");
     cr_assert_eq(quern_entity_target(it->world, hooked, it->relations[LOCK]).bits, plain.bits);
     must(quern_commands_relate(quern_world_commands(it->world), plain, it->relations[CARRIER], hooked));
     must(quern_world_flush(it->world));
     cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
+    /* the hooked row remains in its archetype, so no hook is called */
+    must(quern_commands_relate(quern_world_commands(it->world), hooked, it->relations[LOCK],
+                               it->entities[59]));
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 2u);
+    /* the hooked row moves, but is not the first one */
+    must(quern_commands_unrelate(quern_world_commands(it->world), plain, it->relations[LOCK]));
+    must(quern_commands_unrelate(quern_world_commands(it->world), hooked, it->relations[LOCK]));
+    must(quern_world_flush(it->world));
+    cr_assert_eq(it->world->commands->playback.only_relates_count, 2u);
+    cr_assert(quern_entity_is_null(quern_entity_target(it->world, hooked, it->relations[LOCK])));
     close_side(it);
 }
 

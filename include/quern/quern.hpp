@@ -1330,7 +1330,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
  *     app.run(1.0 / 60);
  *
  * Without exceptions, schedule() and jobs() convert to nullptr if they could not be created; the app converts to nullptr
- * if its world could not. Destroy queries and histories of the world before the app: declare them after it. */
+ * if its world could not. Destroy queries and histories of the world before the app: declare them after it. Move an app only
+ * into another app: a quern::world would take the world and leave the schedule. */
 class app : public world {
   public:
     /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
@@ -1374,7 +1375,8 @@ class app : public world {
     {
         return schedule_.add_events(name, std::forward<F>(f), options...);
     }
-    /** Runs frames of delta_seconds each on all threads, up to the first that fails; see quern_schedule_run. */
+    /** Runs frames of delta_seconds each on all threads, up to the first that fails; see quern_schedule_run. Without a pool,
+     * if it could not be created, frames run on the calling thread. */
     quern_result run(double delta_seconds, uint64_t frame_count = 1)
     {
         return schedule_.run(jobs_, delta_seconds, frame_count);

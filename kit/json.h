@@ -103,8 +103,8 @@ QUERN_API quern_result quern_json_read_world(quern_world *world, const char *tex
  * `prefab` is the root, and `children` of a member are its children in quern_world_parent. All keys of a member are
  * optional. Members are numbered in the order of the text, from 0, the root: in overrides, in fills and in messages.
  * Values and `disabled`, the list of disabled components, are as in the JSON of an entity. The component `disabled`
- * disables its member alone, and registers quern_world_disabled_tag if the world does not have it, even if the call then
- * fails. `name` is unique among siblings; the root has none. `slot` names a slot of the root
+ * disables its member alone, and registers quern_world_disabled_tag if the world does not have it, even if the call
+ * then fails. `name` is unique among siblings; the root has none. `slot` names a slot of the root
  * (quern_prefab_slot_register). `targets` has one target, or an array of them, for each relation but the hierarchy.
  *
  * A handle is the `id` of a member, a whole number from 0 to 2^53 - 1; or the text of a living entity, such as

@@ -235,7 +235,8 @@ bool quern__json_find_id(const quern__json_handles *handles, const quern__json_i
 quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
                                  const char *name, const char *owner);
 
-/* Reads the text of a living entity, such as its path, or 'none'. Errors: those of quern_entity_from_text; STALE_ENTITY. */
+/* Reads the text of a living entity, such as its path, or 'none'. Errors: those of quern_entity_from_text;
+ * STALE_ENTITY. */
 quern_result quern__json_read_entity_text(const quern__json_reader *reader, const quern__json_item *item,
                                           quern_entity *out_entity);
 

@@ -47,9 +47,9 @@
 
 /* ------------------------------------------------------------------------------------------ attributes */
 
-/* Prefetches, on GNU compilers. To gcc 12, an inline function that only loads and prefetches has no effect, so it removes
- * the calls of that function, and with them the prefetches. The empty statement counts as an effect. Models of the job
- * system define the macro themselves, because the model checker knows neither. */
+/* Prefetches, on GNU compilers. To gcc 12, an inline function that only loads and prefetches has no effect, so it
+ * removes the calls of that function, and with them the prefetches. The empty statement counts as an effect. Models of
+ * the job system define the macro themselves, because the model checker knows neither. */
 #ifndef QUERN__PREFETCH_AS
 #define QUERN__PREFETCH_AS(address, writes, locality)        \
     do {                                                     \
@@ -220,8 +220,8 @@ static inline void quern__relax(void)
 
 /* ------------------------------------------------------------------------------- thread-local variables */
 
-/* QUERN__THREAD_LOCAL(TYPE, NAME) defines a thread-local variable, and after `extern` declares it. It is not static: for
- * Windows, only assembly names it. QUERN__OF_THREAD(NAME) is the variable of the calling thread.
+/* QUERN__THREAD_LOCAL(TYPE, NAME) defines a thread-local variable, and after `extern` declares it. It is not static:
+ * for Windows, only assembly names it. QUERN__OF_THREAD(NAME) is the variable of the calling thread.
  *
  * The fastest model that works is used. An access to an initial-exec variable is one load, but its memory is reserved
  * when the program starts. glibc reserves some more for libraries that are opened by dlopen; other C libraries cannot

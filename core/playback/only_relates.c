@@ -5,7 +5,8 @@
 
 #include "core/playback/play.h"
 
-/* Returns the component of the batch's relation if it relates or unrelates entities one by one, otherwise UINT32_MAX. */
+/* Returns the component of the batch's relation if it relates or unrelates entities one by one, otherwise
+ * UINT32_MAX. */
 static uint32_t component_of(const quern__command_batch *batch)
 {
     const quern__operation *operation = batch->operation;
@@ -21,7 +22,8 @@ static quern_entity target_of(const quern__item *item, const quern__operation *o
     return target;
 }
 
-/* Whether the first command of a batch moves a row to another archetype, as far as the links before the sync point tell. */
+/* Whether the first command of a batch moves a row to another archetype, as far as the links before the sync point
+ * tell. */
 static bool moves_row(quern__command_batch *batch, const quern__relation *relation)
 {
     const quern__item *item = quern__batch_item(batch, 0);
@@ -34,9 +36,9 @@ static bool moves_row(quern__command_batch *batch, const quern__relation *relati
     return tier != (link != NULL ? quern__link_tier(link) : 0);
 }
 
-/* Whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row would call.
- * All stages must run then, with rare exceptions. This test avoids changing all links in vain; archetypes of other
- * entities are examined later. */
+/* Whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row would
+ * call. All stages must run then, with rare exceptions. This test avoids changing all links in vain; archetypes of
+ * other entities are examined later. */
 static bool is_observed(quern__command_batch *batch, const quern__relation *relation,
                         const quern__storage *storage)
 {
@@ -47,8 +49,8 @@ static bool is_observed(quern__command_batch *batch, const quern__relation *rela
     return archetype->first_listener != NULL || (!archetype->is_plain && moves_row(batch, relation));
 }
 
-/* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation, or if the
- * first entity of a batch is observed. */
+/* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation, or if
+ * the first entity of a batch is observed. */
 static quern__relation *relation_of_all(const quern__gathered *gathered, const quern__storage *storage)
 {
     const uint32_t component = component_of(gathered->streams.items[0].stream->first);

@@ -86,7 +86,8 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     return QUERN_OK;
 }
 
-/* Runs the stages including relating, or a fast path instead. Repeats them without refused entities until none is refused. */
+/* Runs the stages including relating, or a fast path instead. Repeats them without refused entities until none is
+ * refused. */
 static quern_result relate_and_change_rows(quern__playback *playback, const quern__executor *shared,
                                            const quern__executor *observer)
 {

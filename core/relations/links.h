@@ -134,8 +134,8 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
     return link != NULL ? link->level : 0;
 }
 
-/* Prefetch distances in lists of pairs that are to be linked, in pairs. The addresses of the links around a pair are read
- * from the links of the pair. */
+/* Prefetch distances in lists of pairs that are to be linked, in pairs. The addresses of the links around a pair are
+ * read from the links of the pair. */
 enum { QUERN__LINKS_AHEAD = 24, QUERN__LINKS_AROUND_AHEAD = 12 };
 
 /* Prefetches the links of a pair that is to be linked. Precondition: both slots have pages. */
@@ -145,8 +145,8 @@ static inline void quern__links_fetch_pair(const quern__links *links, uint32_t s
     QUERN__PREFETCH_WRITE(quern__links_at(links, target));
 }
 
-/* Prefetches the links of a slot, or those of `instead` if it is QUERN__SLOT_NONE. Arithmetic replaces a branch that the
- * processor could not predict. */
+/* Prefetches the links of a slot, or those of `instead` if it is QUERN__SLOT_NONE. Arithmetic replaces a branch that
+ * the processor could not predict. */
 static inline void quern__links_fetch_or(const quern__links *links, uint32_t slot, uint32_t instead)
 {
     QUERN__PREFETCH_WRITE(quern__links_at(links, slot != QUERN__SLOT_NONE ? slot : instead));

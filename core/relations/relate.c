@@ -20,8 +20,8 @@ static inline void fetch_record(const quern__storage *storage, uint32_t slot)
     QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, slot));
 }
 
-/* Returns whether the log contains links of several relations, so that the row of an entity may move more than once. The
- * entries of one relation are consecutive. */
+/* Returns whether the log contains links of several relations, so that the row of an entity may move more than once.
+ * The entries of one relation are consecutive. */
 static bool has_several_relations(const quern__link_log *log)
 {
     return log->changes.items[0].relation != log->changes.items[log->changes.count - 1].relation;
@@ -239,8 +239,8 @@ static inline quern_result change_leaf_target(quern__storage *storage, quern__re
     return QUERN_OK;
 }
 
-/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows with a changed tier. Precondition: the
- * tier of the source changes. */
+/* Sets or removes (QUERN__SLOT_NONE) the target of the source, and moves all rows with a changed tier. Precondition:
+ * the tier of the source changes. */
 static quern_result change_target(quern__storage *storage, quern__relation *relation, uint32_t source,
                                   uint32_t target, uint32_t level)
 {

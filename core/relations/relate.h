@@ -21,14 +21,15 @@ static inline bool quern__would_be_cycle(const quern__relation *relation, uint32
 }
 
 /* Sets the target of the source; with several targets per source, adds the edge unless it exists. Precondition: both
- * entities are alive and distinct. Errors: CYCLE, SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of quern__storage_ensure_archetype. */
+ * entities are alive and distinct. Errors: CYCLE, SIBLING_NAME_TAKEN, OUT_OF_MEMORY, and those of
+ * quern__storage_ensure_archetype. */
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target);
 
 /* Sets the target of the i-th source to the i-th target, in order. Precondition: all entities are alive, and none is
  * its own target. The result equals `count` calls of quern__relate in order, except for the order of rows: all links
- * change first, and then each row moves at most once, as tier_moves.h says. All or nothing. Errors: those of quern__relate; *out_failed is
- * the index of the failed pair, or `count` if the error concerns no single pair. */
+ * change first, and then each row moves at most once, as tier_moves.h says. All or nothing. Errors: those of
+ * quern__relate; *out_failed is the index of the failed pair, or `count` if the error concerns no single pair. */
 quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
                                 const quern_entity *sources, const quern_entity *targets, uint32_t count,
                                 uint32_t *out_failed);

@@ -108,8 +108,8 @@ static quern_result add_edge(quern__storage *storage, quern__relation *relation,
     return QUERN_OK;
 }
 
-/* Adds the edges in order until one fails, and notes the added ones in added_pairs, by pair. *out_count: number of pairs
- * before the failed one. */
+/* Adds the edges in order until one fails, and notes the added ones in added_pairs, by pair. *out_count: number of
+ * pairs before the failed one. */
 static quern_result add_edges(quern__storage *storage, quern__relation *relation,
                               const quern_entity *sources, const quern_entity *targets, uint32_t count,
                               uint32_t *out_count)

@@ -245,8 +245,8 @@ static bool belongs_to(const quern__relation *relation, uint32_t component_index
     return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
 }
 
-/* Writes the sorted component set of an archetype, with the relation's components replaced by those of the tier. Returns
- * the size of the set. */
+/* Writes the sorted component set of an archetype, with the relation's components replaced by those of the tier.
+ * Returns the size of the set. */
 static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, uint32_t tier,
                          uint16_t *out_indices)
 {

@@ -469,9 +469,9 @@ template <typename T> class column {
     uint32_t count_;
 };
 
-/** A component of the target of the row in a relation, to read: a parameter of lambdas that are called once per row. Rows
- * whose target lacks the component are left out; with `up<T *>` they are not, and the object is empty for them. The
- * relation is the hierarchy (quern_world_parent), or that of the option quern::along. See quern_term_up. */
+/** A component of the target of the row in a relation, to read: a parameter of lambdas that are called once per row.
+ * Rows whose target lacks the component are left out; with `up<T *>` they are not, and the object is empty for them.
+ * The relation is the hierarchy (quern_world_parent), or that of the option quern::along. See quern_term_up. */
 template <typename T> class up {
   public:
     /** The type of the component. */
@@ -1321,17 +1321,17 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
 
 /* ----------------------------------------------------------------------------------------------- app */
 
-/** A world with one schedule and one pool of worker threads, all destroyed with the object, for programs that need no more
- * than one of each:
+/** A world with one schedule and one pool of worker threads, all destroyed with the object, for programs that need no
+ * more than one of each:
  *
  *     quern::app app;
  *     app.add("move", [](Position &p, const Velocity &v, quern::seconds dt) { p.x += v.x * dt; });
  *     app.create(Position{1, 2}, Velocity{3, 4});
  *     app.run(1.0 / 60);
  *
- * Without exceptions, schedule() and jobs() convert to nullptr if they could not be created; the app converts to nullptr
- * if its world could not. Destroy queries and histories of the world before the app: declare them after it. Move an app only
- * into another app: a quern::world would take the world and leave the schedule. */
+ * Without exceptions, schedule() and jobs() convert to nullptr if they could not be created; the app converts to
+ * nullptr if its world could not. Destroy queries and histories of the world before the app: declare them after it.
+ * Move an app only into another app: a quern::world would take the world and leave the schedule. */
 class app : public world {
   public:
     /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
@@ -1375,8 +1375,8 @@ class app : public world {
     {
         return schedule_.add_events(name, std::forward<F>(f), options...);
     }
-    /** Runs frames of delta_seconds each on all threads, up to the first that fails; see quern_schedule_run. Without a pool,
-     * if it could not be created, frames run on the calling thread. */
+    /** Runs frames of delta_seconds each on all threads, up to the first that fails; see quern_schedule_run. Without a
+     * pool, if it could not be created, frames run on the calling thread. */
     quern_result run(double delta_seconds, uint64_t frame_count = 1)
     {
         return schedule_.run(jobs_, delta_seconds, frame_count);

@@ -114,9 +114,9 @@ static inline void quern__must(quern_result result, const char *call, const char
  *   - count:   the number of rows, a constant,
  *   - the columns, as restrict pointers; QUERN_COLUMN documents refusals.
  *
- * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. If a column
- * needs another term, such as quern_term_if_disabled, add the system by quern_schedule_add_system, with the name as
- * `.run` and the terms of the columns first in `.terms`. */
+ * QUERN_ADD_SYSTEM adds the system to a schedule. The name itself is a function of type quern_view_callback. If a
+ * column needs another term, such as quern_term_if_disabled, add the system by quern_schedule_add_system, with the
+ * name as `.run` and the terms of the columns first in `.terms`. */
 #define QUERN_SYSTEM(name, ...)                                                                   \
     static void name##_rows(quern_context *context, const quern_view *view,                       \
                             uint32_t count QUERN__EACH(QUERN__COLUMN_PARAMETER, __VA_ARGS__));    \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Games of several players: the first system of a step carries out the orders of all players, which are in a resource. */
+/* Games of several players: the first system of a step carries out the orders of all players, which are in a
+ * resource. */
 
 #include "check.h"
 #include "systems.h"

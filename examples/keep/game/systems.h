@@ -18,8 +18,8 @@ void particles_add(Game *game); /* burst, drift and fade */
 void emit_burst(quern_context *context, const Game *game, Burst burst);
 void emit_cue(quern_context *context, const Game *game, CueKind kind, float x);
 
-/* Registers the resources of orders, and adds the system that carries them out, if the game has several players. It must
- * be the first one of the schedule. */
+/* Registers the resources of orders, and adds the system that carries them out, if the game has several players. It
+ * must be the first one of the schedule. */
 void orders_add(Game *game);
 
 /* Makes blueprints of towers and enemies, below "towers" and "enemies", and prefabs of them. */

@@ -340,8 +340,8 @@ static void add_tags(const side *it)
     assert_valid(it->world);
 }
 
-/* Sync points keep what they have resolved until archetypes are added or removed. One that takes the fast path and drops
- * commands must not make outdated results look current. */
+/* Sync points keep what they have resolved until archetypes are added or removed. One that takes the fast path and
+ * drops commands must not make outdated results look current. */
 Test(only_relates, drops_keep_no_results_for_removed_archetypes)
 {
     side *it = &sides[0];

@@ -436,9 +436,9 @@ static quern_result list_members(quern__prefab_capture *it, uint32_t count)
         result = append_set(it, i);
         if (result != QUERN_OK) return quern__message_add_element(result, "member", i);
     }
-    const uint16_t *indices = it->set_indices.items; /* final, now that all sets are listed */
-    for (uint32_t i = 0; i < it->sets.count; indices += it->sets.items[i++].count)
-        it->sets.items[i].indices = indices;
+    /* the list does not move any more, now that all sets are in it */
+    for (uint32_t i = 0, first = 0; i < it->sets.count; first += it->sets.items[i++].count)
+        it->sets.items[i].indices = it->sets.items[i].count > 0 ? &it->set_indices.items[first] : NULL;
     return result;
 }
 

@@ -224,7 +224,7 @@ static uint32_t creates_find(creates *at, uint64_t key, const quern_entity **out
         if (stream->origin.key > key) break;
         *out_created = at->created;
         if (stream->origin.key == key) return stream->create_count;
-        at->created += stream->create_count;
+        if (stream->create_count > 0) at->created += stream->create_count; /* NULL if nothing is created */
         at->stream++;
     }
     return 0;

@@ -335,9 +335,10 @@ static inline void fetch_row(const applying_creates *all, const quern__sequence 
                              quern_entity handle)
 {
     const quern__archetype *archetype = sequence->target;
-    const quern__fill *fill = fills_of(all, sequence);
-    for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++)
-        QUERN__PREFETCH_WRITE(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes));
+    const quern__fill *fills = fills_of(all, sequence);
+    for (uint32_t i = 0; i < sequence->fill_count; i++)
+        QUERN__PREFETCH_WRITE(
+            quern__location_value(place, fills[i].target_offset_bytes, fills[i].size_bytes));
     QUERN__PREFETCH_WRITE(
         quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)));
     QUERN__PREFETCH_WRITE(quern__entities_record(&all->storage->entities, quern_entity_index(handle)));
@@ -364,9 +365,9 @@ static void apply_batch(const applying_creates *all, create_batch *it)
     fetch_ahead(all, it);
     quern__rows_arrive_scattered(all->storage, it->sequence->target, it->locations,
                                  resolved->created.items + it->first_created, it->count);
-    const quern__fill *fill = fills_of(all, it->sequence);
-    for (const quern__fill *end = fill + it->sequence->fill_count; fill < end; fill++)
-        fill_column(it, fill);
+    const quern__fill *fills = fills_of(all, it->sequence);
+    for (uint32_t i = 0; i < it->sequence->fill_count; i++)
+        fill_column(it, &fills[i]);
     it->first_created += it->count;
     it->rank += it->count;
     it->count = 0;

@@ -17,6 +17,7 @@ static bool list_streams(quern__gathered *gathered, const quern__storage *storag
 {
     quern__commands_close(recorder);
     const uint32_t stream_count = recorder->streams.count;
+    if (stream_count == 0) return true;
     if (!quern__array_reserve(&storage->allocator, &gathered->streams,
                               gathered->streams.count + stream_count))
         return false;

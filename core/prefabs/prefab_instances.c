@@ -121,9 +121,9 @@ static inline void fill_columns(const quern__instances *it, const group_rows *ro
         fill_one(it, group, rows->first);
         return;
     }
-    const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
-    const quern__prefab_copy *copy = it->plan->copies + group->first_column;
-    for (uint32_t i = 0; i < group->column_count; i++, column++, copy++) {
+    for (uint32_t i = 0; i < group->column_count; i++) {
+        const quern__prefab_column *column = &it->prefab->columns.items[group->first_column + i];
+        const quern__prefab_copy *copy = &it->plan->copies[group->first_column + i];
         const size_t bytes = copy->size_bytes;
         char *to = quern__location_value(rows->first, copy->offset_bytes, copy->size_bytes);
         if (QUERN__LIKELY(column->is_plain))
@@ -239,8 +239,8 @@ static inline void put_one(const quern__instances *it, uint32_t group_index, con
     quern__rows_arrive_picked(it->storage, archetype, first, handles,
                               prefab->row_members.items + group->first_row, group->width);
     fill_one(it, group, first);
-    const quern__prefab_field *field = prefab->fields.items + group->first_field;
-    for (const quern__prefab_field *end = field + group->field_count; field < end; field++) {
+    for (uint32_t i = 0; i < group->field_count; i++) {
+        const quern__prefab_field *field = &prefab->fields.items[group->first_field + i];
         const quern__prefab_copy *copy = &it->plan->copies[group->first_column + field->column];
         memcpy(quern__location_value(first + field->row, copy->offset_bytes, copy->size_bytes) +
                    field->offset_bytes,

@@ -28,17 +28,19 @@ typedef struct create_list {
 static void list_creates(const quern__storage *storage, const quern__prefab *prefab,
                          const quern__prefab_group *group, create_list *out_list)
 {
-    const quern__prefab_column *column = prefab->columns.items + group->first_column;
-    const quern__prefab_column *end = column + group->column_count;
+    uint32_t column_index = 0;
     out_list->count = 0;
     for (uint32_t i = 0; i < group->component_count; i++) {
         const uint16_t index = prefab->component_indices.items[group->first_component + i];
-        const bool has_values = column < end && column->component_index == index;
+        const quern__prefab_column *column =
+            column_index < group->column_count ? &prefab->columns.items[group->first_column + column_index]
+                                               : NULL;
+        const bool has_values = column != NULL && column->component_index == index;
         const quern__relation *relation = storage->components.list.items[index]->managed.relation;
         const bool is_left_out =
             (has_values && column->is_other_target) || (relation != NULL && relation->is_many);
         const void *values = has_values ? column->values : NULL;
-        if (has_values) column++;
+        column_index += has_values;
         if (is_left_out) continue;
         out_list->components[out_list->count] = quern__component_handle(&storage->components, index);
         out_list->values[out_list->count++] = values;
@@ -212,10 +214,10 @@ static void write_columns(const quern__spawning *it, const quern__prefab_member 
                           const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
-    const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
     uint32_t operand = 0;
     quern__item_clear_owned(operation, item);
-    for (uint32_t i = 0; i < group->column_count; i++, column++) {
+    for (uint32_t i = 0; i < group->column_count; i++) {
+        const quern__prefab_column *column = &it->prefab->columns.items[group->first_column + i];
         if (column->is_other_target) continue;
         while (operation->operands[operand].component_index != column->component_index)
             operand++;

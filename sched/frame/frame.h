@@ -30,7 +30,7 @@ enum { QUERN__CALL_BEGIN = 0, QUERN__CALL_FIRST_VIEW = 1 };
 static inline double quern__time_rest(double seconds, double interval_seconds)
 {
     const double whole_count = seconds / interval_seconds;
-    if (whole_count >= 0x1p53) return 0; /* a double this large has no fraction */
+    if (!(whole_count < 0x1p53)) return 0; /* a double this large has no fraction; or the interval is 0 */
     const double rest = seconds - (double)(uint64_t)whole_count * interval_seconds;
     /* The division may round up to the next multiple. */
     return rest > 0 && rest < interval_seconds ? rest : 0;

@@ -239,7 +239,9 @@ static quern_result record_on_entity(delta_applying *it, const quern__delta_batc
                                      const char *value)
 {
     quern_commands *commands = &it->applier->recorder;
-    const delta_type *of = &it->components.items[batch->number];
+    /* batches without a component have the number 0, even if the delta lists no components */
+    const delta_type *of =
+        batch->number < it->components.count ? &it->components.items[batch->number] : NULL;
     const quern_entity entity = map_key(it, (quern_entity){key});
     if (entity.bits == 0)
         return fail_bytes("an entity changes that does not exist, so the world is not in the older state");

@@ -235,29 +235,32 @@ static quern_result record_edge(delta_applying *it, quern_entity entity, const d
                 : quern_commands_unrelate_from(&it->applier->recorder, entity, relation, target);
 }
 
+/* Returns the type that a batch names. Precondition: quern__delta_has_component(batch->kind). */
+static const delta_type *type_of(const delta_applying *it, const quern__delta_batch_head *batch)
+{
+    return &it->components.items[batch->number];
+}
+
 static quern_result record_on_entity(delta_applying *it, const quern__delta_batch_head *batch, uint64_t key,
                                      const char *value)
 {
     quern_commands *commands = &it->applier->recorder;
-    /* batches without a component have the number 0, even if the delta lists no components */
-    const delta_type *of =
-        batch->number < it->components.count ? &it->components.items[batch->number] : NULL;
     const quern_entity entity = map_key(it, (quern_entity){key});
     if (entity.bits == 0)
         return fail_bytes("an entity changes that does not exist, so the world is not in the older state");
     switch ((quern_delta_kind)batch->kind) {
     case QUERN_DELTA_ADDED:
     case QUERN_DELTA_CHANGED:
-        return record_value(it, entity, of, value);
+        return record_value(it, entity, type_of(it, batch), value);
     case QUERN_DELTA_REMOVED:
-        return quern_commands_remove(commands, entity, component_of(it, of));
+        return quern_commands_remove(commands, entity, component_of(it, type_of(it, batch)));
     case QUERN_DELTA_ENABLED:
     case QUERN_DELTA_DISABLED:
-        return quern_commands_set_component_enabled(commands, entity, component_of(it, of),
+        return quern_commands_set_component_enabled(commands, entity, component_of(it, type_of(it, batch)),
                                                     batch->kind == QUERN_DELTA_ENABLED);
     case QUERN_DELTA_RELATED:
     case QUERN_DELTA_UNRELATED:
-        return record_edge(it, entity, of, value, batch->kind == QUERN_DELTA_RELATED);
+        return record_edge(it, entity, type_of(it, batch), value, batch->kind == QUERN_DELTA_RELATED);
     case QUERN_DELTA_NAMED:
         return record_name(it, entity);
     default:

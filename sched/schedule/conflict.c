@@ -354,16 +354,19 @@ quern_result quern__conflicts_extend(quern__plan *plan, bool *out_found)
     const quern_allocator *allocator = quern__plan_allocator(plan);
     const uint32_t words_per_set = QUERN__BITSET_WORDS(plan->order.count);
     conflict_search search = {.plan = plan, .is_first = !plan->has_pairs};
-    uint64_t *words = plan->conflicts.words.items;
-    if (words_per_set > 0) { /* otherwise the list of words may be NULL, and no set is used */
-        search.with_news = words;
-        search.with_optional = words + words_per_set;
-        search.all = words + (size_t)2 * words_per_set;
-        search.global = words + (size_t)3 * words_per_set;
-        for (uint32_t i = 0; i < PARTNER_KIND_COUNT; i++)
-            search.partners[i] = words + (size_t)(4 + i) * words_per_set;
-        memset(words, 0, (size_t)2 * words_per_set * sizeof *words);
+    *out_found = false;
+    if (plan->order.count == 0) { /* the list of words may be NULL */
+        plan->has_pairs = true;
+        return QUERN_OK;
     }
+    uint64_t *words = plan->conflicts.words.items;
+    search.with_news = words;
+    search.with_optional = words + words_per_set;
+    search.all = words + (size_t)2 * words_per_set;
+    search.global = words + (size_t)3 * words_per_set;
+    for (uint32_t i = 0; i < PARTNER_KIND_COUNT; i++)
+        search.partners[i] = words + (size_t)(4 + i) * words_per_set;
+    memset(words, 0, (size_t)2 * words_per_set * sizeof *words);
     const bool has_memory = search_pairs(&search);
     quern__array_release(allocator, &search.first_matchers);
     quern__array_release(allocator, &search.matcher_counts);

@@ -423,10 +423,11 @@ static inline uint64_t quern__view_version(const quern_view *view)
 }
 
 /* Internal: raises a version that other threads may raise to the same value at the same time: row ranges of one chunk
- * can be in views on several threads. Relaxed, because readers wait for the threads that write. */
+ * can be in views on several threads. Relaxed, because readers wait for the threads that write. On 32-bit processors,
+ * compilers may need a library for atomic operations on 64 bits; volatile accesses store the same halves there. */
 static inline void quern__version_raise(uint64_t *version, uint64_t value)
 {
-#if defined(__GNUC__) || defined(__clang__)
+#if (defined(__GNUC__) || defined(__clang__)) && UINTPTR_MAX > 0xFFFFFFFFu
     if (__atomic_load_n(version, __ATOMIC_RELAXED) < value)
         __atomic_store_n(version, value, __ATOMIC_RELAXED);
 #else

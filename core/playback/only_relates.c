@@ -22,8 +22,7 @@ static quern_entity target_of(const quern__item *item, const quern__operation *o
     return target;
 }
 
-/* Whether the first command of a batch moves a row to another archetype, as far as the links before the sync point
- * tell. */
+/* Returns whether the first command of a batch would move a row to another archetype if no command preceded it. */
 static bool moves_row(quern__command_batch *batch, const quern__relation *relation)
 {
     const quern__item *item = quern__batch_item(batch, 0);
@@ -36,9 +35,9 @@ static bool moves_row(quern__command_batch *batch, const quern__relation *relati
     return tier != (link != NULL ? quern__link_tier(link) : 0);
 }
 
-/* Whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row would
- * call. All stages must run then, with rare exceptions. This test avoids changing all links in vain; archetypes of
- * other entities are examined later. */
+/* Returns whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row
+ * would call. All stages run then. quern__tier_moves_prepare finds such archetypes of all entities, but only after all
+ * links have changed, and these changes would have to be reverted. */
 static bool is_observed(quern__command_batch *batch, const quern__relation *relation,
                         const quern__storage *storage)
 {
@@ -94,33 +93,26 @@ static bool reserve_pages(const quern__play_walk *it, quern__relation *relation)
     return has_room;
 }
 
-/* Prefetches the record of an entity, to see whether it is alive. */
-static inline void fetch_record(const quern__entities *entities, quern_entity entity)
-{
-    if (quern_entity_index(entity) < entities->slot_count)
-        QUERN__PREFETCH(quern__entities_record(entities, quern_entity_index(entity)));
-}
-
-/* Prefetches what playing items soon after the i-th one reads. */
+/* Prefetches what playing relate commands soon after the i-th one reads. The slots of entities that no longer exist may
+ * have no records. */
 static inline void fetch_ahead(const quern__play_walk *it, const quern__relation *relation, uint32_t i)
 {
     const quern__operation *operation = it->batch->operation;
     const quern__entities *entities = &it->relating->storage->entities;
     if (it->batch->item_count - i <= QUERN__LINKS_AHEAD) return;
     const quern__item *item = quern__batch_item(it->batch, i + QUERN__LINKS_AHEAD);
-    const quern_entity target = target_of(item, operation);
-    fetch_record(entities, item->entity);
-    fetch_record(entities, target);
-    if (quern_entity_index(item->entity) < entities->slot_count &&
-        quern_entity_index(target) < entities->slot_count)
-        quern__links_fetch_pair(&relation->links, quern_entity_index(item->entity),
-                                quern_entity_index(target));
+    uint32_t source = quern_entity_index(item->entity),
+             target = quern_entity_index(target_of(item, operation));
+    if (source < entities->slot_count && target < entities->slot_count) {
+        QUERN__PREFETCH(quern__entities_record(entities, source));
+        QUERN__PREFETCH(quern__entities_record(entities, target));
+        quern__links_fetch_pair(&relation->links, source, target);
+    }
     item = quern__batch_item(it->batch, i + QUERN__LINKS_AROUND_AHEAD);
-    const quern_entity near_target = target_of(item, operation);
-    if (quern_entity_index(item->entity) < entities->slot_count &&
-        quern_entity_index(near_target) < entities->slot_count)
-        quern__links_fetch_around(&relation->links, relation->is_ordered, quern_entity_index(item->entity),
-                                  quern_entity_index(near_target));
+    source = quern_entity_index(item->entity);
+    target = quern_entity_index(target_of(item, operation));
+    if (source < entities->slot_count && target < entities->slot_count)
+        quern__links_fetch_around(&relation->links, relation->is_ordered, source, target);
 }
 
 /* Sets or removes (QUERN__SLOT_NONE) the target of the i-th item's entity, or drops the command. */
@@ -139,34 +131,23 @@ static void change_target(const quern__play_walk *it, quern__relation *relation,
         relating->is_out_of_memory = true;
 }
 
-static void relate_items(const quern__play_walk *it, quern__relation *relation)
+/* Changes the links by the commands of a batch, in order. */
+static void play_items(const quern__play_walk *it, quern__relation *relation)
 {
     const quern__operation *operation = it->batch->operation;
+    const bool relates = operation->kind == QUERN__OPERATION_RELATE;
     const quern__item *item = quern__batch_item(it->batch, 0);
     for (uint32_t i = 0; i < it->batch->item_count && !it->relating->is_out_of_memory; i++) {
-        fetch_ahead(it, relation, i);
+        if (relates) fetch_ahead(it, relation, i);
         const uint32_t source = quern__play_find_slot(it, item->entity);
-        const uint32_t target = quern__play_find_slot(it, target_of(item, operation));
-        if (source == QUERN__NOTE_NONE || target == QUERN__NOTE_NONE)
-            quern__play_drop(it, item, i,
-                             source == QUERN__NOTE_NONE ? QUERN_DROP_DEAD : QUERN_DROP_TARGET_DEAD,
-                             operation->command_count);
-        else
-            change_target(it, relation, item, i, source, target);
-        item = quern__item_next(item, operation);
-    }
-}
-
-static void unrelate_items(const quern__play_walk *it, quern__relation *relation)
-{
-    const quern__operation *operation = it->batch->operation;
-    const quern__item *item = quern__batch_item(it->batch, 0);
-    for (uint32_t i = 0; i < it->batch->item_count && !it->relating->is_out_of_memory; i++) {
-        const uint32_t source = quern__play_find_slot(it, item->entity);
+        const uint32_t target =
+            relates ? quern__play_find_slot(it, target_of(item, operation)) : QUERN__SLOT_NONE;
         if (source == QUERN__NOTE_NONE)
             quern__play_drop(it, item, i, QUERN_DROP_DEAD, operation->command_count);
+        else if (relates && target == QUERN__NOTE_NONE)
+            quern__play_drop(it, item, i, QUERN_DROP_TARGET_DEAD, operation->command_count);
         else
-            change_target(it, relation, item, i, source, QUERN__SLOT_NONE);
+            change_target(it, relation, item, i, source, target);
         item = quern__item_next(item, operation);
     }
 }
@@ -176,21 +157,15 @@ static bool play_stream(quern__relating *relating, quern__relation *relation,
                         const quern__gathered_stream *gathered, uint32_t index)
 {
     const quern__stream *stream = gathered->stream;
-    quern__play_walk it = {.relating = relating,
-                           .gathered = gathered,
-                           .stream = index,
-                           .batch = stream->first,
-                           .relates = true};
+    quern__play_walk it = {
+        .relating = relating, .gathered = gathered, .stream = index, .batch = stream->first};
     for (uint32_t i = 0; i < stream->batch_count; i++) {
         if (i > 0) {
             it.number += it.batch->item_count;
             it.batch = quern__batch_next(it.batch);
         }
         if (!reserve_pages(&it, relation)) return false;
-        if (it.batch->operation->kind == QUERN__OPERATION_RELATE)
-            relate_items(&it, relation);
-        else
-            unrelate_items(&it, relation);
+        play_items(&it, relation);
         if (relating->is_out_of_memory) return false;
     }
     return true;

@@ -17,15 +17,6 @@ QUERN__SLOW_PATH quern_result quern__link_log_fail(const quern__storage *storage
                        storage->relations->log.changes.count + 1);
 }
 
-/* Prefetches the links of a slot's first source, which the breadth-first walk reads soon. Branch-free, because the
- * processor could not predict whether a slot has sources. */
-static inline void fetch_first_source(const quern__links *links, const quern__link_node *node,
-                                      uint32_t slot)
-{
-    const uint32_t first = node->first != QUERN__SLOT_NONE ? node->first : slot;
-    QUERN__PREFETCH(quern__links_at(links, first));
-}
-
 /* Sets the levels of a slot's sources to that slot's level plus one, and logs each change. Sources in the cascade
  * `ending` keep their levels. Returns false if out of memory. */
 static inline bool set_source_levels(quern__storage *storage, quern__relation *relation, uint32_t slot,
@@ -43,7 +34,7 @@ static inline bool set_source_levels(quern__storage *storage, quern__relation *r
     for (uint32_t source = above->first; source != QUERN__SLOT_NONE;) {
         quern__link_node *node = quern__links_at(links, source);
         QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, source));
-        fetch_first_source(links, node, source);
+        quern__links_fetch_or(links, node->first, source); /* the breadth-first walk reads them soon */
         if (node->level != level && (ending == NULL || !quern__cascade_has(ending, source))) {
             quern__link_change_fill(entry, relation, source, node, QUERN__CHANGE_LEVEL);
             entry++->row_tier = level + 1;

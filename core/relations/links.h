@@ -145,8 +145,8 @@ static inline void quern__links_fetch_pair(const quern__links *links, uint32_t s
     QUERN__PREFETCH_WRITE(quern__links_at(links, target));
 }
 
-/* Prefetches the links of a slot, or those of `instead` if it is QUERN__SLOT_NONE. Arithmetic replaces a branch that
- * the processor could not predict. */
+/* Prefetches the links of a slot, or those of `instead` if the slot is QUERN__SLOT_NONE. Choosing an address needs no
+ * branch; skipping the prefetch would need one, which the processor could not predict. */
 static inline void quern__links_fetch_or(const quern__links *links, uint32_t slot, uint32_t instead)
 {
     QUERN__PREFETCH_WRITE(quern__links_at(links, slot != QUERN__SLOT_NONE ? slot : instead));

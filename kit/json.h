@@ -121,7 +121,7 @@ QUERN_API quern_result quern_json_read_prefab(quern_world *world, const char *te
  * a prefab, spawn an instance and write that. Each member gets its number as `id`. Handles of other living entities
  * are written as text, so give these entities names; those of dead ones become null. An entity that is disabled
  * through its parent is written as disabled itself. A slot is written as a component of the root, with the id of its
- * part. Further errors: those of quern_json_write_entity. */
+ * part. Further errors: LIMIT (QUERN_MAX_PREFAB_MEMBERS); those of quern_json_write_entity. */
 QUERN_API quern_result quern_json_write_prefab(const quern_world *world, quern_entity root,
                                                quern_sink sink);
 

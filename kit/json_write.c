@@ -547,6 +547,12 @@ static quern_result open_tree(json_writer *writer, quern_entity root, quern_rela
     for (quern_entity at = root; !quern_entity_is_null(at);
          at = next_in_tree(writer->world, parent, at, &depth))
         tree->count++;
+    if (tree->count > QUERN_MAX_PREFAB_MEMBERS)
+        return quern__json_fail(QUERN_ERROR_LIMIT,
+                                "entity %u:%u has %u descendants, more than a prefab can have with it "
+                                "(%d, QUERN_MAX_PREFAB_MEMBERS): write parts of the tree",
+                                quern_entity_index(root), quern_entity_generation(root), tree->count - 1,
+                                QUERN_MAX_PREFAB_MEMBERS);
     tree->block_bytes = tree->count * (2 * sizeof(quern_entity) + sizeof(uint32_t));
     tree->block = allocator.allocate(allocator.user_data, tree->block_bytes, _Alignof(max_align_t));
     if (tree->block == NULL)

@@ -256,6 +256,20 @@ Test(json_prefab, too_many_members_are_refused)
 #define CHILD(child)       PREFAB("{\"children\": [\n  {},\n  " child "]}")
 #define COMPONENTS(values) CHILD("{\"name\": \"gun\", \"components\": " values "}")
 
+Test(json_prefab, too_large_trees_are_not_written)
+{
+    const scene at = open_scene(NULL);
+    const quern_entity root = setup_entity(at.world);
+    const quern_relation parent = quern_world_parent(at.world);
+    for (uint32_t i = 0; i < QUERN_MAX_PREFAB_MEMBERS; i++)
+        must(quern_entity_relate(at.world, setup_entity(at.world), parent, root));
+    quern_text_buffer buffer = {NULL, 0, 0};
+    cr_assert_eq(quern_json_write_prefab(at.world, root, quern_sink_text(&buffer)), QUERN_ERROR_LIMIT);
+    cr_assert_not_null(strstr(quern_error_message(), "65536"), "%s", quern_error_message());
+    cr_assert_eq(buffer.length_bytes, 0u);
+    quern_world_destroy(at.world);
+}
+
 Test(json_prefab, invalid_input_fails_and_names_the_place)
 {
     static const struct {

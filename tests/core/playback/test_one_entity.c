@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/calls/world_commands.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/flushing.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
@@ -129,16 +129,6 @@ static void replace_dead(void)
                 sides[k].entities[i] = setup_entity_with(sides[k].world, sides[k].components, i % WIDE);
 }
 
-/* Returns the sum of the handles of the rows that changed since the last such iteration. */
-static uint64_t see_changes(quern_query *query)
-{
-    uint64_t sum = 0;
-    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
-        for (uint32_t i = 0; i < it.view.count; i++)
-            sum += quern_entity_index(it.view.entities[i]) + 1;
-    return sum;
-}
-
 static void compare(uint64_t seed, uint32_t point)
 {
     quern_flush_stats stats[2];
@@ -157,16 +147,6 @@ static void compare(uint64_t seed, uint32_t point)
     cr_assert_eq(sides[0].counts.constructed_count, sides[1].counts.constructed_count);
 }
 
-/* Half of the flushes in the first world run out of memory at some point, and are then repeated. */
-static quern_result flush_with_failures(uint64_t seed)
-{
-    if (seed % 2 == 0) failing_allocator_fail_often(sides[0].memory, 30, seed);
-    const quern_result result = quern_world_flush(sides[0].world);
-    failing_allocator_heal(sides[0].memory);
-    assert_valid(sides[0].world);
-    return result == QUERN_ERROR_OUT_OF_MEMORY ? quern_world_flush(sides[0].world) : result;
-}
-
 static void play(uint64_t seed)
 {
     dice = (random_source){.state = seed};
@@ -174,7 +154,9 @@ static void play(uint64_t seed)
         open_side(&sides[k], k == 0, seed % 3 == 0);
     for (uint32_t point = 0; point < SYNC_POINTS; point++) {
         record_program();
-        const quern_result result = flush_with_failures(seed * SYNC_POINTS + point);
+        /* half of the flushes in the first world run out of memory, and are repeated */
+        const quern_result result =
+            flush_with_failures(sides[0].world, sides[0].memory, seed * SYNC_POINTS + point);
         cr_assert_eq(quern_world_flush(sides[1].world), result, "seed %u, sync point %u", (uint32_t)seed,
                      point);
         compare(seed, point);
@@ -200,19 +182,7 @@ Test(one_entity, flush_without_memory_changes_nothing_and_can_be_repeated)
     record(it, 0, 60, 1); /* the first sync point goes through all stages */
     must(quern_world_flush(it->world));
     must(quern_commands_add(quern_world_commands(it->world), it->entities[3], it->components[WIDE], NULL));
-    uint32_t failed_count = 0;
-    for (quern_result result = QUERN_ERROR_OUT_OF_MEMORY; result != QUERN_OK; failed_count++) {
-        const uint64_t hash = quern_world_hash(it->world);
-        failing_allocator_fail_from(it->memory,
-                                    failing_allocator_call_count(it->memory) + 1 + failed_count);
-        result = quern_world_flush(it->world);
-        failing_allocator_heal(it->memory);
-        assert_valid(it->world);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
-        cr_assert_eq(quern_world_hash(it->world), hash);
-    }
-    cr_assert_gt(failed_count, 2u);
+    cr_assert_gt(flush_until_memory_suffices(it->world, it->memory), 2u);
     cr_assert(quern_entity_has(it->world, it->entities[3], it->components[WIDE]));
     close_side(it);
 }

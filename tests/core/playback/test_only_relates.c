@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/calls/world_commands.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/flushing.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
@@ -178,16 +178,6 @@ static void compare_drops(uint64_t seed, uint32_t point)
     }
 }
 
-/* Returns the sum of the handles of the rows that changed since the last such iteration. */
-static uint64_t see_changes(quern_query *query)
-{
-    uint64_t sum = 0;
-    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
-        for (uint32_t i = 0; i < it.view.count; i++)
-            sum += quern_entity_index(it.view.entities[i]) + 1;
-    return sum;
-}
-
 static void compare_changes(uint64_t seed, uint32_t point)
 {
     for (uint32_t i = 0; i < 3; i++)
@@ -212,16 +202,6 @@ static void compare(uint64_t seed, uint32_t point)
     if (sides[0].changed_rows != NULL && random_chance(&dice, 60)) compare_changes(seed, point);
 }
 
-/* Half of the flushes in the first world run out of memory at some point, and are then repeated. */
-static quern_result flush_with_failures(uint64_t seed)
-{
-    if (seed % 2 == 0) failing_allocator_fail_often(sides[0].memory, 30, seed);
-    const quern_result result = quern_world_flush(sides[0].world);
-    failing_allocator_heal(sides[0].memory);
-    assert_valid(sides[0].world);
-    return result == QUERN_ERROR_OUT_OF_MEMORY ? quern_world_flush(sides[0].world) : result;
-}
-
 /* Returns how many sync points took the fast path. */
 static uint32_t play(uint64_t seed)
 {
@@ -231,7 +211,9 @@ static uint32_t play(uint64_t seed)
     for (uint32_t point = 0; point < SYNC_POINTS; point++) {
         record_program();
         if (random_chance(&dice, 30)) destroy_some();
-        const quern_result result = flush_with_failures(seed * SYNC_POINTS + point);
+        /* half of the flushes in the first world run out of memory, and are repeated */
+        const quern_result result =
+            flush_with_failures(sides[0].world, sides[0].memory, seed * SYNC_POINTS + point);
         cr_assert_eq(quern_world_flush(sides[1].world), result, "seed %u, sync point %u", (uint32_t)seed,
                      point);
         compare(seed, point);
@@ -264,19 +246,7 @@ Test(only_relates, flush_without_memory_changes_nothing_and_can_be_repeated)
     for (uint32_t i = NAME_COUNT; i + 2 < ENTITY_COUNT; i += 3)
         must(quern_commands_relate(quern_world_commands(it->world), it->entities[i], it->relations[CARRIER],
                                    it->entities[i + 1]));
-    uint32_t failed_count = 0;
-    for (quern_result result = QUERN_ERROR_OUT_OF_MEMORY; result != QUERN_OK; failed_count++) {
-        const uint64_t hash = quern_world_hash(it->world);
-        failing_allocator_fail_from(it->memory,
-                                    failing_allocator_call_count(it->memory) + 1 + failed_count);
-        result = quern_world_flush(it->world);
-        failing_allocator_heal(it->memory);
-        assert_valid(it->world);
-        if (result == QUERN_OK) break;
-        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
-        cr_assert_eq(quern_world_hash(it->world), hash);
-    }
-    cr_assert_gt(failed_count, 5u);
+    cr_assert_gt(flush_until_memory_suffices(it->world, it->memory), 5u);
     cr_assert_eq(it->world->commands->playback.only_relates_count, 1u);
     cr_assert_eq(quern_entity_target(it->world, it->entities[NAME_COUNT], it->relations[CARRIER]).bits,
                  it->entities[NAME_COUNT + 1].bits);

@@ -106,7 +106,7 @@ static quern__create_list *cache_list(quern_world *world, const quern_component 
         list->has_handles |=
             type->has_entity_fields && !quern__components_is_managed(&world->storage.components,
                                                                      quern__component_index(components[i]));
-        list->types[i] = type->hooks.copy != NULL ? type : NULL;
+        list->types[i] = type->hooks.copy != NULL || type->hooks.move != NULL ? type : NULL;
     }
     list->required_count = required_count;
     list->is_special = list->has_handles || required_count > 0;

@@ -355,7 +355,7 @@ static void copy_over(const quern__type *type, void *target, const void *value)
     if (target == NULL || target == value) return;
     if (QUERN__UNLIKELY(quern__hooks_own_resources(&type->hooks))) {
         quern__type_destroy(type, target, 1);
-        quern__type_copy(type, target, value, 1);
+        quern__type_accept(type, target, value, 1);
         return;
     }
     quern__copy_value(target, value, type->size_bytes);

@@ -184,7 +184,7 @@ void quern__emitter_put(quern__emitter *emitter, const void *values, uint32_t co
         const uint32_t room = room_left(emitter), part = count < room ? count : room;
         char *place = next_place(emitter);
         if (channel->type.size_bytes > 0) {
-            quern__type_copy(&channel->type, place, source, part);
+            quern__type_accept(&channel->type, place, source, part);
             source += (size_t)part * channel->stride_bytes;
         } else
             memset(place, 0, part);

@@ -27,7 +27,7 @@ static inline quern_entity quern__item_append_create(quern_commands *commands,
     return entity;
 }
 
-/* Copies a value into the item, for the i-th operand. */
+/* Stores a value of the caller in the item, for the i-th operand. */
 static inline void quern__item_write_value(const quern__operation *operation, char *item, uint32_t i,
                                            const void *value)
 {
@@ -37,7 +37,7 @@ static inline void quern__item_write_value(const quern__operation *operation, ch
         quern__copy_new_value(target, value, operand->size_bytes);
         return;
     }
-    quern__type_copy(operand->type, target, value, 1);
+    quern__type_accept(operand->type, target, value, 1);
     if (operation->has_destroy)
         item[operation->owned_offset_bytes + i] = operand->type->hooks.destroy != NULL ? '\1' : '\0';
 }

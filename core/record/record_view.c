@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Recording commands for rows of a view (view_batch.h). Everything that can fail is done before the first row is
  * recorded. A command whose rows need work one by one is recorded as single commands instead: it relates
- * entities, or gives values that hooks must copy. */
+ * entities, or gives values of a type with hooks. */
 
 #include "core/record/item_write.h"
 #include "core/record/view_batch.h"
@@ -316,6 +316,14 @@ static quern_result find_operation(view_command *it, quern_component component, 
     result = quern__operations_find_single(&commands->operations, &storage->components, &storage->allocator,
                                            index, kind, &it->operation);
     if (result == QUERN_OK && it->operation->operands[0].offset_bytes == 0) it->values = NULL;
+    const quern__type *type = quern__components_type(&storage->components, index);
+    if (result == QUERN_OK && it->values != NULL && !it->has_value_per_row && type->hooks.copy == NULL &&
+        quern__hooks_own_resources(&type->hooks))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' has a move or destroy hook and no copy hook, so one value cannot be copied to "
+            "the entities of a view; give the type a copy hook",
+            type->name);
     return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__commands_fail_memory(commands);
 }
 

@@ -7,17 +7,17 @@
 
 #include "core/storage/move_plan.h"
 
-/* Turns raw memory into `count` adjacent values: copies of the adjacent `values`, or constructed values if `values`
- * is NULL. */
+/* Turns raw memory into `count` adjacent values: those of the caller in `values`, or constructed values if `values` is
+ * NULL. */
 static inline void quern__fill_values(const quern__type *type, void *targets, const void *values,
                                       uint32_t count)
 {
     if (values == NULL)
         quern__type_construct(type, targets, count);
-    else if (count == 1 && type->hooks.copy == NULL)
+    else if (count == 1 && type->hooks.copy == NULL && type->hooks.move == NULL)
         quern__copy_value(targets, values, type->size_bytes);
     else
-        quern__type_copy(type, targets, values, count);
+        quern__type_accept(type, targets, values, count);
 }
 
 /* Performs quern__fill_values for a component of consecutive rows of one chunk. Does nothing if the archetype has no

@@ -334,6 +334,15 @@ void quern__type_copy(const quern__type *type, void *targets, const void *source
         memcpy(targets, sources, (size_t)type->size_bytes * count);
 }
 
+void quern__type_accept(const quern__type *type, void *targets, const void *sources, uint32_t count)
+{
+    if (type->hooks.copy == NULL && type->hooks.move != NULL)
+        /* The caller gives the values away, and then they are not const for it. */
+        type->hooks.move(targets, (void *)(uintptr_t)sources, count, type->hooks.user_data);
+    else
+        quern__type_copy(type, targets, sources, count);
+}
+
 void quern__type_move(const quern__type *type, void *targets, void *sources, uint32_t count)
 {
     if (type->hooks.move)

@@ -82,6 +82,10 @@ void quern__type_construct(const quern__type *type, void *values, uint32_t count
 /* Copies `count` consecutive values to uninitialised memory. */
 void quern__type_copy(const quern__type *type, void *targets, const void *sources, uint32_t count);
 
+/* Stores `count` consecutive values of a caller in uninitialised memory. Copies them if the type has a copy hook;
+ * otherwise the caller gives them away, and they are moved. */
+void quern__type_accept(const quern__type *type, void *targets, const void *sources, uint32_t count);
+
 /* Moves `count` consecutive values to uninitialised memory. The sources become uninitialised. */
 void quern__type_move(const quern__type *type, void *targets, void *sources, uint32_t count);
 

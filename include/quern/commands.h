@@ -198,10 +198,10 @@ typedef struct quern_view_rows {
  *
  * The view must be one of the running callback, or of an iteration since the last structural change. The
  * entities are those that it has now: if rows move before the sync point, the command follows the entities.
- * value is copied now, once for all rows; with NULL, the component is constructed. Further errors of all
- * commands on views: INVALID_ARGUMENT (the view has no rows of this world, because it is empty, too old, or has
- * copies of removed rows; a list of rows is not ascending or has an index out of range; both a mask and a list
- * are set). */
+ * value is copied now, once for all rows, so a type with a move or destroy hook needs a copy hook; with NULL, the
+ * component is constructed. Further errors of all commands on views: INVALID_ARGUMENT (the view has no rows of
+ * this world, because it is empty, too old, or has copies of removed rows; a list of rows is not ascending or has
+ * an index out of range; both a mask and a list are set; one value of a type without a copy hook). */
 QUERN_API quern_result quern_commands_add_view(quern_commands *commands, const quern_view *view,
                                                const quern_view_rows *rows, quern_component component,
                                                const void *value);

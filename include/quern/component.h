@@ -36,9 +36,10 @@ typedef struct quern_world quern_world;
  * world. Without a hook, construct fills with zero bytes, copy and move copy the bytes, and destroy does
  * nothing.
  *
- * If a type has a destroy hook but no copy hook, adding or setting a value moves its ownership to the
- * world. Hooks run on the thread that makes the change; copy also runs on worker threads that record
- * commands. */
+ * If a type has a move or destroy hook but no copy hook, a call that succeeds takes over the value that it
+ * is given, by the move hook or as bytes: do not destroy that value afterwards. Hooks run on the thread that
+ * makes the change; copy, and move for such types, also run on worker threads that record commands or emit
+ * events. */
 typedef struct quern_hooks {
     /** Constructs values in uninitialised memory. */
     void (*construct)(void *values, uint32_t count, void *user_data) QUERN__ZERO;

@@ -56,9 +56,9 @@ typedef struct quern_event_def {
     /** Described fields. Publishing replaces provisional handles in fields of type QUERN_FIELD_ENTITY by
      * final handles. */
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO;
-    /** Hooks; none for plain bytes. An emitted value is copied by the copy hook; with a destroy hook but no
-     * copy hook, its ownership passes to the event. It is destroyed when the event is freed. construct and
-     * move are not used. */
+    /** Hooks; none for plain bytes. An emitted value is copied by the copy hook; with a move or destroy hook
+     * but no copy hook, it is moved, and then belongs to the event. It is destroyed when the event is freed.
+     * construct is not used. */
     quern_hooks hooks QUERN__ZERO;
     /** Limit for the events that wait for readers; 0 means QUERN_EVENT_LIMIT_BYTES. A waiting block costs
      * the bytes of its values (1 for an event of 0 bytes) and 32 bytes; see quern_event_block for its

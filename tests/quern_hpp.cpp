@@ -5,6 +5,19 @@
 
 #include <quern/quern.hpp>
 
+/* Functions of a program that the header must not call, although they are found for arguments of these types. */
+template <typename... A> quern_result check(A &&...);
+template <typename... A> bool append(A &&...);
+template <typename... A> void run_view(A &&...);
+template <typename T, typename... A> T &captured(A &&...);
+template <typename... T, typename... A> quern_result find_component(A &&...);
+template <typename... T, typename... A> quern_result find_resource(A &&...);
+template <typename... T, typename... A> quern_result find_event(A &&...);
+template <typename... T, typename... A> quern_result add_lookup(A &&...);
+template <typename... T, typename... A> quern_result add_resource(A &&...);
+template <typename... T, typename... A> quern_result add_event(A &&...);
+template <typename... T, typename... A> quern_result list_components(A &&...);
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +65,21 @@ struct Ship {
 /* Cannot be copied. */
 struct Handle {
     std::unique_ptr<int> value;
+};
+
+/* Cannot be copied, and has no value without an argument. It refers to itself, as short strings do, so that one that was
+ * moved as bytes shows when it is destroyed. */
+struct Token {
+    static inline int living = 0, misplaced = 0;
+    int number;
+    const Token *self = this;
+    explicit Token(int given) : number(given) { living++; }
+    Token(Token &&other) noexcept : number(std::exchange(other.number, 0)) { living++; }
+    ~Token()
+    {
+        living--;
+        misplaced += self != this;
+    }
 };
 
 } // namespace game
@@ -133,6 +161,132 @@ static void objects_are_constructed_and_destroyed()
     EXPECT(Name::living == 0);
 }
 
+static bool holds(quern::world &world, quern_entity entity, int number)
+{
+    const Token *token = world.get<Token>(entity);
+    return token != nullptr && token->number == number && token->self == token;
+}
+
+static void values_that_cannot_be_copied_are_moved()
+{
+    {
+        quern::world world;
+        Token given(1);
+        const quern_entity first = world.create(std::move(given)),
+                           second = world.create(Position{1, 2}, Token(2));
+        EXPECT(given.number == 0 && holds(world, first, 1) && holds(world, second, 2));
+        EXPECT(world.set(first, Token(3)) == QUERN_OK && holds(world, first, 3));
+        EXPECT(world.set(first, Velocity{1, 1}) == QUERN_OK && holds(world, first, 3)); /* moves the row */
+        const quern_entity third = world.create();
+        EXPECT(world.set(third, Token(4)) == QUERN_OK && holds(world, third, 4));
+        quern::commands commands = world.commands();
+        const quern_entity created = commands.create(Token(5), Position{3, 4});
+        EXPECT(!quern_entity_is_null(created) && commands.set(second, Token(6)) == QUERN_OK);
+        EXPECT(commands.set(world.create(Frozen{}), Token(7)) == QUERN_OK);
+        EXPECT(world.flush() == QUERN_OK && holds(world, second, 6));
+        int sum = 0;
+        quern::query<const Token>(world).each([&](const Token &token) { sum += token.number; });
+        EXPECT(sum == 3 + 4 + 5 + 6 + 7);
+        EXPECT(Token::living == 6); /* five components, and one that was moved from */
+        EXPECT(world.commands().set(second, Token(8)) == QUERN_OK && world.destroy(second) == QUERN_OK);
+        EXPECT(world.flush() == QUERN_OK && Token::living == 5);
+    }
+    EXPECT(Token::living == 0 && Token::misplaced == 0);
+}
+
+static void events_that_cannot_be_copied_are_moved()
+{
+    {
+        quern::world world;
+        quern::schedule schedule(world);
+        int sum = 0;
+        EXPECT(schedule.add_once(
+                   "emit", [](quern::context context) { (void)context.emit(Token(20)); },
+                   quern::emits<Token>{}) == QUERN_OK);
+        EXPECT(schedule.add_events(
+                   "read", [&](const Token &token) { sum += token.self == &token ? token.number : 1000; },
+                   quern::flags{QUERN_SYSTEM_SERIAL}, quern::after{"emit"}) == QUERN_OK);
+        EXPECT(world.emit(Token(1)) == QUERN_OK && world.emit(Token(2)) == QUERN_OK);
+        EXPECT(schedule.run(nullptr, 0) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK);
+        EXPECT(sum == 23); /* what a frame emits is read in the next one */
+    }
+    EXPECT(Token::living == 0 && Token::misplaced == 0);
+}
+
+/* Calls that fail leave the value as it was. */
+static void refused_values_are_moved_back()
+{
+    {
+        quern::world world;
+        Token token(9);
+        quern_event_def def{};
+        def.name = "game::Token";
+        def.size_bytes = 4;
+        quern_event other;
+        EXPECT(quern_event_register(world, &def, &other) == QUERN_OK);
+        const quern_entity dead = world.create();
+        EXPECT(world.destroy(dead) == QUERN_OK);
+        quern::commands commands = world.commands();
+#ifdef QUERN_CPP_EXCEPTIONS
+        int caught = 0;
+        const auto attempt = [&](auto &&call) {
+            try {
+                call();
+            } catch (const quern::error &) {
+                caught++;
+            }
+        };
+        attempt([&] { commands.set(dead, std::move(token)); }); /* the type is not registered yet */
+        attempt([&] { commands.create(std::move(token)); });
+        attempt([&] { world.set(dead, std::move(token)); });
+        attempt([&] { world.create(std::move(token), Position{1, 2}, Position{1, 2}); });
+        attempt([&] { world.emit(std::move(token)); });
+        EXPECT(caught == 5);
+#else
+        EXPECT(commands.set(dead, std::move(token)) != QUERN_OK); /* the type is not registered yet */
+        EXPECT(quern_entity_is_null(commands.create(std::move(token))));
+        EXPECT(world.set(dead, std::move(token)) == QUERN_ERROR_STALE_ENTITY);
+        EXPECT(quern_entity_is_null(world.create(std::move(token), Position{1, 2}, Position{1, 2})));
+        EXPECT(world.emit(std::move(token)) == QUERN_ERROR_LAYOUT_MISMATCH);
+#endif
+        EXPECT(token.number == 9 && token.self == &token && Token::living == 1);
+    }
+    EXPECT(Token::living == 0 && Token::misplaced == 0);
+}
+
+/* An event that makes others exceed the limit is published all the same, and so it is not moved back. */
+static void events_beyond_the_limit_are_destroyed_once()
+{
+    {
+        struct Large {
+            Token token;
+            char rest[16000];
+        };
+        quern::world world;
+        quern_event_reader *reader;
+        quern_event_reader_def def{};
+        quern_result result = QUERN_OK;
+        def.event = world.event<Large>();
+        EXPECT(quern_event_reader_create(world, &def, &reader) == QUERN_OK);
+        for (int i = 0; i < 5000 && result == QUERN_OK; i++) {
+            Large large{Token(7), {}};
+#ifdef QUERN_CPP_EXCEPTIONS
+            try {
+                world.emit(std::move(large));
+            } catch (const quern::error &error) {
+                result = error.code();
+            }
+#else
+            result = world.emit(std::move(large));
+#endif
+            EXPECT(large.token.number == 0);
+        }
+        EXPECT(result == QUERN_ERROR_LIMIT);
+        quern_event_reader_destroy(reader);
+    }
+    EXPECT(Token::living == 0 && Token::misplaced == 0);
+}
+
 static void required_types_are_added()
 {
     quern::world world;
@@ -158,6 +312,30 @@ static void many_entities_are_filled()
         sum += position.x - static_cast<float>(score.points) + (position.y + position.x);
     });
     EXPECT(sum == 0 && next == 3000);
+}
+
+static void loops_report_a_change_of_structure()
+{
+    quern::world world;
+    EXPECT(world.create_many(3000, [](Position &position) { position = {1, 2}; }) == QUERN_OK);
+    quern::query<Position> query(world);
+    int visited = 0;
+    EXPECT(query.each([&](Position &) { visited++; }) == QUERN_OK && visited == 3000);
+    const auto add = [&](quern_entity entity, Position &) {
+        if (visited++ == 3000) world.add<Frozen>(entity);
+    };
+#ifdef QUERN_CPP_EXCEPTIONS
+    quern_result code = QUERN_OK;
+    try {
+        query.each(add);
+    } catch (const quern::error &error) {
+        code = error.code();
+    }
+    EXPECT(code == QUERN_ERROR_STRUCTURE_CHANGED);
+#else
+    EXPECT(query.each(add) == QUERN_ERROR_STRUCTURE_CHANGED);
+#endif
+    EXPECT(visited < 6000);
 }
 
 /* ----------------------------------------------------------------------------------------- systems */
@@ -405,6 +583,27 @@ static void reactions_and_order_are_options()
            order.find('r') != std::string::npos);
 }
 
+static void flags_and_intervals_are_options()
+{
+    quern::world world;
+    quern::schedule schedule(world);
+    quern_result locked = QUERN_OK, exclusive = QUERN_ERROR_WORLD_LOCKED;
+    int every_frame = 0, every_second_frame = 0;
+    quern_entity created;
+    EXPECT(schedule.add_once("locked", [&](quern::context) {
+        locked = quern_entity_create(world, &created);
+    }) == QUERN_OK);
+    EXPECT(schedule.add_once(
+               "exclusive", [&](quern::context) { exclusive = quern_entity_create(world, &created); },
+               quern::flags{QUERN_SYSTEM_EXCLUSIVE}) == QUERN_OK);
+    EXPECT(schedule.add_once("often", [&](quern::context) { every_frame++; }) == QUERN_OK);
+    EXPECT(schedule.add_once(
+               "seldom", [&](quern::context) { every_second_frame++; }, quern::interval{2}) == QUERN_OK);
+    EXPECT(schedule.run(nullptr, 1, 8) == QUERN_OK);
+    EXPECT(locked == QUERN_ERROR_WORLD_LOCKED && exclusive == QUERN_OK);
+    EXPECT(every_frame == 8 && every_second_frame == 4);
+}
+
 static void reactions_see_old_values()
 {
     quern::world world;
@@ -577,6 +776,27 @@ static void apps_report_why_they_have_no_world()
 
 /* ------------------------------------------------------------------------------------------ errors */
 
+/* The definition of C counts: C++ names the component, and does not register it again. */
+static void components_of_c_are_found()
+{
+    quern::world world;
+    quern_component position;
+    quern_type_info info;
+    const Position start{3, 4};
+    quern_component_def def{};
+    def.name = "game::Position";
+    def.size_bytes = sizeof(Position);
+    def.alignment_bytes = 8;
+    def.can_disable = true;
+    def.default_value = &start;
+    EXPECT(quern_component_register(world, &def, &position) == QUERN_OK);
+    EXPECT(world.component<Position>().bits == position.bits && quern_component_count(world) == 1);
+    const quern_entity entity = world.create(Velocity{1, 2});
+    EXPECT(world.add<Position>(entity) == QUERN_OK && world.get<Position>(entity)->y == 4);
+    EXPECT(quern_component_get_info(world, world.component<Position>(), &info) == QUERN_OK);
+    EXPECT(info.alignment_bytes == 8);
+}
+
 static void failures_are_reported()
 {
     quern::world world;
@@ -611,8 +831,13 @@ int main()
     types_have_their_cpp_names();
     described_fields_are_registered();
     objects_are_constructed_and_destroyed();
+    values_that_cannot_be_copied_are_moved();
+    events_that_cannot_be_copied_are_moved();
+    refused_values_are_moved_back();
+    events_beyond_the_limit_are_destroyed_once();
     required_types_are_added();
     many_entities_are_filled();
+    loops_report_a_change_of_structure();
     systems_access_what_their_parameters_say();
     pointers_are_optional_and_tags_have_no_values();
     whole_columns_are_passed_once_per_view();
@@ -622,6 +847,7 @@ int main()
     change_filters_are_options();
     commands_take_whole_views();
     reactions_and_order_are_options();
+    flags_and_intervals_are_options();
     reactions_see_old_values();
     parallel_queries_pass_the_lambda();
     relations_have_several_targets();
@@ -630,6 +856,7 @@ int main()
     apps_run_systems();
     apps_are_made_by_definitions_and_moved();
     apps_report_why_they_have_no_world();
+    components_of_c_are_found();
     failures_are_reported();
     std::printf("%d checks passed\n", check_count);
 }

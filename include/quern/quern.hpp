@@ -21,6 +21,9 @@
  * describes the fields of a type. Commands and contexts register nothing: a type that only they name must be
  * registered before, by quern::world::component.
  *
+ * Values: calls take `T &&`. A value whose type can be copied is copied. Any other value must be passed by std::move,
+ * and is moved into the world; if the call fails, it is moved back. What cannot be done does not compile.
+ *
  * Errors: functions return quern_result, or an empty or null value, and quern_error_message has the message. If
  * QUERN_CPP_EXCEPTIONS is defined before the header is included, they throw quern::error instead. Exceptions
  * must not leave a lambda that Quern calls: the program then ends (std::terminate).
@@ -253,11 +256,66 @@ template <typename T> quern_result find_event(quern_world *world, quern_event *o
     return quern_event_register(world, &def, out_event);
 }
 
-template <typename T> quern_value value_of(const T &value)
-{
-    return {name_of<T>.data(), size_of<T>(), static_cast<uint32_t>(alignof(T)), false,
-            size_of<T>() > 0 ? &value : nullptr};
-}
+/* An argument `T &&value` on its way into a world. The world copies a value that can be copied. It takes over the bytes
+ * of any other value, which must not be destroyed afterwards. Such a value is therefore moved into this object first:
+ * what the caller has is moved-from, and destroyed as usual. If the world refuses the value, it is moved back. */
+template <typename T> class passed {
+  public:
+    using type = std::remove_cv_t<std::remove_reference_t<T>>;
+
+    explicit passed(T &value) : value_(&value)
+    {
+        if constexpr (is_moved) new (static_cast<void *>(moved_)) type(std::move(value));
+    }
+    passed(const passed &) = delete;
+    passed &operator=(const passed &) = delete;
+    ~passed()
+    {
+        if constexpr (is_moved) {
+            if (is_taken_) return;
+            value_->~type();
+            new (static_cast<void *>(value_)) type(std::move(*moved()));
+            moved()->~type();
+        }
+    }
+
+    const void *address() const
+    {
+        if constexpr (size_of<type>() == 0)
+            return nullptr;
+        else if constexpr (is_moved)
+            return moved_;
+        else
+            return value_;
+    }
+    quern_value typed() const
+    {
+        return {name_of<type>.data(), size_of<type>(), static_cast<uint32_t>(alignof(type)), false,
+                address()};
+    }
+    /* Notes that the world has the value, unless the result is an error. */
+    void end(bool is_taken) { is_taken_ = is_taken; }
+
+  private:
+    static constexpr bool can_copy = std::is_copy_constructible<type>::value;
+    static constexpr bool can_move = std::is_move_constructible<type>::value &&
+                                     !std::is_lvalue_reference<T>::value && !std::is_const<T>::value;
+    static_assert(
+        can_copy || can_move,
+        "quern: this type cannot be copied, so the world must take the value over: pass it by std::move");
+    static constexpr bool is_moved = !can_copy && can_move && size_of<type>() > 0;
+
+    type *moved() { return std::launder(reinterpret_cast<type *>(moved_)); }
+
+    std::remove_reference_t<T> *value_;
+    bool is_taken_ = false;
+    alignas(type) unsigned char moved_[is_moved ? sizeof(type) : 1];
+};
+
+/* Whether a call may give an entity a value that the caller does not pass. */
+template <typename T>
+inline constexpr bool can_be_made =
+    std::is_default_constructible<T>::value || std::is_trivially_copyable<T>::value;
 
 template <typename T> quern_value type_of()
 {
@@ -269,9 +327,8 @@ template <typename T> quern_value type_of()
 /* Stores the components of types. */
 template <typename... T> quern_result list_components(quern_world *world, quern_component *out)
 {
-    static_assert(sizeof...(T) <= QUERN_MAX_REQUIRED, "quern: too many required components");
     quern_result result = QUERN_OK;
-    (void)((result = find_component<T>(world, out++), result == QUERN_OK) && ...);
+    (void)((result = detail::find_component<T>(world, out++), result == QUERN_OK) && ...);
     return result;
 }
 
@@ -292,6 +349,7 @@ template <typename T, std::size_t count> bool append(T (&list)[count], const T &
 
 template <typename... T> quern_result required_types<T...>::list(quern_world *world, quern_component *out)
 {
+    static_assert(sizeof...(T) <= QUERN_MAX_REQUIRED, "quern: too many required components");
     return detail::list_components<T...>(world, out);
 }
 
@@ -306,77 +364,98 @@ class commands {
     operator quern_commands *() const { return recorder_; }
 
     /** Records the creation of an entity with values; returns a provisional handle, null on failure. */
-    template <typename... T> quern_entity create(const T &...values)
+    template <typename... T> quern_entity create(T &&...values)
     {
-        quern_entity entity = quern_entity_null();
-        if constexpr (sizeof...(T) == 0) {
-            entity = quern_commands_create(recorder_);
-        } else {
-            const quern_value list[] = {detail::value_of(values)...};
-            check(quern__commands_create_typed(recorder_, &entity, list, sizeof...(T)));
-        }
-        return entity;
+        if constexpr (sizeof...(T) == 0)
+            return quern_commands_create(recorder_);
+        else
+            return create_passed(detail::passed<T>(values)...);
     }
     /** Records that a value is set; see quern_commands_set. */
-    template <typename T> quern_result set(quern_entity entity, const T &value)
+    template <typename T> quern_result set(quern_entity entity, T &&value)
     {
-        const quern_value typed = detail::value_of(value);
-        return check(quern__commands_set_typed(recorder_, entity, &typed));
+        detail::passed<T> passed(value);
+        const quern_value typed = passed.typed();
+        const quern_result result = quern__commands_set_typed(recorder_, entity, &typed);
+        passed.end(result == QUERN_OK);
+        return quern::check(result);
     }
     /** Records that a component is added, default constructed; see quern_commands_add. */
     template <typename T> quern_result add(quern_entity entity)
     {
-        return check(quern__commands_add_named(recorder_, entity, detail::name_of<T>.data()));
+        static_assert(detail::can_be_made<T>,
+                      "quern: this type has no default constructor: use set, with a value");
+        return quern::check(quern__commands_add_named(recorder_, entity, detail::name_of<T>.data()));
     }
     /** Records that a component is removed; see quern_commands_remove. */
     template <typename T> quern_result remove(quern_entity entity)
     {
-        return check(quern__commands_remove_named(recorder_, entity, detail::name_of<T>.data()));
+        return quern::check(quern__commands_remove_named(recorder_, entity, detail::name_of<T>.data()));
     }
     /** Records that an entity is destroyed; see quern_commands_destroy. */
-    quern_result destroy(quern_entity entity) { return check(quern_commands_destroy(recorder_, entity)); }
+    quern_result destroy(quern_entity entity)
+    {
+        return quern::check(quern_commands_destroy(recorder_, entity));
+    }
 
     /** Records that the target of a source is set, or added in a relation with `many`; see quern_commands_relate. */
     quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
     {
-        return check(quern_commands_relate(recorder_, source, relation, target));
+        return quern::check(quern_commands_relate(recorder_, source, relation, target));
     }
     /** Records that all targets of a source are removed; see quern_commands_unrelate. */
     quern_result unrelate(quern_entity source, quern_relation relation)
     {
-        return check(quern_commands_unrelate(recorder_, source, relation));
+        return quern::check(quern_commands_unrelate(recorder_, source, relation));
     }
     /** Records that one target of a source is removed; see quern_commands_unrelate_from. */
     quern_result unrelate(quern_entity source, quern_relation relation, quern_entity target)
     {
-        return check(quern_commands_unrelate_from(recorder_, source, relation, target));
+        return quern::check(quern_commands_unrelate_from(recorder_, source, relation, target));
     }
 
-    /** Records that all entities of a view, or those in the chosen rows, get a value; see
+    /** Records that all entities of a view, or those in the chosen rows, get copies of a value; see
      * quern_commands_set_view. */
     template <typename T>
     quern_result set(const quern_view &view, const T &value, const quern_view_rows *rows = nullptr)
     {
-        const quern_value typed = detail::value_of(value);
-        return check(quern__commands_set_view_typed(recorder_, &view, rows, &typed));
+        static_assert(
+            std::is_copy_constructible<T>::value,
+            "quern: this type cannot be copied to all entities of a view: set it for one entity at a time");
+        const quern_value typed = detail::passed<const T &>(value).typed();
+        return quern::check(quern__commands_set_view_typed(recorder_, &view, rows, &typed));
     }
     /** Records that a component is added to a view; see quern_commands_add_view. */
     template <typename T> quern_result add(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
-        return check(quern__commands_add_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
+        static_assert(detail::can_be_made<T>,
+                      "quern: this type has no default constructor: use set, with a value");
+        return quern::check(
+            quern__commands_add_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
     }
     /** Records that a component is removed from a view; see quern_commands_remove_view. */
     template <typename T> quern_result remove(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
-        return check(quern__commands_remove_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
+        return quern::check(
+            quern__commands_remove_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
     }
     /** Records that the entities of a view are destroyed; see quern_commands_destroy_view. */
     quern_result destroy(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
-        return check(quern_commands_destroy_view(recorder_, &view, rows));
+        return quern::check(quern_commands_destroy_view(recorder_, &view, rows));
     }
 
   private:
+    template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
+    {
+        quern_entity entity = quern_entity_null();
+        const quern_value list[] = {values.typed()...};
+        const quern_result result = quern__commands_create_typed(recorder_, &entity, list, sizeof...(T));
+        (values.end(result == QUERN_OK), ...);
+        quern::check(result);
+        return entity;
+    }
+
     quern_commands *recorder_;
 };
 
@@ -390,7 +469,6 @@ class context {
     /** Returns the context of the C interface. */
     operator quern_context *() const { return raw_; }
 
-    /** The time step in seconds; see quern_context_delta_seconds. */
     /** Returns the time step in seconds; see quern_context_delta_seconds. */
     double delta_seconds() const { return quern_context_delta_seconds(raw_); }
     /** The number of the frame; see quern_context_frame_index. */
@@ -421,10 +499,13 @@ class context {
         return quern_context_has(raw_, entity, find<T>());
     }
     /** Emits an event, declared by quern::emits. */
-    template <typename T> bool emit(const T &value) const
+    template <typename T> bool emit(T &&value) const
     {
-        const quern_event event = quern_event_find(quern__context_world(raw_), detail::name_of<T>.data());
-        return quern_context_emit(raw_, event, &value, 1);
+        detail::passed<T> passed(value);
+        const quern_event event = quern_event_find(quern__context_world(raw_), passed.typed().type_name);
+        const bool is_emitted = quern_context_emit(raw_, event, passed.address(), 1);
+        passed.end(is_emitted);
+        return is_emitted;
     }
 
   private:
@@ -708,7 +789,8 @@ template <typename... A> struct lambda<std::tuple<A...>> {
         if constexpr (parameter<Item>::is_term) {
             using type = typename parameter<Item>::type;
             quern_component component;
-            const quern_result result = find_component<std::remove_const_t<type>>(world, &component);
+            const quern_result result =
+                detail::find_component<std::remove_const_t<type>>(world, &component);
             if (result != QUERN_OK) return result;
             const quern_access access = std::is_empty<type>::value   ? QUERN_ACCESS_NONE
                                         : std::is_const<type>::value ? QUERN_ACCESS_READ
@@ -771,14 +853,14 @@ template <typename F> F &captured(quern_context *raw)
 template <typename F> struct callback {
     static void view(quern_context *raw, const quern_view *rows) noexcept
     {
-        run_view(captured<F>(raw), raw, rows);
+        detail::run_view(detail::captured<F>(raw), raw, rows);
     }
-    static void once(quern_context *raw) noexcept { captured<F>(raw)(context(raw)); }
+    static void once(quern_context *raw) noexcept { detail::captured<F>(raw)(context(raw)); }
     static void events(quern_context *raw, const quern_view *rows) noexcept
     {
         using arguments = typename call_of<F>::arguments;
         using event = bare<std::tuple_element_t<0, arguments>>;
-        F &f = captured<F>(raw);
+        F &f = detail::captured<F>(raw);
         const event *values = static_cast<const event *>(
             quern__view_events_typed(rows, sizeof(event), name_of<event>.data()));
         const uint32_t count = rows->count;
@@ -953,67 +1035,67 @@ inline quern_result apply(const levels &option, quern_world *, quern_system_def 
 template <typename T> quern_result add_lookup(quern_world *world, quern_lookup (&list)[QUERN_MAX_ACCESS])
 {
     quern_lookup lookup{};
-    const quern_result result = find_component<T>(world, &lookup.component);
-    if (result == QUERN_OK) append(list, lookup);
+    const quern_result result = detail::find_component<T>(world, &lookup.component);
+    if (result == QUERN_OK) detail::append(list, lookup);
     return result;
 }
 template <typename... T> quern_result apply(const lookup<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
-    (void)((result = add_lookup<T>(world, def->lookups), result == QUERN_OK) && ...);
+    (void)((result = detail::add_lookup<T>(world, def->lookups), result == QUERN_OK) && ...);
     return result;
 }
 template <typename... T>
 quern_result apply(const lookup_write<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
-    (void)((result = add_lookup<T>(world, def->write_lookups), result == QUERN_OK) && ...);
+    (void)((result = detail::add_lookup<T>(world, def->write_lookups), result == QUERN_OK) && ...);
     return result;
 }
 template <typename T>
 quern_result add_resource(quern_world *world, quern_system_def *def, quern_access access)
 {
     quern_resource_access resource{};
-    const quern_result result = find_resource<T>(world, &resource.resource);
+    const quern_result result = detail::find_resource<T>(world, &resource.resource);
     resource.access = access;
-    if (result == QUERN_OK) append(def->resources, resource);
+    if (result == QUERN_OK) detail::append(def->resources, resource);
     return result;
 }
 template <typename... T>
 quern_result apply(const reads_resource<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
-    (void)((result = add_resource<T>(world, def, QUERN_ACCESS_READ), result == QUERN_OK) && ...);
+    (void)((result = detail::add_resource<T>(world, def, QUERN_ACCESS_READ), result == QUERN_OK) && ...);
     return result;
 }
 template <typename... T>
 quern_result apply(const writes_resource<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
-    (void)((result = add_resource<T>(world, def, QUERN_ACCESS_WRITE), result == QUERN_OK) && ...);
+    (void)((result = detail::add_resource<T>(world, def, QUERN_ACCESS_WRITE), result == QUERN_OK) && ...);
     return result;
 }
 template <typename T> quern_result add_event(quern_world *world, quern_system_def *def)
 {
     quern_event event{};
-    const quern_result result = find_event<T>(world, &event);
-    if (result == QUERN_OK) append(def->emits, event);
+    const quern_result result = detail::find_event<T>(world, &event);
+    if (result == QUERN_OK) detail::append(def->emits, event);
     return result;
 }
 template <typename... T> quern_result apply(const emits<T...> &, quern_world *world, quern_system_def *def)
 {
     quern_result result = QUERN_OK;
-    (void)((result = add_event<T>(world, def), result == QUERN_OK) && ...);
+    (void)((result = detail::add_event<T>(world, def), result == QUERN_OK) && ...);
     return result;
 }
 inline quern_result apply(const after &option, quern_world *, quern_system_def *def)
 {
-    append(def->after, option.name);
+    detail::append(def->after, option.name);
     return QUERN_OK;
 }
 inline quern_result apply(const before &option, quern_world *, quern_system_def *def)
 {
-    append(def->before, option.name);
+    detail::append(def->before, option.name);
     return QUERN_OK;
 }
 inline quern_result apply(const phase &option, quern_world *, quern_system_def *def)
@@ -1068,42 +1150,41 @@ template <typename T, void destroy(T *)> class owner {
 class world : public detail::owner<quern_world, quern_world_destroy> {
   public:
     /** Creates a world. */
-    world() { check(quern_world_create(nullptr, &raw_)); }
+    world() { quern::check(quern_world_create(nullptr, &raw_)); }
     /** Creates a world by its definition; see quern_world_create. */
-    explicit world(const quern_world_def &def) { check(quern_world_create(&def, &raw_)); }
+    explicit world(const quern_world_def &def) { quern::check(quern_world_create(&def, &raw_)); }
 
     /** Returns the component of a type; registers it on first use. Null on failure. */
     template <typename T> quern_component component()
     {
         quern_component found;
-        return check(detail::find_component<T>(raw_, &found)) == QUERN_OK ? found : quern_component{};
+        return quern::check(detail::find_component<T>(raw_, &found)) == QUERN_OK ? found
+                                                                                 : quern_component{};
     }
     /** Returns the event of a type; registers it on first use. Null on failure. */
     template <typename T> quern_event event()
     {
         quern_event found;
-        return check(detail::find_event<T>(raw_, &found)) == QUERN_OK ? found : quern_event{};
+        return quern::check(detail::find_event<T>(raw_, &found)) == QUERN_OK ? found : quern_event{};
     }
     /** Returns the resource of a type; registers it on first use. nullptr on failure. */
     template <typename T> T *resource()
     {
         quern_resource found;
-        if (check(detail::find_resource<T>(raw_, &found)) != QUERN_OK) return nullptr;
+        if (quern::check(detail::find_resource<T>(raw_, &found)) != QUERN_OK) return nullptr;
         return static_cast<T *>(quern_resource_get(raw_, found));
     }
 
-    /** Creates an entity with copies of the values; null on failure. */
-    template <typename... T> quern_entity create(const T &...values)
+    /** Creates an entity with the values; null on failure. */
+    template <typename... T> quern_entity create(T &&...values)
     {
-        quern_entity entity = quern_entity_null();
         if constexpr (sizeof...(T) == 0) {
-            check(quern_entity_create(raw_, &entity));
+            quern_entity entity = quern_entity_null();
+            quern::check(quern_entity_create(raw_, &entity));
+            return entity;
         } else {
-            const quern_component components[] = {component<T>()...};
-            const void *const addresses[] = {(std::is_empty<T>::value ? nullptr : &values)...};
-            check(quern_entity_create_with(raw_, components, addresses, sizeof...(T), &entity));
+            return create_passed(detail::passed<T>(values)...);
         }
-        return entity;
     }
     /** Creates count entities. The lambda's parameters are `T &` of the components, already constructed; it is
      * called once per entity, in order. See quern_entity_create_filled. */
@@ -1113,34 +1194,40 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         quern_term terms[QUERN_MAX_TERMS] = {};
         quern_component components[QUERN_MAX_TERMS] = {};
         constexpr uint32_t term_count = detail::lambda_of<type>::term_count;
-        const quern_result result = check(detail::lambda_of<type>::list_terms(raw_, terms));
+        const quern_result result = quern::check(detail::lambda_of<type>::list_terms(raw_, terms));
         if (result != QUERN_OK) return result;
         for (uint32_t i = 0; i < term_count; i++)
             components[i] = terms[i].component;
-        return check(
+        return quern::check(
             quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
                                        const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
     }
     /** Destroys an entity; see quern_entity_destroy. */
-    quern_result destroy(quern_entity entity) { return check(quern_entity_destroy(raw_, entity)); }
+    quern_result destroy(quern_entity entity) { return quern::check(quern_entity_destroy(raw_, entity)); }
     /** Returns whether the entity is alive. */
     bool is_alive(quern_entity entity) const { return quern_entity_is_alive(raw_, entity); }
 
-    /** Sets a copy of the value, and adds the component if it is missing. */
-    template <typename T> quern_result set(quern_entity entity, const T &value)
+    /** Sets a value, and adds the component if it is missing. */
+    template <typename T> quern_result set(quern_entity entity, T &&value)
     {
-        return check(
-            quern_entity_set(raw_, entity, component<T>(), std::is_empty<T>::value ? nullptr : &value));
+        detail::passed<T> passed(value);
+        quern_component component;
+        quern_result result = detail::find_component<typename detail::passed<T>::type>(raw_, &component);
+        if (result == QUERN_OK) result = quern_entity_set(raw_, entity, component, passed.address());
+        passed.end(result == QUERN_OK);
+        return quern::check(result);
     }
     /** Adds a component, default constructed. */
     template <typename T> quern_result add(quern_entity entity)
     {
-        return check(quern_entity_add(raw_, entity, component<T>(), nullptr));
+        static_assert(detail::can_be_made<T>,
+                      "quern: this type has no default constructor: use set, with a value");
+        return quern::check(quern_entity_add(raw_, entity, component<T>(), nullptr));
     }
     /** Removes a component; see quern_entity_remove. */
     template <typename T> quern_result remove(quern_entity entity)
     {
-        return check(quern_entity_remove(raw_, entity, component<T>()));
+        return quern::check(quern_entity_remove(raw_, entity, component<T>()));
     }
     /** Returns whether the entity has the component. */
     template <typename T> bool has(quern_entity entity)
@@ -1156,23 +1243,24 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     quern_relation relation(const quern_relation_def &def)
     {
         quern_relation registered{};
-        return check(quern_relation_register(raw_, &def, &registered)) == QUERN_OK ? registered
-                                                                                   : quern_relation{};
+        return quern::check(quern_relation_register(raw_, &def, &registered)) == QUERN_OK
+                   ? registered
+                   : quern_relation{};
     }
     /** Sets the target of a source, or adds one in a relation with `many`; see quern_entity_relate. */
     quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
     {
-        return check(quern_entity_relate(raw_, source, relation, target));
+        return quern::check(quern_entity_relate(raw_, source, relation, target));
     }
     /** Removes all targets of a source; see quern_entity_unrelate. */
     quern_result unrelate(quern_entity source, quern_relation relation)
     {
-        return check(quern_entity_unrelate(raw_, source, relation));
+        return quern::check(quern_entity_unrelate(raw_, source, relation));
     }
     /** Removes one target of a source; see quern_entity_unrelate_from. */
     quern_result unrelate(quern_entity source, quern_relation relation, quern_entity target)
     {
-        return check(quern_entity_unrelate_from(raw_, source, relation, target));
+        return quern::check(quern_entity_unrelate_from(raw_, source, relation, target));
     }
     /** Returns whether the source has the target; see quern_entity_has_target. */
     bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
@@ -1198,14 +1286,34 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             call(source);
     }
     /** Publishes an event immediately. */
-    template <typename T> quern_result emit(const T &value)
+    template <typename T> quern_result emit(T &&value)
     {
-        return check(quern_world_emit(raw_, event<T>(), &value, 1));
+        detail::passed<T> passed(value);
+        quern_event event;
+        quern_result result = detail::find_event<typename detail::passed<T>::type>(raw_, &event);
+        if (result == QUERN_OK) result = quern_world_emit(raw_, event, passed.address(), 1);
+        passed.end(result == QUERN_OK || result == QUERN_ERROR_LIMIT); /* LIMIT: published, then dropped */
+        return quern::check(result);
     }
     /** The commands of code between frames; see quern_world_commands. */
     quern::commands commands() { return quern_world_commands(raw_); }
     /** Applies the commands of code between frames; see quern_world_flush. */
-    quern_result flush() { return check(quern_world_flush(raw_)); }
+    quern_result flush() { return quern::check(quern_world_flush(raw_)); }
+
+  private:
+    template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
+    {
+        quern_entity entity = quern_entity_null();
+        quern_component components[sizeof...(T)];
+        const void *const addresses[] = {values.address()...};
+        quern_result result =
+            detail::list_components<typename detail::passed<T>::type...>(raw_, components);
+        if (result == QUERN_OK)
+            result = quern_entity_create_with(raw_, components, addresses, sizeof...(T), &entity);
+        (values.end(result == QUERN_OK), ...);
+        quern::check(result);
+        return entity;
+    }
 };
 
 /* ------------------------------------------------------------------------------------------ schedule */
@@ -1214,15 +1322,15 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
 class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
   public:
     /** A thread for each processor. */
-    jobs() { check(quern_jobs_create(nullptr, &raw_)); }
+    jobs() { quern::check(quern_jobs_create(nullptr, &raw_)); }
     /** Creates a pool by its definition; see quern_jobs_create. */
-    explicit jobs(const quern_jobs_def &def) { check(quern_jobs_create(&def, &raw_)); }
+    explicit jobs(const quern_jobs_def &def) { quern::check(quern_jobs_create(&def, &raw_)); }
     /** Creates a pool of this many threads. */
     explicit jobs(uint32_t thread_count)
     {
         quern_jobs_def def{};
         def.thread_count = thread_count;
-        check(quern_jobs_create(&def, &raw_));
+        quern::check(quern_jobs_create(&def, &raw_));
     }
 };
 
@@ -1234,7 +1342,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     /** Creates a schedule by its definition; see quern_schedule_create. */
     schedule(quern::world &world, const quern_schedule_def &def) : world_(world)
     {
-        check(quern_schedule_create(world, &def, &raw_));
+        quern::check(quern_schedule_create(world, &def, &raw_));
     }
 
     /** Adds a system from a lambda. Its parameters say what it accesses:
@@ -1260,7 +1368,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         quern_system_def def{};
         def.run = detail::callback<type>::view;
         const quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
-        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...)
+                                  : quern::check(result);
     }
     /** Adds a system without components, called once per frame as `f(quern::context)`. */
     template <typename F, typename... Options>
@@ -1279,7 +1388,8 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         quern_system_def def{};
         def.run = detail::callback<type>::events;
         const quern_result result = detail::find_event<event>(world_, &def.items);
-        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...)
+                                  : quern::check(result);
     }
     /** Runs frames of delta_seconds each, up to the first that fails; see quern_schedule_run. jobs may be nullptr. */
     quern_result run(quern_jobs *jobs, double delta_seconds, uint64_t frame_count = 1)
@@ -1287,7 +1397,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         quern_result result = QUERN_OK;
         for (uint64_t frame = 0; frame < frame_count && result == QUERN_OK; frame++)
             result = quern_schedule_run(raw_, jobs, delta_seconds);
-        return check(result);
+        return quern::check(result);
     }
 
   private:
@@ -1303,7 +1413,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         quern_result result = QUERN_OK;
         def->name = name;
         (void)((result = detail::apply(options, world_, def), result == QUERN_OK) && ...);
-        if (result != QUERN_OK) return check(result);
+        if (result != QUERN_OK) return quern::check(result);
         if constexpr (!std::is_empty<type>::value) {
             callbacks_.emplace_back(new type(std::forward<F>(f)),
                                     [](void *held) { delete static_cast<type *>(held); });
@@ -1312,7 +1422,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         result = quern_schedule_add_system(raw_, def, nullptr);
         if constexpr (!std::is_empty<type>::value)
             if (result != QUERN_OK) callbacks_.pop_back();
-        return check(result);
+        return quern::check(result);
     }
 
     quern_world *world_ = nullptr;
@@ -1427,24 +1537,26 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
         quern_result result =
             detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
         if (result == QUERN_OK) (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
-        if (check(result) == QUERN_OK) check(quern_query_create(world, &def, &raw_));
+        if (quern::check(result) == QUERN_OK) quern::check(quern_query_create(world, &def, &raw_));
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
     /** Calls the lambda for each entity, or for each view if it has columns. Its component parameters are those of
-     * the query, in the same order. */
-    template <typename F> void each(F &&f) const
+     * the query, in the same order. The lambda must not create or destroy entities, nor add or remove components: the
+     * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
+    template <typename F> quern_result each(F &&f) const
     {
         quern_query_iterator it = quern_query_iterate(raw_);
         while (quern_query_next(&it))
             detail::run_view(f, nullptr, &it.view);
+        return quern::check(it.result);
     }
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> quern_result each(quern_jobs *jobs, F &&f) const
     {
         using type = std::decay_t<F>;
-        return check(quern_query_parallel_for(raw_, jobs, detail::callback<type>::view,
-                                              const_cast<void *>(static_cast<const void *>(&f))));
+        return quern::check(quern_query_parallel_for(raw_, jobs, detail::callback<type>::view,
+                                                     const_cast<void *>(static_cast<const void *>(&f))));
     }
 
   private:
@@ -1471,17 +1583,17 @@ class history : public detail::owner<quern_history, quern_history_destroy> {
     /** Creates a history of the world; see quern_history_create. */
     explicit history(quern::world &world, const quern_history_def &def = {})
     {
-        check(quern_history_create(world, &def, &raw_));
+        quern::check(quern_history_create(world, &def, &raw_));
     }
     /** Saves the world as a frame; see quern_history_save. */
     quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
     {
-        return check(quern_history_save(raw_, frame, jobs));
+        return quern::check(quern_history_save(raw_, frame, jobs));
     }
     /** Restores a frame; see quern_history_restore. */
     quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)
     {
-        return check(quern_history_restore(raw_, frame, jobs));
+        return quern::check(quern_history_restore(raw_, frame, jobs));
     }
 };
 

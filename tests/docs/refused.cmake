@@ -67,3 +67,30 @@ expect_fields_refused(cpp table "fixed array")
 expect_refused(cpp "${owner}\n${registered}Owner); }" "not trivially copyable")
 expect_refused(cpp "${owner}\nvoid f(const quern_view *v) { QUERN_COLUMN(v, 0, Owner)->x = 1; }"
                "not trivially copyable")
+
+# <quern/quern.hpp> moves what cannot be copied, and refuses what it can neither copy nor move.
+set(single "#include <quern/quern.hpp>\n#include <memory>\nstruct Single { std::unique_ptr<int> value; };
+struct Pinned { Pinned() {} Pinned(const Pinned &) = delete; int x; };
+struct Made { explicit Made(int) {} Made(Made &&) {} ~Made() {} int x; };\nvoid f(quern::world &world, \
+quern::commands commands, quern::context context, const quern_view &view, quern_entity e)\n{\n  Single single;\n  \
+(void)world, (void)commands, (void)context, (void)view, (void)e;\n  ")
+function(expect_call_accepted call)
+  expect_accepted(cpp "${single}${call};\n}")
+endfunction()
+function(expect_call_refused call words)
+  expect_refused(cpp "${single}${call};\n}" "static assertion failed: quern: [^\n]*${words}|error: static_assert failed[^\n]*quern: [^\n]*${words}")
+endfunction()
+foreach(call "world.create(VALUE)" "world.set(e, VALUE)" "world.emit(VALUE)" "commands.create(VALUE)"
+             "commands.set(e, VALUE)" "context.emit(VALUE)")
+  string(REPLACE VALUE "std::move(single)" moved "${call}")
+  expect_call_accepted("${moved}")
+  string(REPLACE VALUE "single" wrong "${call}")
+  expect_call_refused("${wrong}" "std::move")
+endforeach()
+foreach(value "static_cast<const Single &>(single)" "static_cast<const Single &&>(single)" "Pinned()")
+  expect_call_refused("world.set(e, ${value})" "std::move")
+endforeach()
+expect_call_refused("commands.set(view, single)" "one entity at a time")
+expect_call_refused("world.add<Made>(e)" "no default constructor")
+expect_call_refused("commands.add<Made>(e)" "no default constructor")
+expect_call_refused("commands.add<Made>(view)" "no default constructor")

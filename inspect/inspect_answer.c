@@ -10,6 +10,11 @@
 
 /* Answers: from a request to its end point, and what all end points share. */
 
+enum {
+    BODY_BYTES = QUERN_INSPECT_MAX_BODY_BYTES + 1,
+    BODY_ALIGNMENT = 8 /* least that allocators are asked for */
+};
+
 quern__inspect_answer *quern__inspect_answer_create(quern_inspector *inspector)
 {
     const quern_allocator *allocator = &inspector->def.allocator;
@@ -21,6 +26,14 @@ quern__inspect_answer *quern__inspect_answer_create(quern_inspector *inspector)
     answer->status = 200;
     answer->text.bytes.allocator = *allocator;
     return answer;
+}
+
+bool quern__inspect_answer_reserve_body(quern__inspect_answer *answer)
+{
+    const quern_allocator *allocator = &answer->inspector->def.allocator;
+    answer->own_body = allocator->allocate(allocator->user_data, BODY_BYTES, BODY_ALIGNMENT);
+    answer->body = answer->own_body;
+    return answer->own_body != NULL;
 }
 
 static void release_page(quern__inspect_answer *answer)
@@ -39,6 +52,8 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
     const quern_allocator allocator = answer->inspector->def.allocator;
     quern_delta_destroy(answer->delta);
     release_page(answer);
+    if (answer->own_body != NULL)
+        allocator.release(allocator.user_data, answer->own_body, BODY_BYTES, BODY_ALIGNMENT);
     quern_byte_buffer_release(&answer->text.bytes);
     allocator.release(allocator.user_data, answer, sizeof *answer, _Alignof(quern__inspect_answer));
 }

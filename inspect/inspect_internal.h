@@ -96,6 +96,7 @@ struct quern__inspect_answer {
     quern__inspect_arguments arguments;
     const char *body;
     size_t body_bytes;
+    char *own_body; /* memory of a body that the answer releases, for the longest one; NULL: none */
     uint32_t status;
     bool is_done;
     quern__inspect_text text;
@@ -118,6 +119,8 @@ struct quern__inspect_answer {
 };
 
 quern__inspect_answer *quern__inspect_answer_create(quern_inspector *inspector);
+/* Gives the answer memory for a body of QUERN_INSPECT_MAX_BODY_BYTES and a zero. Returns false without memory. */
+bool quern__inspect_answer_reserve_body(quern__inspect_answer *answer);
 void quern__inspect_answer_destroy(quern__inspect_answer *answer);
 /* Finds the end point, and reads the arguments; a wrong request makes the answer done. */
 void quern__inspect_answer_open(quern__inspect_answer *answer, const char *method, const char *path,
@@ -242,7 +245,7 @@ typedef struct quern__inspect_queue {
 bool quern__inspect_ask(quern_inspector *inspector, quern__inspect_answer *answer, uint32_t limit_ms);
 /* Returns the next waiting answer, or NULL. Called by the main thread. */
 quern__inspect_answer *quern__inspect_take(quern_inspector *inspector);
-/* Hands a finished answer back. */
+/* Hands a finished answer back. From then on it holds nothing of the world, as another thread destroys it. */
 void quern__inspect_give_back(quern_inspector *inspector, quern__inspect_answer *answer);
 /* Waits until a request arrives, or for the time. */
 void quern__inspect_wait(quern_inspector *inspector, uint64_t ns);
@@ -264,6 +267,7 @@ struct quern_inspector {
     quern__inspect_queue queue;
     quern__inspect_server *server;
     quern__inspect_answer *current; /* answer that continues after the next frame */
+    uint32_t answer_limit_ms;       /* until the server gives up on a program that does not update */
 
     bool is_paused;
     uint32_t step_count;    /* frames to run before the program pauses again */

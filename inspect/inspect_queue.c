@@ -102,6 +102,8 @@ quern__inspect_answer *quern__inspect_take(quern_inspector *inspector)
 void quern__inspect_give_back(quern_inspector *inspector, quern__inspect_answer *answer)
 {
     quern__inspect_queue *queue = &inspector->queue;
+    quern_delta_destroy(answer->delta); /* here, as only this thread may */
+    answer->delta = NULL;
     pthread_mutex_lock(&queue->mutex);
     const bool is_abandoned = answer->is_abandoned;
     answer->is_given_back = true;

@@ -26,11 +26,8 @@ enum {
     TOKEN_BYTES_MIN = 16,
     TOKEN_BYTES_MAX = 64,
     RANDOM_BYTES = 16,
-    ANSWER_LIMIT_MS =
-        10000, /* until the server gives up on a program that does not call quern_inspector_update */
     ADDRESS_BYTES = 64,
-    WAKE_NS = 2000000,
-    BODY_ALIGNMENT = 8 /* least that allocators are asked for */
+    WAKE_NS = 2000000
 };
 
 struct quern__inspect_server {
@@ -131,39 +128,29 @@ static int send_answer(struct mg_connection *connection, const quern__inspect_an
     return (int)answer->status;
 }
 
-/* The body belongs to the server's thread, so an abandoned answer must not use it: such an answer was begun
- * already, and only the beginning reads the body. An answer that was not begun is destroyed by quern__inspect_ask. */
-static int answer_with(quern__inspect_server *server, struct mg_connection *connection, const char *path,
-                       char *body)
+/* Reads the body into memory of the answer: the main thread may still parse it when the server has given up. */
+static int answer_call(quern__inspect_server *server, struct mg_connection *connection, const char *path)
 {
     const struct mg_request_info *info = mg_get_request_info(connection);
-    const int body_bytes = read_body(connection, body);
-    if (body_bytes < 0) return refuse(connection, 413, "the body is incomplete or exceeds 65536 bytes");
-    body[body_bytes] = '\0';
     quern__inspect_answer *answer = quern__inspect_answer_create(server->inspector);
-    if (answer == NULL) return refuse(connection, 503, "no memory for the answer");
-    answer->body = body;
+    const bool has_memory = answer != NULL && quern__inspect_answer_reserve_body(answer);
+    const int body_bytes = has_memory ? read_body(connection, answer->own_body) : 0;
+    if (!has_memory || body_bytes < 0) {
+        quern__inspect_answer_destroy(answer);
+        return has_memory ? refuse(connection, 413, "the body is incomplete or exceeds 65536 bytes")
+                          : refuse(connection, 503, "no memory for the answer");
+    }
+    answer->own_body[body_bytes] = '\0';
     answer->body_bytes = (size_t)body_bytes;
     quern__inspect_answer_open(answer, info->request_method, path, info->query_string);
     if (!answer->is_done && answer->route->is_for_any_thread)
         quern__inspect_answer_begin(answer);
-    else if (!answer->is_done && !quern__inspect_ask(server->inspector, answer, ANSWER_LIMIT_MS))
+    else if (!answer->is_done &&
+             !quern__inspect_ask(server->inspector, answer, server->inspector->answer_limit_ms))
         return refuse(connection, 503,
                       "the program does not answer: it is busy, or too many requests wait");
     const int status = send_answer(connection, answer);
     quern__inspect_answer_destroy(answer);
-    return status;
-}
-
-/* The threads of civetweb have small stacks, so the body is allocated. */
-static int answer_call(quern__inspect_server *server, struct mg_connection *connection, const char *path)
-{
-    const quern_allocator *allocator = &server->inspector->def.allocator;
-    char *body =
-        allocator->allocate(allocator->user_data, QUERN_INSPECT_MAX_BODY_BYTES + 1, BODY_ALIGNMENT);
-    if (body == NULL) return refuse(connection, 503, "no memory for the body");
-    const int status = answer_with(server, connection, path, body);
-    allocator->release(allocator->user_data, body, QUERN_INSPECT_MAX_BODY_BYTES + 1, BODY_ALIGNMENT);
     return status;
 }
 

@@ -10,7 +10,7 @@
 
 /* The inspector between two frames: requests, messages, pauses and steps. */
 
-enum { BUDGET_NS = 200000, PAUSED_WAIT_NS = 10000000 };
+enum { BUDGET_NS = 200000, PAUSED_WAIT_NS = 10000000, ANSWER_LIMIT_MS = 10000 };
 
 quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspector **out_inspector)
 {
@@ -39,6 +39,7 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
     inspector->def.allocator = allocator;
     if (inspector->def.budget_ns == 0) inspector->def.budget_ns = BUDGET_NS;
     if (inspector->def.title == NULL) inspector->def.title = "Quern";
+    inspector->answer_limit_ms = ANSWER_LIMIT_MS;
     atomic_init(&inspector->attention, 0);
     pthread_mutex_init(&inspector->queue.mutex, NULL);
     pthread_cond_init(&inspector->queue.arrived, NULL);

@@ -442,6 +442,68 @@ Test(inspect, writes_messages)
     inspect_scene_close(&scene);
 }
 
+Test(inspect, writes_the_parts_that_are_asked_for)
+{
+    static const char *const names[] = {"systems", "profile", "commands", "events"};
+    static const struct {
+        const char *arguments;
+        unsigned parts; /* bit i for names[i] */
+    } cases[] = {{"parts=systems", 1},
+                 {"parts=profile", 2},
+                 {"parts=commands", 4},
+                 {"parts=events", 8},
+                 {"parts=commands,systems", 5},
+                 {"parts=other,profile,systems", 3},
+                 {"parts=,events,", 8},
+                 {"parts=systemsx", 0},
+                 {"parts=system", 0},
+                 {"parts=xsystems,xx", 0},
+                 {"parts=", 0},
+                 {"rate=10", 0}};
+    inspect_scene_open(&scene, 2, NULL);
+    run_frames(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cJSON *json = get("watch", cases[i].arguments);
+        for (unsigned k = 0; k < 4; k++)
+            cr_assert_eq(cJSON_GetObjectItem(json, names[k]) != NULL, (cases[i].parts >> k & 1) != 0,
+                         "%s: %s", cases[i].arguments, names[k]);
+        cJSON_Delete(json);
+    }
+    inspect_scene_close(&scene);
+}
+
+/* A page gets the samples of all frames since it was opened, each once. */
+Test(inspect, sends_each_sample_once)
+{
+    inspect_scene_open(&scene, 2, NULL);
+    quern__inspect_client *client = &scene.inspector->queue.clients[0];
+    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    run_frames(3); /* these samples are of no page */
+    client->is_open = client->is_new = client->has_arguments = true;
+    run_frames(1);
+    cJSON *first = cJSON_ParseWithLength(client->ready.bytes.bytes, client->ready.bytes.size_bytes);
+    cr_assert_eq(list_size(first, "samples"), 0);
+    cJSON_Delete(first);
+    double next = (double)scene.frame - 1;
+    for (uint32_t round = 0; round < 6; round++) {
+        client->is_ready = false; /* as the server does when it has sent a message */
+        run_frames(round % 3);    /* no message is due */
+        client->due_ns = 0;
+        run_frames(1);
+        cr_assert(client->is_ready);
+        cJSON *json = cJSON_ParseWithLength(client->ready.bytes.bytes, client->ready.bytes.size_bytes);
+        cr_assert_eq(list_size(json, "samples"), (int)(round % 3 + 1), "round %u", round);
+        for (int i = 0; i < list_size(json, "samples"); i++) {
+            const cJSON *sample = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "samples"), i);
+            cr_assert_eq(cJSON_GetArrayItem(sample, 0)->valuedouble, next++);
+        }
+        cJSON_Delete(json);
+        client->due_ns = UINT64_MAX;
+    }
+    client->is_open = false;
+    inspect_scene_close(&scene);
+}
+
 /* The readers of events exist only while a client wants events. */
 Test(inspect, keeps_the_newest_events)
 {

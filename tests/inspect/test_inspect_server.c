@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "inspect/inspect_internal.h"
 #include "tests/inspect/inspect_scene.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
@@ -328,6 +329,123 @@ Test(inspect_server, does_not_grow, .timeout = 120)
     serve_thread(ask_for_long, &allocator);
     inspect_scene_close(&scene);
     failing_allocator_close(counting);
+}
+
+/* ----------------------------------------------------------------------------- answers between threads */
+
+/* Returns the next answer that waits. */
+static quern__inspect_answer *wait_for_request(void)
+{
+    quern__inspect_answer *answer;
+    while ((answer = quern__inspect_take(scene.inspector)) == NULL)
+        usleep(500);
+    return answer;
+}
+
+static void complete(quern__inspect_answer *answer)
+{
+    quern__inspect_answer_begin(answer);
+    while (!answer->is_done)
+        quern__inspect_answer_step(answer);
+}
+
+/* What a thread of the server does with a request. */
+static void *ask_for_difference(void *user_data)
+{
+    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
+    (void)user_data;
+    quern__inspect_answer_open(answer, "GET", "delta", "from=1&to=3&limit=10");
+    cr_assert(quern__inspect_ask(scene.inspector, answer, 20000));
+    cr_assert_eq(answer->status, 200);
+    cr_assert_null(answer->delta, "only the thread of the world may destroy it");
+    quern__inspect_answer_destroy(answer);
+    return NULL;
+}
+
+Test(inspect_server, gives_back_answers_without_a_delta)
+{
+    pthread_t thread;
+    inspect_scene_open(&scene, 5, NULL);
+    for (int i = 0; i < 5; i++)
+        inspect_scene_turn(&scene);
+    cr_assert_eq(pthread_create(&thread, NULL, ask_for_difference, NULL), 0);
+    quern__inspect_answer *answer = wait_for_request();
+    complete(answer);
+    cr_assert_not_null(answer->delta);
+    quern__inspect_give_back(scene.inspector, answer);
+    pthread_join(thread, NULL);
+    inspect_scene_close(&scene);
+}
+
+static void *compare_often(void *user_data)
+{
+    (void)user_data;
+    for (int i = 0; i < 40; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "/" TOKEN "/api/delta?from=%d&to=%d&limit=200", i + 1, i + 3);
+        const unsigned status = ask("GET", path, "");
+        cr_assert(status == 200 || status == 400, "%u", status); /* 400: a frame that is not kept */
+    }
+    return finish();
+}
+
+Test(inspect_server, compares_while_frames_run, .timeout = 120)
+{
+    serve_thread(compare_often, NULL);
+    inspect_scene_close(&scene);
+}
+
+static void *allocate(void *user_data, size_t bytes, size_t alignment)
+{
+    const quern_allocator allocator = quern_allocator_default();
+    (void)user_data;
+    return allocator.allocate(allocator.user_data, bytes, alignment);
+}
+
+/* Overwrites what is released, so that a later use shows. */
+static void release_overwritten(void *user_data, void *memory, size_t bytes, size_t alignment)
+{
+    const quern_allocator allocator = quern_allocator_default();
+    (void)user_data;
+    memset(memory, 0xdd, bytes);
+    allocator.release(allocator.user_data, memory, bytes, alignment);
+}
+
+/* The server gives up on the request: the end of the connection shows that its thread has returned. */
+static void *merge_in_vain(void *user_data)
+{
+    static const char body[] = "{\"components\": {\"Body\": {\"x\": 25}}}";
+    char text[1024];
+    (void)user_data;
+    const int file = connect_socket();
+    snprintf(text, sizeof text,
+             "POST /" TOKEN "/api/merge?entity=/arena/gun HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+             "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+             port, strlen(body), body);
+    send_all(file, text, strlen(text));
+    receive(file, text, sizeof text, NULL);
+    close(file);
+    cr_assert_eq(strncmp(text, "HTTP/1.1 503", 12), 0, "%s", text);
+    return NULL;
+}
+
+Test(inspect_server, keeps_the_body_of_a_request_that_it_gives_up)
+{
+    pthread_t thread;
+    const quern_allocator allocator = {.allocate = allocate, .release = release_overwritten};
+    inspect_scene_open(&scene, 0, &allocator);
+    scene.inspector->answer_limit_ms = 200;
+    must(quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = TOKEN}));
+    cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/", &port), 1);
+    cr_assert_eq(pthread_create(&thread, NULL, merge_in_vain, NULL), 0);
+    quern__inspect_answer *answer = wait_for_request();
+    pthread_join(thread, NULL);
+    complete(answer);
+    cr_assert_eq(answer->status, 200, "%.*s", (int)answer->text.bytes.size_bytes,
+                 (const char *)answer->text.bytes.bytes);
+    quern__inspect_give_back(scene.inspector, answer);
+    cr_assert_eq(((Body *)quern_entity_get(scene.world, scene.child, scene.body))->x, 25);
+    inspect_scene_close(&scene);
 }
 
 /* A port that another server has. */

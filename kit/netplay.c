@@ -314,12 +314,14 @@ static bool is_behind(const quern_netplay *netplay)
            find_confirmed(netplay) > netplay->frame;
 }
 
+/* A machine that joins runs no frame before its player takes part: it could get so far ahead that it has no frame left for
+ * which to give the inputs that the others wait for. */
 static bool may_run(const quern_netplay *netplay)
 {
     const bool serves =
         netplay->transfer.player != QUERN__NETPLAY_NEVER && netplay->transfer.player != netplay->def.player;
     const bool is_at_end = netplay->def.frame_count != 0 && netplay->frame >= netplay->def.frame_count;
-    return !serves && !is_at_end &&
+    return netplay->is_admitted && !serves && !is_at_end &&
            netplay->frame < (uint64_t)find_confirmed(netplay) + netplay->def.max_rollback;
 }
 
@@ -342,27 +344,34 @@ static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const v
 /* Notes that the player of this machine takes part, and fails if it did and the others have dropped it. */
 static quern_result check_own_membership(quern_netplay *netplay)
 {
+    static const char *const reasons[] = {
+        [QUERN__NETPLAY_GOES_ON] = "the other players have dropped this one after a silence",
+        [QUERN__NETPLAY_DROPPED] = "the other players have dropped this one after a silence",
+        [QUERN__NETPLAY_SENDER_SILENT] =
+            "the player that sent the world has fallen silent before it let this one take part",
+        [QUERN__NETPLAY_TOO_OLD] =
+            "a player was dropped at a frame before that of the world that this machine has loaded"};
     const bool is_out = quern__netplay_is_out(&netplay->players[netplay->def.player]);
     if (!is_out && !netplay->is_admitted) {
         netplay->is_admitted = true;
         quern__netplay_end_transfer(netplay); /* the host knows that the world has arrived */
     }
-    if ((!is_out || !netplay->is_admitted) && !netplay->is_dropped) return QUERN_OK;
+    if ((!is_out || !netplay->is_admitted) && netplay->end == QUERN__NETPLAY_GOES_ON) return QUERN_OK;
     return quern_error_set(
         QUERN_ERROR_CANCELLED,
-        "quern_netplay_advance: the other players have dropped player %u after a silence: "
-        "create a world without entities and join (quern_netplay_def.joins)",
-        netplay->def.player);
+        "quern_netplay_advance: player %u cannot go on: %s: create a world without entities "
+        "and join (quern_netplay_def.joins)",
+        netplay->def.player, reasons[netplay->end]);
 }
 
 static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,
                             uint32_t *out_frame_count)
 {
     quern_result result = quern__netplay_receive(netplay, jobs);
-    if (result != QUERN_OK || netplay->counts.is_joining) return result;
-    result = check_own_membership(netplay);
+    if (result == QUERN_OK && !netplay->counts.is_joining) result = check_own_membership(netplay);
     if (result != QUERN_OK) return result;
     quern__netplay_check_silence(netplay);
+    if (netplay->counts.is_joining) return QUERN_OK;
     result = correct(netplay, jobs);
     if (result == QUERN_OK) result = compare_hashes(netplay, jobs);
     if (result == QUERN_OK) result = run_frames(netplay, jobs, input, out_frame_count);

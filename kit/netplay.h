@@ -32,12 +32,15 @@
  *
  * Players that fall silent. After timeout_seconds without a packet, the present player with the lowest index, the
  * *host*, drops the player: from the last frame whose input the host has, the player's inputs are zero, on all
- * machines. Without a timeout, the others wait. If two groups of players lose each other, each drops the other. When
- * they hear each other again, the smaller group gets CANCELLED; of two equal ones, that without the lowest index.
+ * machines. If the host is silent as well, the next player is the host. Without a timeout, the others wait. If two
+ * groups of players lose each other, each drops the other. When they hear each other again, the smaller group gets
+ * CANCELLED; of two equal ones, that without the lowest index.
  *
  * Joining. A machine that was dropped, or that was absent from the start (`absent`), creates a world without entities,
  * and netplay with `joins`. It asks for the world until the host sends it, as an archive with the state of the
- * schedule. The others wait meanwhile.
+ * schedule. The others wait meanwhile. The machine runs its first frame when the host has let its player take part. If
+ * the sender of the world falls silent before that, the machine asks again; if it has loaded the world already, it gets
+ * CANCELLED. The timeout should be several times as long as a packet takes to arrive and be answered.
  *
  * Threads: main, between frames. */
 
@@ -152,8 +155,9 @@ QUERN_API void quern_netplay_destroy(quern_netplay *netplay);
  * A machine that is behind the others runs several frames in one call. jobs may be NULL. out_frame_count, which may be
  * NULL, receives the number of new frames that ran: 0 if the call waits for other players.
  *
- * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED (the others have dropped
- * this player: create a new world and join); those of quern_history_save, quern_history_restore, quern_schedule_run and,
+ * Errors: NULL_ARGUMENT; DIVERGED (worlds differ; every later call fails as well, and goes on with the report); CANCELLED
+ * (the others have dropped this player, the sender of the world has fallen silent, or another player was dropped at a frame
+ * before the loaded world: create a new world and join); those of quern_history_save, quern_history_restore, quern_schedule_run and,
  * when a player joins, of quern_world_save and quern_world_load. After other errors than DIVERGED and CANCELLED, the call
  * can be repeated. */
 QUERN_API quern_result quern_netplay_advance(quern_netplay *netplay, quern_jobs *jobs, const void *input,

@@ -11,7 +11,8 @@
  * run again, unless the host drops a player at an earlier frame.
  *
  * Members. Each player has two frame numbers that all machines agree on: active_from and dropped_from. Only the host (the
- * present player with the lowest index) changes them, and counts `epoch` up; the others adopt a table with a higher epoch.
+ * present player with the lowest index) changes them, and raises `epoch`, which also tells the host, so that no two tables
+ * have the same; the others adopt a table with a higher epoch, unless they are out of it and their group is the larger one.
  * If active_from <= dropped_from, the player's inputs are zero before the one and from the other on; otherwise the player
  * has come back, and they are zero in between. No machine passes a frame unless it knows the table that the host had
  * when it gave its own input for that frame, since each packet with inputs has the table. So the host may let a player
@@ -25,9 +26,10 @@
 #include <quern/archive.h>
 
 enum {
-    QUERN__NETPLAY_WINDOW = 256, /* frames in each ring; a power of two */
-    QUERN__NETPLAY_HASHES = 8,   /* hashes that are kept */
-    QUERN__NETPLAY_CHUNK = 1024, /* bytes of the world in one packet */
+    QUERN__NETPLAY_WINDOW = 256,      /* frames in each ring; a power of two */
+    QUERN__NETPLAY_HASHES = 8,        /* hashes that are kept */
+    QUERN__NETPLAY_CHUNK = 1024,      /* bytes of the world in one packet */
+    QUERN__NETPLAY_CHUNKS_AHEAD = 16, /* chunks that are sent from the first missing one on */
     QUERN__NETPLAY_NEVER = INT32_MAX
 };
 
@@ -60,13 +62,31 @@ typedef struct quern__netplay_player {
 
 /* The world on its way from the host to a joining player, or a recording on its way between two machines. */
 typedef struct quern__netplay_transfer {
-    uint32_t player;          /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
-    uint32_t frame;           /* frame of the world */
-    uint32_t total_bytes;     /* size of the archive; 0 while it is not known */
-    uint32_t first_missing;   /* first chunk that the joining machine lacks */
-    quern_byte_buffer bytes;  /* host: the archive; joining machine: what has arrived, in its place */
-    unsigned char *has_chunk; /* joining machine: whether a chunk has arrived */
+    uint32_t player;         /* the joining player; QUERN__NETPLAY_NEVER: no transfer */
+    uint32_t frame;          /* frame of the world */
+    uint32_t total_bytes;    /* size of the archive; 0 while it is not known */
+    uint32_t first_missing;  /* first chunk that the joining machine lacks */
+    uint32_t sender;         /* joining machine: the player that sends the world */
+    uint64_t heard_ns;       /* joining machine: when the last chunk arrived */
+    uint32_t arrived;        /* joining machine: bit i: chunk first_missing + i has arrived */
+    quern_byte_buffer bytes; /* host: the archive; joining machine: what has arrived, in its place */
 } quern__netplay_transfer;
+
+/* A part of the world or of a recording, in a packet. */
+typedef struct quern__netplay_chunk {
+    uint32_t sender;
+    uint32_t frame, total_bytes; /* of the whole */
+    uint32_t offset, size_bytes;
+    const unsigned char *bytes;
+} quern__netplay_chunk;
+
+/* Why this machine cannot go on. */
+typedef enum quern__netplay_end {
+    QUERN__NETPLAY_GOES_ON,
+    QUERN__NETPLAY_DROPPED, /* a larger group of players goes on without this machine */
+    QUERN__NETPLAY_SENDER_SILENT, /* the world was loaded, and its sender fell silent before it admitted the player */
+    QUERN__NETPLAY_TOO_OLD /* frames before the loaded world would have to run again */
+} quern__netplay_end;
 
 /* Hashes of the world before consecutive frames. */
 typedef struct quern__netplay_trace {
@@ -96,8 +116,10 @@ struct quern_netplay {
     uint32_t epoch;
     uint32_t call_count; /* calls that have sent packets */
     bool has_diverged;
-    bool is_dropped;             /* whether a larger group of players goes on without this machine */
-    bool is_admitted;            /* whether the player of this machine has taken part */
+    bool is_admitted; /* whether the player of this machine has taken part */
+    quern__netplay_end end;
+    uint64_t losing_since_ns;    /* since when another group has been the larger one; 0: it is not */
+    uint32_t loaded_frame;       /* first frame of this machine: that of the loaded world, or 0 */
     quern_netplay_status counts; /* only the counting members */
     quern__netplay_player players[QUERN_MAX_NETPLAY_PLAYERS];
     quern__netplay_hash hashes[QUERN__NETPLAY_HASHES]; /* of this machine */
@@ -127,13 +149,15 @@ void quern__netplay_drop(quern_netplay *netplay, uint32_t player);
 void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
                           const uint32_t *dropped_from);
 
-/* Compares the members of a player that is out here with those of this machine. Each group may have dropped the other:
- * the smaller one ends, or that without the player with the lowest index. Sets is_dropped if that is this machine's. */
-void quern__netplay_meet_group(quern_netplay *netplay, const uint32_t *active_from,
+/* Compares the members of a sender with those of this machine, which are two groups that have lost each other: the
+ * smaller one ends, or that without the player with the lowest index. A player counts for the group that has the player's
+ * last life; for none if both have it. Sets `end` if the smaller one has been this machine's for a quarter of the timeout:
+ * each group may still count players that have left, and then both would end. */
+void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
                                const uint32_t *dropped_from);
 
 /* Drops players that have been silent for too long, if this machine is the host, and gives up a transfer to a machine
- * that has fallen silent. */
+ * that has fallen silent. A machine that joins gives up the transfer from a player that has. */
 void quern__netplay_check_silence(quern_netplay *netplay);
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -158,15 +182,13 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
                                   uint32_t first_missing);
 
 /* The joining machine's side: stores a chunk, and loads the world when the last one has arrived. */
-quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame,
-                                       uint32_t total_bytes, uint32_t offset, const unsigned char *bytes,
-                                       uint32_t size_bytes);
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
+                                       const quern__netplay_chunk *chunk);
 
 void quern__netplay_end_transfer(quern_netplay *netplay);
 
 /* Stores a chunk in its place. Sets *out_whole if it was the last one. */
-quern_result quern__netplay_store_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
-                                        uint32_t offset, const unsigned char *bytes, uint32_t size_bytes,
+quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
                                         bool *out_whole);
 
 /* ------------------------------------------------------------------------------------------- reports */

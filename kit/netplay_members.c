@@ -34,16 +34,52 @@ uint32_t quern__netplay_host(const quern_netplay *netplay)
     return host;
 }
 
-static void set_dropped(quern_netplay *netplay, uint32_t player, uint32_t frame)
+/* Returns whether a frame that ran by the members before ran with another input of the player than it has by those now,
+ * because the player was dropped, or was not. Frames before a player came back are not compared: all machines have
+ * verified them (quern__netplay_serve), and the members no longer tell its earlier life. */
+static bool has_changed(const quern__netplay_player *before, const quern__netplay_player *now,
+                        uint32_t frame)
 {
-    netplay->players[player].dropped_from = frame;
-    if (frame < netplay->verified) netplay->verified = frame;
+    const bool was_zero = quern__netplay_is_zero(before, frame),
+               is_zero = quern__netplay_is_zero(now, frame);
+    if (is_zero) return !was_zero && frame >= now->dropped_from;
+    return was_zero && before->active_from <= before->dropped_from && frame >= before->dropped_from;
+}
+
+/* Changes from when to when a player takes part. Frames that ran otherwise are no longer verified. */
+static void set_member(quern_netplay *netplay, uint32_t index, uint32_t active_from, uint32_t dropped_from)
+{
+    quern__netplay_player *player = &netplay->players[index];
+    const quern__netplay_player before = {.active_from = player->active_from,
+                                          .dropped_from = player->dropped_from};
+    const uint32_t window = QUERN__NETPLAY_WINDOW / 2;
+    uint32_t frame = netplay->verified > window ? netplay->verified - window : 0;
+    if (frame < netplay->loaded_frame) frame = netplay->loaded_frame;
+    player->active_from = active_from;
+    player->dropped_from = dropped_from;
+    if (netplay->is_admitted && netplay->loaded_frame > 0 &&
+        has_changed(&before, player, netplay->loaded_frame - 1))
+        netplay->end = QUERN__NETPLAY_TOO_OLD;
+    while (frame < netplay->verified && !has_changed(&before, player, frame))
+        frame++;
+    netplay->verified = frame;
+    /* A frame that this machine has verified needs no inputs any more, not even those of an earlier life. */
+    if (active_from > dropped_from && frame >= dropped_from && player->known_end < dropped_from)
+        player->known_end = dropped_from;
+}
+
+/* The number of the next table that this machine makes as host: no other machine makes one of the same number. */
+static uint32_t next_epoch(const quern_netplay *netplay)
+{
+    const uint32_t most = QUERN_MAX_NETPLAY_PLAYERS;
+    return (netplay->epoch / most + 1) * most + netplay->def.player;
 }
 
 void quern__netplay_drop(quern_netplay *netplay, uint32_t player)
 {
-    set_dropped(netplay, player, quern__netplay_limit(&netplay->players[player]));
-    netplay->epoch++;
+    const quern__netplay_player *dropped = &netplay->players[player];
+    set_member(netplay, player, dropped->active_from, quern__netplay_limit(dropped));
+    netplay->epoch = next_epoch(netplay);
 }
 
 /* Notes that a player takes part from now on, and forgets what its machine knew in an earlier life. `known`: frame up to
@@ -64,66 +100,77 @@ void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         quern__netplay_player *player = &netplay->players[i];
         const bool was_out = quern__netplay_is_out(player);
-        if (player->dropped_from != dropped_from[i]) set_dropped(netplay, i, dropped_from[i]);
-        player->active_from = active_from[i];
+        set_member(netplay, i, active_from[i], dropped_from[i]);
         if (was_out && !quern__netplay_is_out(player)) begin_life(netplay, i, epoch, 0);
     }
     netplay->epoch = epoch;
 }
 
-void quern__netplay_meet_group(quern_netplay *netplay, const uint32_t *active_from,
+/* Returns whether this share of the timeout has passed since a time. */
+static bool has_passed(const quern_netplay *netplay, uint64_t since_ns, double share)
+{
+    const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);
+    return netplay->def.timeout_seconds > 0 &&
+           (double)(now - since_ns) > share * netplay->def.timeout_seconds * 1e9;
+}
+
+void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
                                const uint32_t *dropped_from)
 {
     uint32_t own_count = 0, other_count = 0, own_first = UINT32_MAX, other_first = UINT32_MAX;
     for (uint32_t i = netplay->def.player_count; i-- > 0;) {
-        const quern__netplay_player there = {.active_from = active_from[i],
-                                             .dropped_from = dropped_from[i]};
-        if (!quern__netplay_is_out(&netplay->players[i])) {
+        const quern__netplay_player here = netplay->players[i], there = {.active_from = active_from[i],
+                                                                         .dropped_from = dropped_from[i]};
+        const bool is_here = i == netplay->def.player || (i != sender && !quern__netplay_is_out(&here)),
+                   is_there = i == sender || (i != netplay->def.player && !quern__netplay_is_out(&there));
+        if (is_here && (!is_there || here.active_from > there.active_from)) {
             own_count++;
             own_first = i;
-        }
-        if (!quern__netplay_is_out(&there)) {
-            if (i == netplay->def.player) return; /* the player has not heard yet that it is out */
+        } else if (is_there && (!is_here || here.active_from < there.active_from)) {
             other_count++;
             other_first = i;
         }
     }
-    if (other_count > own_count || (other_count == own_count && other_first < own_first))
-        netplay->is_dropped = true;
+    if (other_count < own_count || (other_count == own_count && other_first > own_first))
+        netplay->losing_since_ns = 0;
+    else if (netplay->losing_since_ns == 0)
+        netplay->losing_since_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    else if (has_passed(netplay, netplay->losing_since_ns, 0.25))
+        netplay->end = QUERN__NETPLAY_DROPPED;
+}
+
+static bool is_silent(const quern_netplay *netplay, uint32_t player)
+{
+    return player != netplay->def.player && has_passed(netplay, netplay->players[player].heard_ns, 1);
 }
 
 void quern__netplay_check_silence(quern_netplay *netplay)
 {
-    const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);
-    const double limit_ns = netplay->def.timeout_seconds * 1e9;
-    quern__netplay_transfer *transfer = &netplay->transfer;
-    if (limit_ns == 0) return;
-    if (transfer->player != QUERN__NETPLAY_NEVER &&
-        (double)(now - netplay->players[transfer->player].heard_ns) > limit_ns)
-        quern__netplay_end_transfer(netplay);
-    /* A silent host is dropped by the player that becomes the host then. */
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        if (i == netplay->def.player || quern__netplay_is_out(&netplay->players[i]) ||
-            (double)(now - netplay->players[i].heard_ns) <= limit_ns)
-            continue;
-        const uint32_t host = quern__netplay_host(netplay);
-        bool is_next = host == netplay->def.player || host == i;
-        for (uint32_t k = 0; k < netplay->def.player && is_next; k++)
-            is_next = k == i || quern__netplay_is_out(&netplay->players[k]);
-        if (is_next) quern__netplay_drop(netplay, i);
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    const bool has_transfer = transfer->player != QUERN__NETPLAY_NEVER;
+    if (!netplay->is_admitted) {
+        if (!has_transfer || !has_passed(netplay, transfer->heard_ns, 1)) return;
+        if (netplay->counts.is_joining)
+            quern__netplay_end_transfer(netplay); /* the next host sends its world from the beginning */
+        else if (quern__netplay_is_out(&netplay->players[netplay->def.player]))
+            netplay->end = QUERN__NETPLAY_SENDER_SILENT;
+        return;
     }
+    if (has_transfer && is_silent(netplay, transfer->player)) quern__netplay_end_transfer(netplay);
+    /* Silent players are dropped by the one that is the host without them. */
+    for (uint32_t i = 0; i < netplay->def.player; i++)
+        if (!quern__netplay_is_out(&netplay->players[i]) && !is_silent(netplay, i)) return;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (!quern__netplay_is_out(&netplay->players[i]) && is_silent(netplay, i))
+            quern__netplay_drop(netplay, i);
 }
 
 /* ------------------------------------------------------------------------------------------ transfer */
 
 void quern__netplay_end_transfer(quern_netplay *netplay)
 {
-    quern__netplay_transfer *transfer = &netplay->transfer;
-    const uint32_t chunk_count = transfer->total_bytes / QUERN__NETPLAY_CHUNK + 1;
-    if (transfer->has_chunk != NULL)
-        netplay->allocator.release(netplay->allocator.user_data, transfer->has_chunk, chunk_count, 8);
-    quern_byte_buffer_release(&transfer->bytes);
-    *transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
+    quern_byte_buffer_release(&netplay->transfer.bytes);
+    netplay->transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
 }
 
 /* Saves the world at the last frame that will not change, and returns to the present. */
@@ -160,9 +207,21 @@ static void admit(quern_netplay *netplay)
     quern__netplay_player *player = &netplay->players[netplay->transfer.player];
     player->active_from = quern__netplay_limit(&netplay->players[netplay->def.player]);
     player->known_end = player->active_from;
-    begin_life(netplay, netplay->transfer.player, netplay->epoch + 1, netplay->transfer.frame);
-    netplay->epoch++;
+    netplay->epoch = next_epoch(netplay);
+    begin_life(netplay, netplay->transfer.player, netplay->epoch, netplay->transfer.frame);
     quern__netplay_end_transfer(netplay);
+}
+
+/* Returns whether all machines that play know all inputs before a frame: none runs more than max_rollback frames ahead
+ * of the inputs that it knows. */
+static bool have_all_verified(const quern_netplay *netplay, uint32_t frame)
+{
+    if (netplay->verified < frame) return false;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->players[i]) &&
+            netplay->players[i].frame < frame + netplay->def.max_rollback)
+            return false;
+    return true;
 }
 
 quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
@@ -176,9 +235,12 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
         if (!is_new) return QUERN_OK;
         /* The player has started again before its silence was noticed. */
         if (!quern__netplay_is_out(&netplay->players[player])) return QUERN_OK;
+        if (!have_all_verified(netplay, netplay->players[player].dropped_from)) return QUERN_OK;
         return begin_transfer(netplay, jobs, player);
     }
-    if (transfer->player != player || frame != transfer->frame) return QUERN_OK;
+    if (transfer->player != player) return QUERN_OK;
+    if (frame == QUERN__NETPLAY_NEVER) transfer->first_missing = 0; /* the machine may have started again */
+    if (frame != transfer->frame) return QUERN_OK;
     if (first_missing > transfer->first_missing) transfer->first_missing = first_missing;
     if ((uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes) admit(netplay);
     return QUERN_OK;
@@ -202,72 +264,74 @@ static quern_result load_world(quern_netplay *netplay, quern_jobs *jobs)
     const quern_result result = quern_world_load(
         netplay->def.world, quern_source_bytes(transfer->bytes.bytes, transfer->total_bytes), &def, NULL);
     if (result != QUERN_OK) return result;
-    netplay->frame = netplay->verified = transfer->frame;
+    netplay->frame = netplay->verified = netplay->loaded_frame = transfer->frame;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         netplay->players[i].known_end = transfer->frame;
     netplay->counts.is_joining = false;
     return call_loaded(netplay, jobs);
 }
 
-static quern_result reserve_chunks(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes)
+/* Makes room for the chunks that may arrive next. Memory grows with what has arrived: the announced size is not to be
+ * trusted. */
+static quern_result reserve_chunks(quern_netplay *netplay)
 {
+    static const char zeros[QUERN__NETPLAY_CHUNK] = {0};
     quern__netplay_transfer *transfer = &netplay->transfer;
-    const quern_allocator *allocator = &netplay->allocator;
-    quern__netplay_end_transfer(netplay);
-    transfer->frame = frame;
-    transfer->total_bytes = total_bytes;
-    transfer->bytes =
-        (quern_byte_buffer){.bytes = allocator->allocate(allocator->user_data, total_bytes, 8),
-                            .size_bytes = total_bytes,
-                            .capacity_bytes = total_bytes,
-                            .allocator = *allocator};
-    transfer->has_chunk =
-        allocator->allocate(allocator->user_data, total_bytes / QUERN__NETPLAY_CHUNK + 1, 8);
-    if (transfer->bytes.bytes == NULL || transfer->has_chunk == NULL) {
-        if (transfer->bytes.bytes == NULL) transfer->bytes = (quern_byte_buffer){0};
-        quern__netplay_end_transfer(netplay);
-        return quern_error_set(QUERN_ERROR_OUT_OF_MEMORY,
-                               "quern_netplay_advance: no memory for a world of %u bytes", total_bytes);
-    }
-    memset(transfer->has_chunk, 0, total_bytes / QUERN__NETPLAY_CHUNK + 1);
-    transfer->player = netplay->def.player;
+    const quern_sink sink = quern_sink_bytes(&transfer->bytes);
+    const uint64_t end =
+        ((uint64_t)transfer->first_missing + QUERN__NETPLAY_CHUNKS_AHEAD) * QUERN__NETPLAY_CHUNK;
+    transfer->bytes.allocator = netplay->allocator;
+    while (transfer->bytes.size_bytes < end && transfer->bytes.size_bytes < transfer->total_bytes)
+        if (!sink.write(sink.user_data, zeros, sizeof zeros))
+            return quern_error_set(
+                QUERN_ERROR_OUT_OF_MEMORY,
+                "quern_netplay_advance: no memory for the next part of a world, of which "
+                "%u of %u chunks have arrived: free memory, and call again",
+                transfer->first_missing, (transfer->total_bytes - 1) / QUERN__NETPLAY_CHUNK + 1);
     return QUERN_OK;
 }
 
-quern_result quern__netplay_store_chunk(quern_netplay *netplay, uint32_t frame, uint32_t total_bytes,
-                                        uint32_t offset, const unsigned char *bytes, uint32_t size_bytes,
+quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
                                         bool *out_whole)
 {
     quern__netplay_transfer *transfer = &netplay->transfer;
+    const uint32_t number = chunk->offset / QUERN__NETPLAY_CHUNK;
     *out_whole = false;
-    if (total_bytes == 0) return QUERN_OK;
-    if (transfer->player == QUERN__NETPLAY_NEVER || transfer->frame != frame ||
-        transfer->total_bytes != total_bytes) {
-        if (transfer->player != QUERN__NETPLAY_NEVER && frame <= transfer->frame)
-            return QUERN_OK; /* an old one */
-        const quern_result result = reserve_chunks(netplay, frame, total_bytes);
-        if (result != QUERN_OK) return result;
+    if (chunk->total_bytes == 0) return QUERN_OK;
+    if (transfer->player != QUERN__NETPLAY_NEVER) {
+        /* Another player does not end the transfer, and its sender does so only with a newer world. */
+        if (chunk->sender != transfer->sender || chunk->frame < transfer->frame ||
+            (chunk->frame == transfer->frame && chunk->total_bytes != transfer->total_bytes))
+            return QUERN_OK;
+        if (chunk->frame > transfer->frame) quern__netplay_end_transfer(netplay);
     }
-    const uint32_t left = offset < total_bytes ? total_bytes - offset : 0;
+    if (transfer->player == QUERN__NETPLAY_NEVER)
+        *transfer = (quern__netplay_transfer){.player = netplay->def.player,
+                                              .sender = chunk->sender,
+                                              .frame = chunk->frame,
+                                              .total_bytes = chunk->total_bytes};
+    transfer->heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    const quern_result result = reserve_chunks(netplay);
+    if (result != QUERN_OK) return result;
+    const uint32_t left = chunk->offset < chunk->total_bytes ? chunk->total_bytes - chunk->offset : 0;
     const uint32_t expected = left < QUERN__NETPLAY_CHUNK ? left : QUERN__NETPLAY_CHUNK;
-    if (transfer->bytes.bytes == NULL || offset % QUERN__NETPLAY_CHUNK != 0 || size_bytes != expected)
-        return QUERN_OK;
-    memcpy((char *)transfer->bytes.bytes + offset, bytes, size_bytes);
-    transfer->has_chunk[offset / QUERN__NETPLAY_CHUNK] = 1;
-    const uint32_t chunk_count = (total_bytes - 1) / QUERN__NETPLAY_CHUNK + 1;
-    while (transfer->first_missing < chunk_count && transfer->has_chunk[transfer->first_missing])
+    if (chunk->offset % QUERN__NETPLAY_CHUNK == 0 && expected > 0 && chunk->size_bytes == expected &&
+        number >= transfer->first_missing &&
+        number - transfer->first_missing < QUERN__NETPLAY_CHUNKS_AHEAD) {
+        memcpy((char *)transfer->bytes.bytes + chunk->offset, chunk->bytes, chunk->size_bytes);
+        transfer->arrived |= 1u << (number - transfer->first_missing);
+    }
+    for (; (transfer->arrived & 1) != 0; transfer->arrived >>= 1)
         transfer->first_missing++;
-    *out_whole = transfer->first_missing == chunk_count;
+    *out_whole = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
     return QUERN_OK;
 }
 
-quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame,
-                                       uint32_t total_bytes, uint32_t offset, const unsigned char *bytes,
-                                       uint32_t size_bytes)
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
+                                       const quern__netplay_chunk *chunk)
 {
     bool is_whole;
     if (!netplay->counts.is_joining) return QUERN_OK;
-    const quern_result result =
-        quern__netplay_store_chunk(netplay, frame, total_bytes, offset, bytes, size_bytes, &is_whole);
+    const quern_result result = quern__netplay_store_chunk(netplay, chunk, &is_whole);
     return result == QUERN_OK && is_whole ? load_world(netplay, jobs) : result;
 }

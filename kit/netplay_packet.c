@@ -23,7 +23,6 @@ enum {
     HEADER_BYTES = 14,
     CHECKSUM_BYTES = 4,
     HASHES_PER_PACKET = 3,
-    WORLD_CHUNKS_PER_CALL = 16,
     CALLS_PER_PROBE = 16
 };
 
@@ -94,7 +93,9 @@ static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, 
     const quern__netplay_player *known = &netplay->players[player];
     const uint32_t bytes = netplay->def.input_bytes, first = netplay->players[receiver].acks[player];
     const uint32_t room = (uint32_t)sizeof out->bytes - CHECKSUM_BYTES - out->size;
-    uint32_t count = known->known_end > first ? known->known_end - first : 0;
+    /* This machine has no inputs from before the world that it has loaded. */
+    uint32_t count =
+        known->known_end > first && first >= netplay->loaded_frame ? known->known_end - first : 0;
     if (count == 0 || count > QUERN__NETPLAY_WINDOW || room < 6 + bytes) return;
     if (count > (room - 6) / bytes) count = (room - 6) / bytes;
     if (count > UINT8_MAX) count = UINT8_MAX;
@@ -143,7 +144,7 @@ static void send_join(quern_netplay *netplay)
 static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t frame,
                         const quern_byte_buffer *bytes, uint32_t first_missing)
 {
-    for (uint32_t i = 0; i < WORLD_CHUNKS_PER_CALL; i++) {
+    for (uint32_t i = 0; i < QUERN__NETPLAY_CHUNKS_AHEAD; i++) {
         packet out;
         const uint64_t offset = ((uint64_t)first_missing + i) * QUERN__NETPLAY_CHUNK;
         if (offset >= bytes->size_bytes) return;
@@ -215,12 +216,14 @@ static bool is_near(const quern_netplay *netplay, uint32_t frame)
            (netplay->frame < QUERN__NETPLAY_WINDOW || frame >= netplay->frame - QUERN__NETPLAY_WINDOW);
 }
 
-/* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender is
- * out. A machine that has not been admitted yet does not know the members, and reads the packets of all players. */
+/* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender and
+ * this machine do not play together: one of them is out, joins, or has started again without the other having noticed. */
 static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
 {
-    uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS], dropped_from[QUERN_MAX_NETPLAY_PLAYERS],
-        known_end[QUERN_MAX_NETPLAY_PLAYERS];
+    uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS] = {0}, dropped_from[QUERN_MAX_NETPLAY_PLAYERS] = {0},
+             known_end[QUERN_MAX_NETPLAY_PLAYERS] = {0};
+    const uint32_t self = netplay->def.player;
+    const quern__netplay_player *own = &netplay->players[self];
     quern__netplay_player *player = &netplay->players[sender];
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         active_from[i] = (uint32_t)get(in, 4);
@@ -228,15 +231,30 @@ static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, ui
         known_end[i] = (uint32_t)get(in, 4);
     }
     if (in->size > in->end) return false;
-    if (netplay->is_admitted && quern__netplay_is_out(player)) {
-        quern__netplay_meet_group(netplay, active_from, dropped_from);
-        return false;
+    const bool sender_joins = quern__netplay_is_out(
+        &(quern__netplay_player){.active_from = active_from[sender], .dropped_from = dropped_from[sender]});
+    bool is_excluded = quern__netplay_is_out(
+        &(quern__netplay_player){.active_from = active_from[self], .dropped_from = dropped_from[self]});
+    if (!netplay->is_admitted) {
+        /* The player takes part if the sender of the world says so, from a frame that the world does not contain. The
+         * members of others may still have an earlier life of the player. */
+        if (sender != netplay->transfer.sender ||
+            (!is_excluded && active_from[self] < netplay->loaded_frame))
+            return false;
+    } else {
+        const bool is_out = quern__netplay_is_out(player);
+        is_excluded |= active_from[self] != own->active_from;
+        /* Two groups that have lost each other, or the sender has not heard yet that this player takes part. */
+        if (is_excluded && !sender_joins && (is_out || epoch >= own->first_epoch))
+            quern__netplay_meet_group(netplay, sender, active_from, dropped_from);
+        if (is_out || (is_excluded && epoch >= own->first_epoch)) return false;
     }
+    if (epoch > netplay->epoch) quern__netplay_adopt(netplay, epoch, active_from, dropped_from);
+    if (active_from[sender] != player->active_from) return false; /* of another life */
     /* Packets arrive in any order, and what a machine knows never becomes less, until it starts again. */
     for (uint32_t i = 0; i < netplay->def.player_count && epoch >= player->first_epoch; i++)
         if (known_end[i] != QUERN__NETPLAY_NEVER && known_end[i] > player->acks[i])
             player->acks[i] = known_end[i];
-    if (epoch > netplay->epoch) quern__netplay_adopt(netplay, epoch, active_from, dropped_from);
     return true;
 }
 
@@ -280,9 +298,14 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
 {
     quern__netplay_player *player = &netplay->players[sender];
     const uint32_t epoch = (uint32_t)get(in, 4), frame = (uint32_t)get(in, 4);
-    if (netplay->counts.is_joining) return; /* the machine does not know yet which frames are near */
-    if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
+    const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);
+    if (netplay->counts.is_joining) { /* the machine does not know yet which frames are near */
+        player->heard_ns = now;
+        return;
+    }
     if (!read_members(netplay, in, sender, epoch)) return;
+    player->heard_ns = now;
+    if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
     read_hashes(netplay, in, player, epoch);
     while (in->size < in->end)
         read_run(netplay, in);
@@ -300,29 +323,41 @@ static void read_trace(quern_netplay *netplay, packet *in, uint32_t sender)
         quern__netplay_take_trace(netplay, sender, &trace, start, first_missing);
 }
 
+/* Returns whether the packet is whole. */
+static bool read_chunk(packet *in, uint32_t sender, quern__netplay_chunk *chunk)
+{
+    *chunk = (quern__netplay_chunk){.sender = sender};
+    chunk->frame = (uint32_t)get(in, 4);
+    chunk->total_bytes = (uint32_t)get(in, 4);
+    chunk->offset = (uint32_t)get(in, 4);
+    if (in->size > in->end || chunk->frame >= QUERN__NETPLAY_NEVER / 2) return false;
+    chunk->bytes = in->bytes + in->size;
+    chunk->size_bytes = in->end - in->size;
+    return true;
+}
+
 /* Reads a packet after the worlds have differed: only what a report needs. */
 static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint32_t sender,
                                        quern__netplay_kind kind)
 {
     quern__netplay_divergence *divergence = &netplay->divergence;
+    quern__netplay_chunk chunk;
     if (!netplay->def.reports) return QUERN_OK;
     if (kind == QUERN__NETPLAY_TRACE) read_trace(netplay, in, sender);
     if (kind != QUERN__NETPLAY_CHUNKS || sender != divergence->report.player || divergence->is_whole ||
         divergence->start == QUERN__NETPLAY_NEVER)
         return QUERN_OK;
-    const uint32_t frame = (uint32_t)get(in, 4), total = (uint32_t)get(in, 4),
-                   offset = (uint32_t)get(in, 4);
-    if (in->size > in->end || frame != divergence->start) return QUERN_OK;
-    return quern__netplay_store_chunk(netplay, frame, total, offset, in->bytes + in->size,
-                                      in->end - in->size, &divergence->is_whole);
+    if (!read_chunk(in, sender, &chunk) || chunk.frame != divergence->start) return QUERN_OK;
+    return quern__netplay_store_chunk(netplay, &chunk, &divergence->is_whole);
 }
 
 static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet *in, uint32_t sender)
 {
     const quern__netplay_kind kind = (quern__netplay_kind)get(in, 1);
     (void)get(in, 1); /* the sender, which was compared */
-    /* Requests of a machine that has started again must not keep its player from being dropped. */
-    if (kind == QUERN__NETPLAY_FRAMES || quern__netplay_is_out(&netplay->players[sender]))
+    /* Requests of a machine that has started again must not keep its player from being dropped, nor packets of one that
+     * has lost this machine (read_frames). */
+    if (kind == QUERN__NETPLAY_CHUNKS || quern__netplay_is_out(&netplay->players[sender]))
         netplay->players[sender].heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
     if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
     if (kind == QUERN__NETPLAY_FRAMES) {
@@ -332,11 +367,8 @@ static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet
         if (in->size <= in->end && !netplay->counts.is_joining)
             return quern__netplay_serve(netplay, jobs, sender, frame, first_missing);
     } else if (kind == QUERN__NETPLAY_CHUNKS) {
-        const uint32_t frame = (uint32_t)get(in, 4), total = (uint32_t)get(in, 4),
-                       offset = (uint32_t)get(in, 4);
-        if (in->size <= in->end)
-            return quern__netplay_take_chunk(netplay, jobs, frame, total, offset, in->bytes + in->size,
-                                             in->end - in->size);
+        quern__netplay_chunk chunk;
+        if (read_chunk(in, sender, &chunk)) return quern__netplay_take_chunk(netplay, jobs, &chunk);
     }
     return QUERN_OK;
 }

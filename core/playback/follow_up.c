@@ -76,8 +76,7 @@ quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, q
     if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &follow_ups->extended,
                               follow_ups->extended.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list follow-up commands");
-    quern__command_batch *tail =
-        (quern__command_batch *)(void *)quern__batch_item(last_batch, last_batch->item_count);
+    quern__command_batch *tail = (quern__command_batch *)(void *)quern__batch_end(last_batch);
     *tail = (quern__command_batch){.next = list->first};
     follow_ups->extended.items[follow_ups->extended.count++] =
         (quern__extended_stream){.stream = stream, .batch_count = stream->batch_count};

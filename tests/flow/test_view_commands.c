@@ -4,6 +4,9 @@
 #include "tests/flow/view_scene.h"
 #include "tests/support/effort.h"
 
+#include <quern/enabled.h>
+#include <quern/prefab.h>
+
 /* Commands for views, compared with the single commands that they stand for: rows, handles, values, reports, and
  * what reactions and change filters see must be equal, at every thread count. */
 
@@ -25,10 +28,18 @@ static uint64_t seed_of(const quern_context *context, uint64_t what)
     return mix(mix(salt ^ system << 40) + quern_context_frame_index(context) * 1000003 + what);
 }
 
+/* Half of the recordings create an entity with a target first, so that the sync point appends commands to a recording
+ * that may end with a command for a view. */
 static void act(quern_context *context, const quern_view *view)
 {
-    act_on_view(quern_context_commands(context), view,
-                seed_of(context, quern_entity_index(view->entities[0])), destroy_percent);
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t drawn = seed_of(context, 2 + quern_entity_index(view->entities[0]));
+    const quern_entity target = known[drawn / 2 % ENTITIES];
+    if (drawn % 2 == 0 && parent.bits != 0 && quern_context_is_alive(context, target)) {
+        const void *values[] = {&target};
+        quern_commands_create_with(commands, &components[PARENT], values, 1);
+    }
+    act_on_view(commands, view, seed_of(context, quern_entity_index(view->entities[0])), destroy_percent);
 }
 
 /* Single commands on entities of all chunks, so that a few rows of a chunk have commands of their own. */
@@ -208,4 +219,94 @@ Test(view_commands, equal_single_commands_in_relations, .timeout = 600)
     static const quern_target_policy policies[] = {QUERN_TARGET_REFUSES, QUERN_TARGET_DESTROYS_SOURCE};
     for (uint32_t i = 0; i < COUNT_OF(policies); i++)
         play_all(&(program){.policy = &policies[i], .watches = i == 1, .destroy_percent = 30});
+}
+
+/* ------------------------------------------------------------------------- at the end of a recording */
+
+typedef enum beginning {
+    WITH_TARGET,
+    RELATED,
+    RELATED_BY_LIKES,
+    LIKES_MANY,
+    DISABLED,
+    NAMED,
+    SPAWNED_BELOW,
+    SPAWNED_DISABLED,
+    BEGINNINGS
+} beginning;
+
+static beginning begins_with;
+static view_kind ends_with;
+static quern_relation likes, many;
+static quern_prefab prefab;
+
+/* The first commands of a recording: they create an entity for which the sync point adds commands of its own. */
+static void begin_recording(quern_commands *commands)
+{
+    const void *values[] = {&known[0]};
+    quern_entity entity = {0};
+    if (begins_with == SPAWNED_BELOW)
+        expect(quern_commands_spawn(commands, prefab, &(quern_spawn_def){.parent = known[0]}, &entity));
+    else if (begins_with == SPAWNED_DISABLED)
+        expect(quern_commands_spawn(commands, prefab, NULL, &entity));
+    else if (begins_with == WITH_TARGET)
+        entity = quern_commands_create_with(commands, &components[PARENT], values, 1);
+    else
+        entity = quern_commands_create(commands);
+    cr_assert_not(quern_entity_is_null(entity), "%s", quern_error_message());
+    if (begins_with == RELATED) expect(quern_commands_relate(commands, entity, parent, known[0]));
+    if (begins_with == RELATED_BY_LIKES) expect(quern_commands_relate(commands, entity, likes, known[0]));
+    if (begins_with == LIKES_MANY)
+        for (uint32_t i = 0; i < 3; i++)
+            expect(quern_commands_relate(commands, entity, many, known[i]));
+    if (begins_with == DISABLED || begins_with == SPAWNED_DISABLED)
+        expect(quern_commands_set_enabled(commands, entity, false));
+    if (begins_with == NAMED) expect(quern_commands_set_name(commands, entity, "last"));
+}
+
+static void begin_and_end(quern_context *context, const quern_view *view)
+{
+    static const uint64_t zeros[MAX_ROWS] = {0};
+    static bool chosen[MAX_ROWS];
+    memset(chosen, true, sizeof chosen);
+    const view_act act = {.kind = ends_with,
+                          .component = ends_with == REMOVE ? TAG : NUMBER,
+                          .values = ends_with == REMOVE || ends_with == DESTROY ? NULL : zeros,
+                          .chosen = chosen};
+    begin_recording(quern_context_commands(context));
+    issue(quern_context_commands(context), view, &act);
+}
+
+/* Runs a frame in which each recording begins and ends like this. Returns the hash of the world. */
+static uint64_t hash_after(bool views, bool stages_only)
+{
+    uses_views = views;
+    open_scene(NULL);
+    parent = quern_world_parent(world);
+    components[PARENT] = quern_relation_component(parent);
+    must(quern_relation_register(world, &(quern_relation_def){.name = "likes"}, &likes));
+    must(quern_relation_register(world, &(quern_relation_def){.name = "many", .many = true}, &many));
+    quern_world_disabled_tag(world);
+    const quern_component member[] = {components[NUMBER], components[PARENT]};
+    const quern_entity root = setup_entity_with(world, member, 1);
+    quern_entity child;
+    must(quern_entity_create_with(world, member, (const void *[]){NULL, &root}, 2, &child));
+    must(quern_prefab_capture(world, root, &prefab));
+    add_system("begin and end", begin_and_end, quern_term_with(components[TAG]), 0, QUERN_SYSTEM_DEFAULT,
+               0);
+    schedule->playback.disable_fast_paths = stages_only;
+    must_run(schedule, NULL);
+    assert_valid(world);
+    const uint64_t hash = quern_world_hash(world);
+    close_scene();
+    return hash;
+}
+
+Test(view_commands, may_end_a_recording_that_creates)
+{
+    for (begins_with = 0; begins_with < BEGINNINGS; begins_with++)
+        for (ends_with = 0; ends_with < VIEW_KINDS; ends_with++)
+            for (uint32_t stages_only = 0; stages_only < 2; stages_only++)
+                cr_assert_eq(hash_after(true, stages_only > 0), hash_after(false, stages_only > 0),
+                             "beginning %d, end %d", (int)begins_with, (int)ends_with);
 }

@@ -233,26 +233,25 @@ static quern_result reserve_all(const matching_change *change)
     return QUERN_OK;
 }
 
-/* Moves all rows, in three rounds, because `value` may point into one of the rows: new values are copied before any
- * row moves, and all rows move before any chunk is released. */
+/* Moves all rows, one source after the other, because sources can share a target: the component may require others,
+ * which some of the sources have. `value` may point into one of the rows, so it is used for the first source only, whose
+ * new values are written before its rows move. Further sources get copies of the first new value, which does not move. */
 static uint64_t move_all(const matching_change *change)
 {
     quern_query *query = change->query;
+    quern__storage *storage = query->storage;
+    const void *value = change->value;
     uint64_t count = 0;
-    for (uint32_t round = 0; round < 3; round++)
-        for (uint32_t i = 0; i < query->matches.count; i++) {
-            quern__archetype *source = query->matches.items[i].archetype;
-            if (!is_source(change, source)) continue;
-            if (round == 0)
-                quern__rows_append_all(query->storage, plan_of(change, source), change->component_index,
-                                       change->value);
-            else if (round == 1)
-                quern__rows_move_all(query->storage, plan_of(change, source));
-            else {
-                count += quern__archetype_row_count(source);
-                quern__rows_cut_all(query->storage, source);
-            }
-        }
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        quern__archetype *source = query->matches.items[i].archetype;
+        if (!is_source(change, source)) continue;
+        const quern__move_plan *plan = plan_of(change, source);
+        const void *copy = quern__rows_append_all(storage, plan, change->component_index, value);
+        if (value != NULL) value = copy;
+        quern__rows_move_all(storage, plan);
+        count += quern__archetype_row_count(source);
+        quern__rows_cut_all(storage, source);
+    }
     return count;
 }
 

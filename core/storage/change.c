@@ -412,10 +412,11 @@ static void fill_with_one(const quern__type *type, char *targets, const void *va
             quern__type_copy(type, targets, value, 1);
 }
 
-void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, uint32_t component_index,
-                            const void *value)
+const void *quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan,
+                                   uint32_t component_index, const void *value)
 {
     const quern__type *type = quern__components_type(&storage->components, component_index);
+    const void *first_value = NULL;
     uint32_t count;
     for (uint64_t left = quern__archetype_row_count(plan->source); left > 0; left -= count) {
         uint32_t wanted = left < plan->target->row_capacity ? (uint32_t)left : plan->target->row_capacity;
@@ -423,11 +424,13 @@ void quern__rows_append_all(quern__storage *storage, const quern__move_plan *pla
         char *targets = quern__storage_value(plan->target, first, component_index);
         quern__fill_required(plan, component_index, first, count);
         if (targets == NULL) continue;
+        if (first_value == NULL) first_value = targets;
         if (value == NULL)
             quern__fill_values(type, targets, NULL, count);
         else
             fill_with_one(type, targets, value, count);
     }
+    return first_value;
 }
 
 void quern__rows_move_all(quern__storage *storage, const quern__move_plan *plan)

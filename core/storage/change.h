@@ -448,12 +448,13 @@ static inline void quern__structure_changed(quern__storage *storage)
 /* ------------------------------------------------------------------------------ whole archetypes */
 
 /* Appends reserved raw rows to the plan's target for all rows of its source. If the plan adds the component, its
- * values become copies of `value`, or are constructed if `value` is NULL. The plan must add no other component. */
-void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, uint32_t component_index,
-                            const void *value);
+ * values become copies of `value`, or are constructed if `value` is NULL, and the first of them is returned. Required
+ * components that the plan adds are constructed. */
+const void *quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan,
+                                   uint32_t component_index, const void *value);
 
-/* Moves all rows of the plan's source to the rows appended last to its target. The caller must then cut the
- * source's raw rows. */
+/* Moves all rows of the plan's source to the rows appended last to its target. The caller must move the rows of one
+ * source before it appends for the next, and then cut the source's raw rows. */
 void quern__rows_move_all(quern__storage *storage, const quern__move_plan *plan);
 
 /* Removes all rows of an archetype. Precondition: they are raw. */

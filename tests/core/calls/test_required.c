@@ -338,6 +338,88 @@ Test(required, bulk_calls_add_what_is_missing)
     quern_query_destroy(query);
 }
 
+/* Of the entities of add_matching, the i-th has the components of the bits of i % SETS. */
+enum { SETS = 16, ADDED = 40 * SETS };
+
+static quern_entity added[ADDED];
+
+static void make_sets(void)
+{
+    const quern_component choices[] = {s.frame, s.place, s.label, s.engine};
+    for (uint32_t i = 0; i < ADDED; i++) {
+        quern_component list[5] = {s.plain};
+        uint32_t count = 1;
+        for (uint32_t k = 0; k < 4; k++)
+            if (i % SETS >> k & 1) list[count++] = choices[k];
+        added[i] = setup_entity_with(world, list, count);
+        must(quern_entity_set(world, added[i], s.plain, &i));
+        if (has(added[i], s.label)) {
+            must(quern_entity_set(world, added[i], s.label, &i));
+            must(quern_entity_set_component_enabled(world, added[i], s.label, i % 3 != 0));
+        }
+        if (has(added[i], s.engine)) ((tracked *)quern_entity_get(world, added[i], s.engine))->payload = i;
+    }
+}
+
+/* Asserts that each entity is where its handle says, and kept what it had before `car` was added. */
+static void assert_added(void)
+{
+    assert_valid(world);
+    for (uint32_t i = 0; i < ADDED; i++) {
+        const uint32_t *plain = quern_entity_get(world, added[i], s.plain);
+        const tracked *engine = quern_entity_get(world, added[i], s.engine);
+        const bool had_label = (i >> 2 & 1) != 0, had_engine = (i >> 3 & 1) != 0;
+        cr_assert_eq(*plain, i);
+        cr_assert(has(added[i], s.car) && has(added[i], s.frame) && has(added[i], s.place));
+        cr_assert_eq(label_of(added[i]), had_label ? i : 7u, "entity %u", i);
+        cr_assert_eq(quern_entity_is_component_enabled(world, added[i], s.label), !had_label || i % 3 != 0);
+        cr_assert(tracked_is_live(engine));
+        cr_assert_eq(engine->payload, had_engine ? i : (uint64_t)TRACKED_DEFAULT);
+    }
+}
+
+/* All sources have the same target, since each has a part of what the component requires. */
+Test(required, add_matching_moves_many_sources_to_one_target)
+{
+    quern_history *history;
+    uint64_t count;
+    make_sets();
+    must(quern_history_create(world, &(quern_history_def){.frame_count = 4}, &history));
+    must(quern_history_save(history, 1, NULL));
+    const uint64_t before = quern_world_hash(world);
+    const quern_term all = quern_term_with(s.plain);
+    quern_query *query = setup_query(world, &all, 1);
+    must(quern_entity_add_matching(query, s.car, NULL, &count));
+    cr_assert_eq(count, ADDED);
+    cr_assert_eq(quern_query_count(query), ADDED);
+    assert_added();
+    const uint64_t after = quern_world_hash(world);
+    must(quern_history_save(history, 2, NULL));
+    must(quern_history_restore(history, 1, NULL));
+    cr_assert_eq(quern_world_hash(world), before);
+    must(quern_history_restore(history, 2, NULL));
+    cr_assert_eq(quern_world_hash(world), after);
+    assert_added();
+    quern_query_destroy(query);
+    quern_history_destroy(history);
+}
+
+/* The value is a part of an engine, which moves, with the row, before those of other sources. */
+Test(required, add_matching_copies_a_value_of_the_world)
+{
+    const quern_component spare = must_register(
+        (quern_component_def){.name = "spare", .size_bytes = 8, .alignment_bytes = 8, .required = {s.car}});
+    make_sets();
+    const quern_term all = quern_term_with(s.plain);
+    quern_query *query = setup_query(world, &all, 1);
+    const tracked *engine = quern_entity_get(world, added[8], s.engine);
+    must(quern_entity_add_matching(query, spare, &engine->payload, NULL));
+    for (uint32_t i = 0; i < ADDED; i++)
+        cr_assert_eq(*(uint64_t *)quern_entity_get(world, added[i], spare), 8);
+    assert_added();
+    quern_query_destroy(query);
+}
+
 Test(required, too_many_required_components_are_refused)
 {
     quern_component previous = s.plain;

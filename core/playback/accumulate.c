@@ -28,6 +28,7 @@ void quern__accumulating_destroy(quern__accumulating *it)
     if (it == NULL) return;
     const quern_allocator *allocator = &it->storage->allocator;
     quern__gathered_release(&it->gathered, allocator);
+    quern__map_release(&it->unmatched, allocator);
     quern__release(allocator, it, sizeof *it, _Alignof(quern__accumulating));
 }
 
@@ -183,6 +184,51 @@ static void mark_dead(const quern__accumulating *it)
     }
 }
 
+/* Notes an entity that some reaction to sets does not match. archetype: NULL if it is created at this sync point. */
+static bool note_unmatched(quern__accumulating *it, quern_entity entity, const quern__archetype *archetype)
+{
+    if (quern__map_find(&it->unmatched, entity.bits) != NULL) return true;
+    if (!quern__map_reserve(&it->unmatched, &it->storage->allocator, it->unmatched.count + 1)) return false;
+    quern__map_put(&it->unmatched, entity.bits, (uintptr_t)archetype);
+    return true;
+}
+
+/* Notes the entities that some reaction to sets does not match before the commands. If commands make them match, they are
+ * new to the reaction, and accumulated values must not count as set. Reserves room for those that commands create.
+ * Returns false if out of memory. */
+static bool note_all_unmatched(quern__accumulating *it)
+{
+    item_batch batch;
+    const quern__storage *storage = it->storage;
+    const quern__reactions *reactions = storage->reactions;
+    uint32_t created_count = 0, component_index = UINT32_MAX, known_number = UINT32_MAX;
+    bool may_miss = false, misses = false;
+    cursor at = cursor_first(&it->gathered);
+    for (cursor_fill(&at, 0, 1, &batch); batch.count > 0; cursor_fill(&at, 0, 1, &batch)) {
+        if (batch.accumulation->component_index != component_index) {
+            component_index = batch.accumulation->component_index;
+            may_miss = quern__reactions_miss(reactions, component_index, NULL);
+            known_number = UINT32_MAX;
+        }
+        if (!may_miss) continue;
+        fetch_records(&storage->entities, &batch);
+        for (uint32_t i = 0; i < batch.count; i++) {
+            const quern__record *record = batch.records[i];
+            const quern_entity entity = batch.items[i]->entity;
+            created_count += quern_entity_is_provisional(entity);
+            if (!is_found(record, batch.items[i])) continue;
+            if (record->archetype_number != known_number) {
+                known_number = record->archetype_number;
+                misses = quern__reactions_miss(reactions, component_index,
+                                               quern__storage_archetype_of(storage, record));
+            }
+            if (misses && !note_unmatched(it, entity, quern__storage_archetype_of(storage, record)))
+                return false;
+        }
+    }
+    return quern__map_reserve(&it->unmatched, &storage->allocator, it->unmatched.count + created_count);
+}
+
 /* Reserves one entry per system and reason. Streams of one system are consecutive. */
 static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
 {
@@ -194,15 +240,18 @@ static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
     return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->max_drops);
 }
 
-quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
-                                         quern__drops *drops)
+quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
+                                         const quern__gathered *commands, quern__drops *drops)
 {
     const quern_result result = quern__commands_gather(&it->gathered, it->storage, recorders, true);
     if (result != QUERN_OK) return result;
-    if (!reserve_drops(it, drops))
+    const bool has_commands = commands->streams.count > 0;
+    quern__map_clear(&it->unmatched);
+    if (!reserve_drops(it, drops) ||
+        (has_commands && it->storage->reactions->count > 0 && !note_all_unmatched(it)))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");
-    it->destroys = destroys;
-    if (destroys) mark_dead(it);
+    it->destroys = (commands->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+    if (it->destroys) mark_dead(it);
     return QUERN_OK;
 }
 
@@ -230,22 +279,26 @@ static uint32_t creates_find(creates *at, uint64_t key, const quern_entity **out
     return 0;
 }
 
-static void remap_stream(const quern__stream *stream, quern_entity *created)
+static void remap_stream(quern__accumulating *it, const quern__stream *stream, quern_entity *created)
 {
     quern__command_batch *batch = stream->first;
     for (uint32_t i = 0; i < stream->batch_count; i++) {
         if (i > 0) batch = quern__batch_next(batch);
+        const bool is_missed = quern__reactions_miss(it->storage->reactions,
+                                                     batch->operation->accumulation->component_index, NULL);
         quern__item *item = quern__batch_item(batch, 0);
         for (uint32_t k = 0; k < batch->item_count; k++, item = quern__item_next(item, batch->operation)) {
-            if (quern_entity_is_provisional(item->entity))
+            if (quern_entity_is_provisional(item->entity)) {
                 item->entity = created[quern_entity_index(item->entity)];
+                if (QUERN__UNLIKELY(is_missed)) note_unmatched(it, item->entity, NULL); /* was reserved */
+            }
             if (batch->operation->has_entity_fields)
                 quern__item_remap(batch->operation, (char *)item, created);
         }
     }
 }
 
-static void remap_streams(const quern__accumulating *it, const quern__gathered *commands,
+static void remap_streams(quern__accumulating *it, const quern__gathered *commands,
                           const quern_entity *all_created)
 {
     creates at = {.commands = commands, .created = all_created};
@@ -255,7 +308,7 @@ static void remap_streams(const quern__accumulating *it, const quern__gathered *
         const quern_entity *created = NULL;
         if (creates_find(&at, stream->origin.key, &created) > 0 &&
             (stream->create_count > 0 || has_handles))
-            remap_stream(stream, (quern_entity *)(uintptr_t)created);
+            remap_stream(it, stream, (quern_entity *)(uintptr_t)created);
     }
 }
 
@@ -303,24 +356,29 @@ static inline uint32_t find_values(value_position *it, const item_batch *of, que
     return (uint32_t)(next - out_pairs);
 }
 
-/* Reports to listeners that the values of these items are about to be written, or, if is_written, that they were. */
+/* Reports to listeners that the values of these items are about to be written, or, if is_written, that they were.
+ * unmatched: see quern__accumulating. */
 static QUERN__SLOW_PATH void report_to_listeners(const value_position *it, const item_batch *of,
-                                                 bool is_written)
+                                                 const quern__map *unmatched, bool is_written)
 {
     for (uint32_t i = 0; i < of->count; i++) {
         const quern__record *record = of->records[i];
         if (!is_found(record, of->items[i])) continue;
         const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
         if (!quern__archetype_has(archetype, it->component_index)) continue;
+        const quern__archetype *source = archetype;
+        const uint64_t *before =
+            unmatched->count > 0 ? quern__map_find(unmatched, of->items[i]->entity.bits) : NULL;
+        if (before != NULL) source = (const quern__archetype *)(uintptr_t)*before;
         if (is_written)
-            quern__rows_written(archetype, record->location, 1, it->component_index);
+            quern__rows_written_from(archetype, source, record->location, 1, it->component_index);
         else
-            quern__rows_before_write(archetype, record->location, 1, it->component_index);
+            quern__rows_before_write_from(archetype, source, record->location, 1, it->component_index);
     }
 }
 
 /* Combines the items in order. Returns the number of dropped items. */
-static inline uint32_t combine_batch(value_position *it, const item_batch *of)
+static inline uint32_t combine_batch(value_position *it, const item_batch *of, const quern__map *unmatched)
 {
     quern__pair pairs[BATCH_ITEMS];
     const quern__accumulation *accumulation = of->accumulation;
@@ -329,9 +387,9 @@ static inline uint32_t combine_batch(value_position *it, const item_batch *of)
                                .component_index = accumulation->component_index,
                                .known_number = UINT32_MAX};
     const uint32_t count = find_values(it, of, pairs);
-    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of, false);
+    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of, unmatched, false);
     quern__combine_pairs(&accumulation->combiner, accumulation->type, pairs, count);
-    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of, true);
+    if (QUERN__UNLIKELY(it->has_listener)) report_to_listeners(it, of, unmatched, true);
     return of->count - count;
 }
 
@@ -350,7 +408,7 @@ static inline uint64_t combine_partition(const quern__accumulating *it, uint32_t
         item_batch *next = &batches[turn ^ 1];
         cursor_fill(&at, partition, partition_count, next);
         fetch_records(entities, next);
-        dropped_count += combine_batch(&position, &batches[turn]);
+        dropped_count += combine_batch(&position, &batches[turn], &it->unmatched);
     }
     return dropped_count;
 }

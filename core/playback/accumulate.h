@@ -15,6 +15,7 @@
  * therefore the same with every number of threads. */
 
 #include "core/base/executor.h"
+#include "core/base/map.h"
 #include "core/playback/drop.h"
 #include "core/playback/gather.h"
 #include "core/record/accumulator.h"
@@ -25,6 +26,9 @@ typedef struct quern__accumulating {
     bool destroys;      /* some command of the sync point destroys entities */
     uint32_t max_drops; /* upper bound on the entries of drops that the items may add */
     uint64_t dropped_count;
+    /* Archetypes, before the commands, of entities that some reaction to sets did not match then
+     * (quern__reactions_miss), by handle. 0: the entity is created at this sync point. */
+    quern__map unmatched;
 } quern__accumulating;
 
 quern__accumulating *quern__accumulating_create(quern__storage *storage);
@@ -33,10 +37,11 @@ quern__accumulating *quern__accumulating_create(quern__storage *storage);
 void quern__accumulating_destroy(quern__accumulating *it);
 
 /* Prepares the sync point before it changes anything: gathers the streams, of which there must be at least one,
- * and reserves entries of drops. destroys: some command destroys entities; items of entities that are already
- * dead are then marked, to tell the two reasons apart. Errors: OUT_OF_MEMORY. */
-quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders, bool destroys,
-                                         quern__drops *drops);
+ * and reserves entries of drops. commands: gathered streams of commands, which will be applied first. If some
+ * command destroys entities, items of entities that are already dead are marked, to tell the two reasons
+ * apart. Errors: OUT_OF_MEMORY. */
+quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
+                                         const quern__gathered *commands, quern__drops *drops);
 
 /* Combines all values. Cannot fail. commands: the streams of commands that have been applied, or NULL. created:
  * the handles of their creates, in order. Adds dropped items to drops; entries from first_drop on belong

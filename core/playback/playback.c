@@ -148,12 +148,11 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
 {
     const quern__gathered *gathered = &playback->gathered;
     const uint32_t first = playback->drops.count;
-    const bool destroys = (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
     if (playback->accumulating == NULL)
         playback->accumulating = quern__accumulating_create(playback->storage);
     quern__accumulating *it = playback->accumulating;
     if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
-    quern_result result = quern__accumulating_prepare(it, recorders, destroys, &playback->drops);
+    quern_result result = quern__accumulating_prepare(it, recorders, gathered, &playback->drops);
     playback->resolved.further_drop_count = it->max_drops;
     if (result == QUERN_OK) result = apply_commands(playback, executor);
     playback->resolved.further_drop_count = 0;

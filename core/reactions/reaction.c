@@ -605,22 +605,41 @@ static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern_
         mark_seen_rows(subscription, to, other, from, count);
 }
 
+static bool reacts_to_component(const quern__reaction *reaction, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < reaction->term_count; i++)
+        if (reacts_to_value(&reaction->terms[i]) &&
+            quern__component_index(reaction->terms[i].component) == component_index)
+            return true;
+    return false;
+}
+
+bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
+                           const quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < reactions->list.count; i++) {
+        const quern__reaction *reaction = reactions->list.items[i];
+        if (reaction != NULL && requests(reaction, QUERN_REACT_SET) &&
+            !requests(reaction, QUERN_REACT_ADDED) && reacts_to_component(reaction, component_index) &&
+            (archetype == NULL || quern__find_subscription(archetype, reaction) == NULL))
+            return true;
+    }
+    return false;
+}
+
 /* Sets SET in rows for a write of a component, if the reaction reacts to it. source: archetype of the rows before the
- * change. */
+ * change; NULL: the entities are new. */
 static void mark_written(quern__row_listener *listener, const quern__archetype *source, uintptr_t first,
                          uint32_t count, uint32_t component_index)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
     const quern__reaction *reaction = subscription->reaction;
     if (!requests(reaction, QUERN_REACT_SET)) return;
-    if (source != subscription->archetype && quern__find_subscription(source, reaction) == NULL)
+    if (source != subscription->archetype &&
+        (source == NULL || quern__find_subscription(source, reaction) == NULL))
         return; /* the rows are ADDED */
-    for (uint32_t i = 0; i < reaction->term_count; i++)
-        if (reacts_to_value(&reaction->terms[i]) &&
-            quern__component_index(reaction->terms[i].component) == component_index) {
-            mark_seen_rows(subscription, first, subscription, first, count);
-            return;
-        }
+    if (reacts_to_component(reaction, component_index))
+        mark_seen_rows(subscription, first, subscription, first, count);
 }
 
 static void on_before_write(quern__row_listener *listener, const quern__archetype *source, uintptr_t first,

@@ -204,6 +204,12 @@ void quern__reaction_finish(struct quern__storage *storage, quern__reaction *rea
 /* Makes everything that was taken pending again. Precondition: the structure has not changed since. */
 void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *reaction);
 
+/* Returns whether a reaction to values of the component, which asks for SET and not for ADDED, does not match the
+ * archetype (NULL: the entity does not exist yet). If an entity of the archetype matches after a change, such a reaction
+ * has no bit that marks the entity as new. */
+bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
+                           const quern__archetype *archetype);
+
 /* Discards everything that is pending for the reaction. reaction->taken does not change. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);
 

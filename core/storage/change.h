@@ -172,7 +172,7 @@ static inline void quern__on_before_write(const quern__archetype *archetype, con
 }
 
 /* Reports that the component of the entities in these rows has explicitly written values. `source`: the archetype
- * of the entities before the change; equal to `archetype` if they did not move. */
+ * of the entities before the change; equal to `archetype` if they did not move, NULL if they are new. */
 static inline void quern__on_written(const quern__archetype *archetype, const quern__archetype *source,
                                      uintptr_t first, uint32_t count, uint32_t component_index)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 #include "tests/support/random.h"
@@ -123,12 +124,13 @@ static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
 
 /* -------------------------------------------------------------------------------- changes of one row */
 
-typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_CREATE } op_kind;
+typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_ACCUMULATE, OP_CREATE } op_kind;
 
 typedef struct order {
     op_kind kind;
     uint32_t component;
-    uint64_t value;  /* OP_TOGGLE: odd values enable, even ones disable */
+    /* OP_TOGGLE: odd values enable, even ones disable. OP_CREATE: odd values are also accumulated. */
+    uint64_t value;
     uint64_t number; /* number of the entity; OP_CREATE: of the new entity */
 } order;
 
@@ -144,12 +146,13 @@ static uint32_t list_ops(uint64_t number, uint64_t roll, uint32_t percent, bool 
     if (random_below(&random, 100) >= percent) return 0;
     uint32_t count = 1 + (uint32_t)random_below(&random, OPS_AT_ONCE);
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t what = random_below(&random, creates ? 24 : 22);
+        const uint64_t what = random_below(&random, creates ? 28 : 26);
         out_ops[i] = (order){.kind = what < 6    ? OP_SET
                                      : what < 10 ? OP_ADD
                                      : what < 17 ? OP_REMOVE
                                      : what < 18 ? OP_DESTROY
                                      : what < 22 ? OP_TOGGLE
+                                     : what < 26 ? OP_ACCUMULATE
                                                  : OP_CREATE,
                              .component = (uint32_t)random_below(&random, KINDS),
                              .value = random_next(&random),
@@ -289,9 +292,17 @@ static void apply_op(model_entity *entity, const order *op, uint32_t *written_se
         entity->disabled &= ~(1u << op->component);
         if (op->value % 2 == 0) entity->disabled |= entity->set & 1u << op->component;
         break;
+    case OP_ACCUMULATE: /* after all other commands */
     case OP_CREATE:
         break;
     }
+}
+
+static void apply_value(model_entity *entity, const order *op, uint32_t *written_set)
+{
+    if (!entity->is_alive || (entity->set >> op->component & 1) == 0) return;
+    entity->values[op->component] += op->value;
+    *written_set |= 1u << op->component;
 }
 
 /* Determines for each reaction what a change of an entity means to it: added, set or removed. */
@@ -315,7 +326,7 @@ static void classify_change(const model_entity *was, model_entity *is, uint32_t 
     }
 }
 
-/* Applies all commands in order. Entities are created last, after all other commands. */
+/* Applies all commands in order, then accumulated values. Entities are created last. */
 static void model_sync(void)
 {
     memset(is_touched, 0, entity_count);
@@ -330,12 +341,19 @@ static void model_sync(void)
         }
         apply_op(&entities[index], &ops[i], &written[index]);
     }
+    for (uint32_t i = 0; i < op_count; i++) {
+        if (ops[i].kind != OP_ACCUMULATE) continue;
+        const uint32_t index = find_entity(ops[i].number);
+        apply_value(&entities[index], &ops[i], &written[index]);
+    }
     for (uint32_t i = 0; i < entity_count; i++)
         if (is_touched[i]) classify_change(&before[i], &entities[i], written[i]);
     for (uint32_t i = 0; i < op_count; i++) {
         if (ops[i].kind != OP_CREATE) continue;
         add_entity(ops[i].number);
         const model_entity nothing = {.is_alive = false};
+        uint32_t ignored = 0;
+        if (ops[i].value % 2 == 1) apply_value(&entities[entity_count - 1], &ops[i], &ignored);
         classify_change(&nothing, &entities[entity_count - 1], 0);
     }
     op_count = 0;
@@ -561,9 +579,14 @@ static void command(quern_commands *commands, quern_entity entity, const order *
         must(quern_commands_set_component_enabled(commands, entity, types[op->component],
                                                   op->value % 2 == 1));
         break;
+    case OP_ACCUMULATE:
+        must(quern_commands_accumulate(commands, entity, types[op->component], &op->value, QUERN_SUM));
+        break;
     case OP_CREATE: {
         const uint32_t count = list_first(op->number, components, values, &first, numbers);
-        (void)quern_commands_create_with(commands, components, values, count);
+        const quern_entity created = quern_commands_create_with(commands, components, values, count);
+        if (op->value % 2 == 1)
+            must(quern_commands_accumulate(commands, created, types[op->component], &op->value, QUERN_SUM));
         break;
     }
     }
@@ -685,12 +708,16 @@ static void open_world(quern_schedule_def style)
         snprintf(name, sizeof name, "c%u", k);
         must(quern_component_register(
             world,
-            &(quern_component_def){
-                .name = name, .size_bytes = 8, .alignment_bytes = 8, .can_disable = k % 2 == 0},
+            &(quern_component_def){.name = name,
+                                   .size_bytes = 8,
+                                   .alignment_bytes = 8,
+                                   .fields = {{.name = "value", .type = QUERN_FIELD_U64}},
+                                   .can_disable = k % 2 == 0},
             &types[k]));
     }
     style.max_reaction_rounds = 64;
     schedule = setup_schedule_as(world, style, 2);
+    schedule->playback.parallel_command_count = 1; /* threads share even a few accumulated values */
     for (uint32_t phase = 0; phase < 2; phase++) {
         quern_system_def def = system_def(phase == 0 ? "stir" : "stir again", perturb);
         def.terms[0] = quern_term_read(history_type);
@@ -714,6 +741,7 @@ static void create_now(uint64_t number)
     must(quern_entity_create_with(world, components, values, count, NULL));
 }
 
+/* Accumulating is a command, also between frames. */
 static void call(quern_entity entity, const order *op)
 {
     if (op->kind != OP_CREATE && !quern_entity_is_alive(world, entity)) return;
@@ -739,8 +767,17 @@ static void call(quern_entity entity, const order *op)
             must(quern_entity_set_component_enabled(world, entity, types[op->component],
                                                     op->value % 2 == 1));
         break;
+    case OP_ACCUMULATE:
+        command(quern_world_commands(world), entity, op);
+        must(quern_world_flush(world));
+        break;
     case OP_CREATE:
-        create_now(op->number);
+        if (op->value % 2 == 1) {
+            command(quern_world_commands(world), entity, op);
+            must(quern_world_flush(world));
+        } else {
+            create_now(op->number);
+        }
         break;
     }
 }

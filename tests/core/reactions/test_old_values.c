@@ -148,6 +148,76 @@ Test(old_values, accumulated_values)
     close_old();
 }
 
+static quern_component register_sum(const char *name)
+{
+    quern_component component;
+    quern_component_def def = {.name = name,
+                               .size_bytes = 8,
+                               .alignment_bytes = 8,
+                               .fields = {{.name = "sum", .type = QUERN_FIELD_U64}}};
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
+static void accumulate(quern_entity entity, quern_component component)
+{
+    must(quern_commands_accumulate(commands(), entity, component, &(uint64_t){2}, QUERN_SUM));
+}
+
+/* Records values accumulated on new entities, on one that gets the component, and on one that has it and moves because it
+ * gets another one. */
+static void accumulate_on_all(quern_component sum, quern_component late, quern_entity bare,
+                              quern_entity has_sum, uint32_t count)
+{
+    must(quern_commands_set(commands(), bare, sum, &(uint64_t){2}));
+    must(quern_commands_set(commands(), has_sum, late, &(uint64_t){2}));
+    accumulate(has_sum, sum);
+    accumulate(has_sum, late);
+    for (uint32_t i = 0; i < count; i++)
+        accumulate(i % 2 == 0 ? bare : quern_commands_create_with(commands(), &sum, NULL, 1), sum);
+}
+
+Test(old_values, accumulated_values_of_entities_that_did_not_match)
+{
+    const quern_component sum = register_sum("sum"), late = register_sum("late");
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    uint32_t count = 16; /* doubles, so that each round needs more memory than the one before */
+    for (uint64_t call = 0; result != QUERN_OK; call++, count *= 2) {
+        reacting sums = react(QUERN_REACT_SET | QUERN_REACT_REMOVED, quern_term_old(sum)),
+                 lates = react(QUERN_REACT_SET, quern_term_read(late));
+        const quern_entity bare = create(1);
+        quern_entity has_sum;
+        must(quern_entity_create_with(world, &sum, (const void *[]){&(uint64_t){40}}, 1, &has_sum));
+        accumulate_on_all(sum, late, bare, has_sum, count);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + call);
+        result = quern_world_flush(world);
+        failing_allocator_heal(memory);
+        if (result != QUERN_OK) must(quern_world_flush(world));
+        assert_valid(world);
+        cr_assert_eq(*(const uint64_t *)quern_entity_get(world, bare, sum), 2 + count);
+        reacting_look(&sums);
+        cr_assert_eq(sums.count, 1u);
+        cr_assert(quern_entity_equal(sums.rows[0].entity, has_sum));
+        cr_assert_eq(*(const uint64_t *)sums.rows[0].old[0], 40u);
+        reacting_done(&sums);
+        reacting_look(&lates);
+        cr_assert_eq(lates.count, 0u);
+        accumulate(bare, sum); /* both match by now */
+        accumulate(has_sum, late);
+        must(quern_commands_add(commands(), bare, tag, NULL));
+        flush();
+        reacting_look(&sums);
+        reacting_look(&lates);
+        cr_assert_eq(sums.count, 1u);
+        cr_assert_eq(lates.count, 1u);
+        reacting_done(&sums);
+        reacting_done(&lates);
+        reacting_end(&sums);
+        reacting_end(&lates);
+    }
+    close_old();
+}
+
 Test(old_values, of_a_mark_after_the_write)
 {
     const quern_entity entity = create_shown(3);

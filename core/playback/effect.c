@@ -46,11 +46,14 @@ static void finalize_bits_of(quern__effect *it, uint32_t index, uint32_t row_fla
 }
 
 /* Makes later changes of the component's bits final: the component is present from this command on, and so are those that
- * it requires. */
+ * it requires, unless a later command removes the component. */
 static void finalize_bits(quern__effect *it, const quern__operand *operand)
 {
     finalize_bits_of(it, operand->component_index, operand->row_flags);
     if (QUERN__LIKELY(it->components == NULL)) return;
+    if (quern__bitset_has(it->decided, operand->component_index) &&
+        !quern__bitset_has(it->present, operand->component_index))
+        return;
     const quern__component *component = it->components->list.items[operand->component_index];
     for (uint32_t i = 0; i < component->required.count; i++) {
         const uint32_t index = component->required.items[i];
@@ -100,11 +103,14 @@ void quern__read_value(quern__effect *effect, const quern__operation *operation,
         quern__effect_give(effect, operation, i, hop);
 }
 
-/* If the command before an add without a value is a remove, the component is constructed anew. */
+/* If the command before an add without a value is a remove that has an effect, the component is constructed anew. */
 void quern__read_remove(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
-    if (quern__bitset_has(effect->kept, operand->component_index)) return;
+    if (QUERN__UNLIKELY(effect->components != NULL)) {
+        if (quern__bitset_has(effect->kept, operand->component_index)) return;
+        quern__bitset_add(effect->removed, operand->component_index);
+    }
     clear_bits(effect, operand);
     if (quern__bitset_has(effect->decided, operand->component_index)) return;
     if (quern__bitset_has(effect->pending, operand->component_index))
@@ -170,22 +176,18 @@ static void read_operations(quern__effect *effect, const quern__storage *storage
 static void read_required(quern__effect *effect, const quern__storage *storage,
                           const quern__sequences *sequences, const quern__sequence *sequence)
 {
-    uint64_t missing[QUERN__COUNT_OF(effect->present)];
-    uint64_t any_missing = 0, any_removed = 0;
-    memcpy(missing, effect->present, sizeof missing);
-    quern__components_add_required(&storage->components, missing);
-    for (uint32_t word = 0; word < QUERN__COUNT_OF(missing); word++) {
-        missing[word] &= ~effect->present[word];
-        any_missing |= missing[word];
-        any_removed |= missing[word] & effect->decided[word];
-    }
+    uint64_t required[QUERN__COUNT_OF(effect->present)] = {0};
+    uint64_t any_removed = 0;
+    quern__components_add_required(&storage->components, effect->present, required);
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(required); word++)
+        any_removed |= required[word] & effect->removed[word];
     if (any_removed != 0) {
         memset(effect, 0, offsetof(quern__effect, fills));
         effect->components = &storage->components;
-        memcpy(effect->kept, missing, sizeof missing);
+        memcpy(effect->kept, required, sizeof required);
         read_operations(effect, storage, sequences, sequence);
     }
-    if (any_missing != 0) construct_all(effect, storage, missing);
+    construct_all(effect, storage, required);
 }
 
 void quern__effect_read(quern__effect *effect, const quern__storage *storage,

@@ -7,9 +7,9 @@
  * first command read that decides about a component is the last one recorded. The function `read` of each kind
  * in QUERN__COMMAND_KINDS reads one operand.
  *
- * Required components are decided at the end, by the components that are present then. If such a component lacks one that
- * it requires, removes of the latter have no effect: the sequence is read once more without them. What is then still
- * missing is added and constructed. */
+ * Required components are decided at the end, by the components that are present then. A remove of a component that one of
+ * these requires has no effect, whether or not a later command adds the component again: if there is such a remove, the
+ * sequence is read once more without these removes. What is then still missing is added and constructed. */
 
 #include "core/base/bitset.h"
 #include "core/playback/sequence.h"
@@ -35,6 +35,8 @@ typedef struct quern__effect {
     bool has_toggles;
     /* of all components, NULL if none requires another */
     const quern__components *components;
+    /* components that some command removes; valid if `components` is set */
+    uint64_t removed[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     /* components of which removes have no effect, because others require them */
     uint64_t kept[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     uint32_t present_count;

@@ -40,7 +40,7 @@ static quern_result store_required(quern__component *component, const quern_allo
     uint16_t indices[QUERN_MAX_COMPONENTS];
     for (uint32_t i = 0; i < count; i++)
         quern__bitset_add(set, quern__component_index(list[i]));
-    if (components->has_requirements) quern__components_add_required(components, set);
+    if (components->has_requirements) quern__components_add_required(components, set, set);
     const uint32_t all_count = quern__bitset_list(set, SET_WORDS, indices);
     if (!quern__array_reserve(allocator, &component->listed_required, count) ||
         !quern__array_reserve(allocator, &component->required, all_count))
@@ -66,18 +66,16 @@ quern_result quern__component_set_required(quern__component *component, const qu
     return store_required(component, allocator, components, def->required, count);
 }
 
-void quern__components_add_required(const quern__components *components, uint64_t *set)
+void quern__components_add_required(const quern__components *components, const uint64_t *set,
+                                    uint64_t *required)
 {
-    uint64_t added[SET_WORDS] = {0};
     for (uint32_t word = 0; word < SET_WORDS; word++)
         for (uint64_t left = set[word]; left != 0;) {
             const uint32_t index = word * 64 + quern__bitset_pop_lowest(&left);
             const quern__component *component = components->list.items[index];
             for (uint32_t i = 0; i < component->required.count; i++)
-                quern__bitset_add(added, component->required.items[i]);
+                quern__bitset_add(required, component->required.items[i]);
         }
-    for (uint32_t word = 0; word < SET_WORDS; word++)
-        set[word] |= added[word];
 }
 
 uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count)
@@ -86,7 +84,7 @@ uint32_t quern__components_complete(const quern__components *components, uint16_
     uint64_t bits[SET_WORDS] = {0};
     for (uint32_t i = 0; i < count; i++)
         quern__bitset_add(bits, set[i]);
-    quern__components_add_required(components, bits);
+    quern__components_add_required(components, bits, bits);
     return quern__bitset_list(bits, SET_WORDS, set);
 }
 

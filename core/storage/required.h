@@ -19,10 +19,13 @@ quern_result quern__component_set_required(quern__component *component, const qu
                                            const quern__components *components,
                                            const quern_component_def *def);
 
-/* Adds to a bitset of components all that these require. Precondition: components->has_requirements. */
-void quern__components_add_required(const quern__components *components, uint64_t *set);
+/* Adds all components that those of a bitset require to another bitset, or to the same one. Precondition:
+ * components->has_requirements. */
+void quern__components_add_required(const quern__components *components, const uint64_t *set,
+                                    uint64_t *required);
 
-/* Does the same for a sorted set, which has room for QUERN_MAX_COMPONENTS. Returns the new number of components. */
+/* Adds to a sorted set, which has room for QUERN_MAX_COMPONENTS, all that its components require. Returns the new
+ * number of components. */
 uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count);
 
 /* Returns the first component of a set that requires the component, or QUERN__NO_COMPONENT. */

@@ -15,9 +15,11 @@
  *      not reused at it.
  *   2. All commands on one entity are combined into one change. Later commands override earlier ones;
  *      commands after a destroy are dropped. A component that is removed and added again at one sync point
- *      is constructed anew. Commands on relations (<quern/relation.h>) involve several entities: each one
- *      sees the result of all earlier ones. A destroy also destroys other entities, or is dropped,
- *      according to the policies of relations.
+ *      is constructed anew. A remove of a component that the entity requires after all commands
+ *      (quern_component_def.required) has no effect, not even if a later command adds it. Commands on
+ *      relations (<quern/relation.h>) involve several entities: each one sees the result of all earlier
+ *      ones. A destroy also destroys other entities, or is dropped, according to the policies of
+ *      relations.
  *   3. Rows move. In each archetype, entities from other archetypes are appended, in the order of their
  *      old archetype and row. New entities, in the order of their creation, fill the rows that became
  *      free, the first one first, and are appended after that. Next are the members of instances
@@ -123,7 +125,8 @@ QUERN_API quern_result quern_commands_destroy(quern_commands *commands, quern_en
 QUERN_API quern_result quern_commands_add(quern_commands *commands, quern_entity entity,
                                           quern_component component, const void *value);
 
-/** Removes a component. No effect if the entity does not have it at that point. */
+/** Removes a component. No effect if the entity does not have it at that point, or if a component that the
+ * entity has after all commands of the sync point requires it. */
 QUERN_API quern_result quern_commands_remove(quern_commands *commands, quern_entity entity,
                                              quern_component component);
 

@@ -69,9 +69,9 @@ typedef struct quern_component_def {
     const void *default_value QUERN__ZERO;
     /** Required components: an entity with the component has all of them, and all that they require. Whatever
      * adds the component to an entity also adds those that the entity lacks, constructed without a value.
-     * Removing a required component is refused (COMPONENT_REQUIRED). A required component must be registered
-     * before, so requirements have no cycles; it must not belong to a relation or be the tag of
-     * quern_world_disabled_tag. */
+     * Removing a required component is refused (COMPONENT_REQUIRED); by a command, it has no effect. A
+     * required component must be registered before, so requirements have no cycles; it must not belong to a
+     * relation or be the tag of quern_world_disabled_tag. */
     quern_component required[QUERN_MAX_REQUIRED] QUERN__ZERO;
     /** Whether the component can be disabled per entity. Terms leave out an entity in which it is disabled,
      * as if the entity lacked the component, but the value is kept, and enabling or disabling costs almost

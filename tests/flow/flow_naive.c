@@ -252,21 +252,15 @@ void naive_recorder_close(naive_recorder *recorder)
     free(recorder->commands);
 }
 
-/* The effect of commands on an entity. */
-typedef struct edit_state {
-    uint32_t set, disabled;
-    uint32_t implied; /* types that types required when they were added */
-    uint32_t changed; /* types that the commands changed */
-    uint64_t words[FLOW_WORD_COUNT];
-} edit_state;
-
-/* The combined effect of the commands of a sync point on one entity: that of all commands, and that of all except
- * removes, which decides about types that others require at the end. */
+/* The combined effect of the commands of a sync point on one entity. */
 typedef struct edit {
     uint32_t slot;
     bool is_new, is_destroyed;
     uint32_t source_set; /* set before the sync point */
-    edit_state all, without_removes;
+    uint32_t last_set;   /* set after all commands */
+    uint32_t set, disabled;
+    uint32_t changed; /* types that the commands changed */
+    uint64_t words[FLOW_WORD_COUNT];
 } edit;
 
 typedef struct edit_list {
@@ -309,10 +303,9 @@ static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, 
     fresh->is_new = is_new;
     if (is_new) return fresh;
     fresh->source_set = world->entities[slot].set;
-    fresh->all.set = fresh->source_set;
-    fresh->all.disabled = world->entities[slot].disabled;
-    memcpy(fresh->all.words, world->entities[slot].words, sizeof fresh->all.words);
-    fresh->without_removes = fresh->all;
+    fresh->last_set = fresh->set = fresh->source_set;
+    fresh->disabled = world->entities[slot].disabled;
+    memcpy(fresh->words, world->entities[slot].words, sizeof fresh->words);
     return fresh;
 }
 
@@ -329,51 +322,39 @@ static void resolve_links(const edit_list *edits, naive_command *command)
         command->value[i] = resolve(edits, (quern_entity){command->value[i]}).bits;
 }
 
-static void apply_add(const naive_world *world, edit_state *it, const naive_command *command)
+/* Also adds what types of the resulting set require, so that it can be disabled from now on. */
+static void apply_add(const naive_world *world, edit *it, const naive_command *command)
 {
-    const uint32_t type = command->type, bit = 1u << type;
-    const uint32_t is_new = (bit | world->required[type]) & ~(it->set | it->implied);
+    const uint32_t type = command->type, bit = 1u << type, before = it->set;
     if (command->has_value && flow_types[type].word_count > 0) it->changed |= bit;
     naive_add_type(world, &it->set, it->words, type, command->has_value ? command->value : NULL);
-    it->disabled &= ~is_new;
-    it->implied |= world->required[type];
+    const uint32_t missing = naive_missing(world, it->set & it->last_set) & ~it->set;
+    for (uint32_t i = 0; i < FLOW_TYPE_COUNT; i++)
+        if ((missing >> i & 1) != 0) naive_add_type(world, &it->set, it->words, i, NULL);
+    it->disabled &= before;
 }
 
-static void apply_remove(const naive_world *world, edit_state *it, uint32_t type)
+/* A remove of a type that the resulting set requires has no effect. */
+static void apply_remove(const naive_world *world, edit *it, uint32_t type)
 {
+    if ((naive_missing(world, it->last_set & ~(1u << type)) >> type & 1) != 0) return;
     /* adding the type again gives it a new value or enables it, which is a change */
     if (flow_types[type].word_count > 0 || (world->can_disable >> type & 1) != 0) it->changed |= 1u << type;
     naive_remove_type(&it->set, it->words, type);
     it->disabled &= ~(1u << type);
-    it->implied &= ~(1u << type);
 }
 
-static void apply_enable(edit_state *it, uint32_t type, bool enabled)
+static void apply_enable(edit *it, uint32_t type, bool enabled)
 {
-    const uint32_t bit = (it->set | it->implied) & 1u << type;
+    const uint32_t bit = it->set & 1u << type;
     it->changed |= bit;
     it->disabled &= ~bit;
     if (!enabled) it->disabled |= bit;
 }
 
-/* Adds what the types require at the end: with the effect of commands other than removes, or default words. */
-static void add_required(const naive_world *world, edit *it)
-{
-    const uint32_t missing = naive_missing(world, it->all.set);
-    const edit_state *other = &it->without_removes;
-    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
-        const uint32_t bit = missing & 1u << type;
-        if (bit == 0) continue;
-        const uint64_t *words = (other->set & bit) != 0 ? other->words : world->defaults;
-        naive_add_type(world, &it->all.set, it->all.words, type, words + flow_types[type].first_word);
-        it->all.disabled = (it->all.disabled & ~bit) | (other->disabled & bit);
-        it->all.changed = (it->all.changed & ~bit) | (other->changed & bit);
-    }
-    it->all.disabled &= it->all.set;
-}
-
-static void apply_command(const naive_world *world, edit_list *edits, naive_command *command,
-                          naive_stats *stats)
+/* Finds the edit of the command's entity, and decides about destroys and the resulting set, without requirements. */
+static void decide_command(const naive_world *world, edit_list *edits, naive_command *command,
+                           naive_stats *stats)
 {
     quern_entity entity = resolve(edits, command->entity);
     bool alive = naive_find(world, entity) != NULL;
@@ -383,19 +364,30 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     }
     edit *it =
         alive ? edit_of(world, edits, quern_entity_index(entity), command->kind == NAIVE_CREATE) : NULL;
-    if (it == NULL || it->is_destroyed) {
+    if (it == NULL || it->is_destroyed)
         note_drop(stats, command, it == NULL ? stats->dead_drops : stats->destroyed_drops);
-    } else if (command->kind == NAIVE_DESTROY) {
+    else if (command->kind == NAIVE_DESTROY)
         it->is_destroyed = true;
-    } else if (command->kind == NAIVE_REMOVE) {
-        apply_remove(world, &it->all, command->type);
+    else if (command->kind == NAIVE_REMOVE)
+        it->last_set &= ~(1u << command->type);
+    else if (command->kind == NAIVE_ADD)
+        it->last_set |= 1u << command->type;
+}
+
+/* Applies a command, now that the resulting set is known. */
+static void apply_command(const naive_world *world, edit_list *edits, naive_command *command)
+{
+    quern_entity entity = resolve(edits, command->entity);
+    if (command->kind == NAIVE_ACCUMULATE || naive_find(world, entity) == NULL) return;
+    edit *it = &edits->items[edits->edit_of_slot[quern_entity_index(entity)]];
+    if (it->is_destroyed) return;
+    if (command->kind == NAIVE_REMOVE) {
+        apply_remove(world, it, command->type);
     } else if (command->kind == NAIVE_ENABLE) {
-        apply_enable(&it->all, command->type, command->has_value);
-        apply_enable(&it->without_removes, command->type, command->has_value);
+        apply_enable(it, command->type, command->has_value);
     } else if (command->kind == NAIVE_ADD) {
         resolve_links(edits, command);
-        apply_add(world, &it->all, command);
-        apply_add(world, &it->without_removes, command);
+        apply_add(world, it, command);
     }
 }
 
@@ -415,13 +407,13 @@ static void move_or_remove_rows(naive_world *world, const edit_list *edits, uint
         uint32_t slot = world->archetypes[index].slots[row];
         const edit *it = edit_in_row(edits, &world->archetypes[index], row);
         if (it == NULL) continue;
-        if (!it->is_destroyed && it->all.set == world->entities[slot].set) {
-            memcpy(world->entities[slot].words, it->all.words, sizeof it->all.words);
-            world->entities[slot].disabled = it->all.disabled;
+        if (!it->is_destroyed && it->set == world->entities[slot].set) {
+            memcpy(world->entities[slot].words, it->words, sizeof it->words);
+            world->entities[slot].disabled = it->disabled;
             continue;
         }
-        if (!it->is_destroyed) append_row(world, slot, it->all.set, it->all.words);
-        world->entities[slot].disabled = it->all.disabled;
+        if (!it->is_destroyed) append_row(world, slot, it->set, it->words);
+        world->entities[slot].disabled = it->disabled;
         world->archetypes[index].slots[row] = NAIVE_GAP;
     }
 }
@@ -429,15 +421,15 @@ static void move_or_remove_rows(naive_world *world, const edit_list *edits, uint
 /* Step 2: puts a created entity into the first gap of its archetype, or appends it. */
 static void place_created(naive_world *world, const edit *it)
 {
-    uint32_t index = find_archetype(world, it->all.set), row = 0;
+    uint32_t index = find_archetype(world, it->set), row = 0;
     while (row < world->archetypes[index].count && world->archetypes[index].slots[row] != NAIVE_GAP)
         row++;
     if (row < world->archetypes[index].count)
         put_row(world, it->slot, index, row);
     else
         put_last(world, it->slot, index);
-    set_words(&world->entities[it->slot], it->all.words);
-    world->entities[it->slot].disabled = it->all.disabled;
+    set_words(&world->entities[it->slot], it->words);
+    world->entities[it->slot].disabled = it->disabled;
 }
 
 /* Step 3: moves the last rows into the remaining gaps. */
@@ -495,8 +487,8 @@ static void finish_edits(naive_world *world, const edit_list *edits, uint32_t cr
     for (uint32_t i = 0; i < edits->count; i++)
         if (!edits->items[i].is_destroyed)
             naive_note_changed(world, &world->entities[edits->items[i].slot],
-                               edits->items[i].all.changed |
-                                   (edits->items[i].all.set & ~edits->items[i].source_set));
+                               edits->items[i].changed |
+                                   (edits->items[i].set & ~edits->items[i].source_set));
     free_slots(world, edits, leaving, leaving_count, create_count, stats);
     free(leaving);
 }
@@ -538,9 +530,11 @@ void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stat
     stats->command_count += recorder->command_count;
     stats->created_count += recorder->create_count;
     for (uint32_t i = 0; i < recorder->command_count; i++)
-        apply_command(world, &edits, &recorder->commands[i], stats);
+        decide_command(world, &edits, &recorder->commands[i], stats);
     for (uint32_t i = 0; i < edits.count; i++)
-        add_required(world, &edits.items[i]);
+        edits.items[i].last_set |= naive_missing(world, edits.items[i].last_set);
+    for (uint32_t i = 0; i < recorder->command_count; i++)
+        apply_command(world, &edits, &recorder->commands[i]);
     finish_edits(world, &edits, recorder->create_count, stats);
     for (uint32_t i = 0; i < recorder->command_count; i++)
         if (recorder->commands[i].kind == NAIVE_ACCUMULATE)

@@ -3,6 +3,7 @@
 #include "core/storage/required.h"
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
@@ -513,7 +514,7 @@ Test(required, a_remove_of_a_required_component_has_no_effect)
     cr_assert_not(has(freed, s.label));
     cr_assert_not(has(freed, s.body));
     cr_assert(has(freed, s.place));
-    cr_assert_eq(label_of(reset), 7);
+    cr_assert_eq(label_of(reset), 12); /* the add finds it present */
 }
 
 Test(required, a_removed_value_returns_if_another_command_requires_it)
@@ -554,6 +555,184 @@ Test(required, an_added_component_can_be_disabled_by_a_later_command)
     cr_assert_not(quern_entity_is_component_enabled(world, late, s.label));
     cr_assert(quern_entity_is_component_enabled(world, early, s.label));
     cr_assert_not(quern_entity_is_component_enabled(world, kept, s.label));
+}
+
+/* The rule, in the words of the documentation: commands are applied one after the other to sets without requirements,
+ * except removes of what the resulting set requires; then what is missing is constructed. Dropping such removes adds
+ * components, which may require what further removes leave out, so the rule is applied until nothing changes. */
+enum { MODEL_TYPES = 6, MAX_COMMANDS = 8 };
+
+typedef enum model_kind { MODEL_ADD, MODEL_SET, MODEL_REMOVE, MODEL_TOGGLE, MODEL_KINDS } model_kind;
+
+typedef struct model_command {
+    model_kind kind;
+    uint32_t type;
+    uint32_t value; /* MODEL_TOGGLE: odd values enable */
+} model_command;
+
+typedef struct modelled {
+    bool has[MODEL_TYPES], is_disabled[MODEL_TYPES];
+    uint32_t values[MODEL_TYPES];
+} modelled;
+
+static const uint32_t model_required[MODEL_TYPES] = {0, 1, 0, 2 | 1 | 4, 0, 16 | 4};
+static quern_component model_types_of[MODEL_TYPES];
+
+static uint32_t model_default(uint32_t type)
+{
+    return 1000 + type;
+}
+
+static uint32_t set_of(const modelled *entity)
+{
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < MODEL_TYPES; i++)
+        if (entity->has[i]) set |= 1u << i;
+    return set;
+}
+
+static uint32_t required_by(uint32_t set)
+{
+    uint32_t required = 0;
+    for (uint32_t i = 0; i < MODEL_TYPES; i++)
+        if (set >> i & 1) required |= model_required[i];
+    return required;
+}
+
+static void model_give(modelled *entity, uint32_t type, uint32_t value)
+{
+    entity->has[type] = true;
+    entity->values[type] = value;
+}
+
+/* last: the resulting set, as far as it is known */
+static modelled model_apply(const modelled *before, const model_command *list, uint32_t count,
+                            uint32_t last)
+{
+    const uint32_t kept = required_by(last);
+    modelled after = *before;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t type = list[i].type;
+        const bool has = after.has[type];
+        if (list[i].kind == MODEL_SET || (list[i].kind == MODEL_ADD && !has))
+            model_give(&after, type, list[i].kind == MODEL_SET ? list[i].value : model_default(type));
+        if (list[i].kind == MODEL_REMOVE && (kept >> type & 1) == 0)
+            after.has[type] = after.is_disabled[type] = false;
+        /* what a component of the resulting set requires is present as soon as that component, and can be disabled */
+        const uint32_t required = required_by(set_of(&after) & last);
+        for (uint32_t k = 0; k < MODEL_TYPES; k++)
+            if (required >> k & 1 && !after.has[k]) model_give(&after, k, model_default(k));
+        if (list[i].kind == MODEL_TOGGLE && after.has[type])
+            after.is_disabled[type] = list[i].value % 2 == 0;
+    }
+    return after;
+}
+
+static modelled model_run(const modelled *before, const model_command *list, uint32_t count)
+{
+    uint32_t last = 0;
+    modelled after = model_apply(before, list, count, last);
+    while (set_of(&after) != last) {
+        last = set_of(&after);
+        after = model_apply(before, list, count, last);
+    }
+    return after;
+}
+
+static void register_model_types(void)
+{
+    for (uint32_t i = 0; i < MODEL_TYPES; i++) {
+        char name[16];
+        const uint32_t value = model_default(i);
+        quern_component_def def = {
+            .name = name, .size_bytes = 4, .default_value = &value, .can_disable = i % 2 == 0};
+        (void)snprintf(name, sizeof name, "model %u", i);
+        for (uint32_t k = 0, count = 0; k < i; k++)
+            if (model_required[i] >> k & 1) def.required[count++] = model_types_of[k];
+        model_types_of[i] = must_register(def);
+    }
+}
+
+static quern_entity make_modelled(random_source *random, modelled *out_model)
+{
+    const quern_entity entity = setup_entity(world);
+    *out_model = (modelled){.has = {false}};
+    const uint32_t set = random_below(random, 1u << MODEL_TYPES);
+    for (uint32_t i = 0; i < MODEL_TYPES; i++)
+        if (set >> i & 1) must(quern_entity_add(world, entity, model_types_of[i], NULL));
+    for (uint32_t i = 0; i < MODEL_TYPES; i++) {
+        const uint32_t value = random_below(random, 100);
+        if (!has(entity, model_types_of[i])) continue;
+        must(quern_entity_set(world, entity, model_types_of[i], &value));
+        model_give(out_model, i, value);
+        out_model->is_disabled[i] = i % 2 == 0 && random_chance(random, 50);
+        if (out_model->is_disabled[i])
+            must(quern_entity_set_component_enabled(world, entity, model_types_of[i], false));
+    }
+    return entity;
+}
+
+static model_command record_modelled(random_source *random, quern_entity entity)
+{
+    const model_command drawn = {.kind = (model_kind)random_below(random, MODEL_KINDS),
+                                 .type = random_below(random, MODEL_TYPES),
+                                 .value = random_below(random, 100)};
+    const quern_component type = model_types_of[drawn.type];
+    switch (drawn.kind) {
+    case MODEL_ADD:
+        must(quern_commands_add(commands(), entity, type, NULL));
+        break;
+    case MODEL_SET:
+        must(quern_commands_set(commands(), entity, type, &drawn.value));
+        break;
+    case MODEL_REMOVE:
+        must(quern_commands_remove(commands(), entity, type));
+        break;
+    default:
+        if (drawn.type % 2 != 0) return (model_command){.kind = MODEL_KINDS};
+        must(quern_commands_set_component_enabled(commands(), entity, type, drawn.value % 2 == 1));
+    }
+    return drawn;
+}
+
+static void assert_modelled(quern_entity entity, const modelled *expected, uint32_t program)
+{
+    for (uint32_t i = 0; i < MODEL_TYPES; i++) {
+        const uint32_t *value = quern_entity_get(world, entity, model_types_of[i]);
+        cr_assert_eq(value != NULL, expected->has[i], "program %u, type %u", program, i);
+        if (value == NULL) continue;
+        cr_assert_eq(*value, expected->values[i], "program %u, type %u: %u, expected %u", program, i,
+                     *value, expected->values[i]);
+        cr_assert_eq(i % 2 == 0 && !quern_entity_is_component_enabled(world, entity, model_types_of[i]),
+                     expected->is_disabled[i], "program %u, type %u", program, i);
+    }
+}
+
+/* Sync points of one entity, and of several, take different paths. */
+Test(required, commands_follow_the_rule_of_removes)
+{
+    enum { PROGRAMS = 20000, TOGETHER = 3 };
+    random_source random = {43};
+    register_model_types();
+    for (uint32_t program = 0; program < PROGRAMS; program++) {
+        const uint32_t entity_count = 1 + program % TOGETHER;
+        quern_entity entities[TOGETHER];
+        modelled expected[TOGETHER];
+        for (uint32_t k = 0; k < entity_count; k++) {
+            model_command list[MAX_COMMANDS];
+            const uint32_t count = 1 + random_below(&random, MAX_COMMANDS);
+            modelled before;
+            entities[k] = make_modelled(&random, &before);
+            for (uint32_t i = 0; i < count; i++)
+                list[i] = record_modelled(&random, entities[k]);
+            expected[k] = model_run(&before, list, count);
+        }
+        must(quern_world_flush(world));
+        for (uint32_t k = 0; k < entity_count; k++) {
+            assert_modelled(entities[k], &expected[k], program);
+            must(quern_entity_destroy(world, entities[k]));
+        }
+    }
 }
 
 /* ---------------------------------------------------------------------- prefabs, archives, histories */

@@ -5,7 +5,7 @@
  * then call the public functions. The errors and thread rules of those functions apply. */
 
 #include "core/base/base_internal.h"
-#include "core/record/record.h"
+#include "core/record/item_space.h"
 #include "core/storage/component_internal.h"
 #include "core/world/world_internal.h"
 
@@ -67,12 +67,13 @@ quern_result quern__world_get_type(quern_world *world, const quern_value *type, 
                                     out_component);
 }
 
-static quern_result find_recorded(const quern_commands *commands, const quern_value *type,
-                                  const char *macro, quern_component *out_component)
+static quern_result find_recorded(quern_commands *commands, const quern_value *type, const char *macro,
+                                  quern_component *out_component)
 {
     if (commands == NULL) return quern__fail_null(macro, "commands");
-    const quern_result result = find(&commands->storage->components, type, macro, out_component);
-    return result == QUERN_OK && out_component->bits == 0 ? fail_unknown(type, macro) : result;
+    quern_result result = find(&commands->storage->components, type, macro, out_component);
+    if (result == QUERN_OK && out_component->bits == 0) result = fail_unknown(type, macro);
+    return result == QUERN_OK ? QUERN_OK : quern__commands_fail(commands, result, macro);
 }
 
 static quern_value named(const char *name)
@@ -186,6 +187,8 @@ quern_result quern__commands_create_typed(quern_commands *commands, quern_entity
     typed_list list = {.count = (uint32_t)count};
     quern_entity ignored;
     quern_result result = check_count(count);
+    if (result != QUERN_OK && commands != NULL)
+        return quern__commands_fail(commands, result, "QUERN_CREATE");
     for (uint32_t i = 0; result == QUERN_OK && i < count; i++) {
         result = find_recorded(commands, &values[i], "QUERN_CREATE", &list.components[i]);
         list.values[i] = values[i].value;

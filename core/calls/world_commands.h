@@ -17,8 +17,9 @@ typedef struct quern__world_commands {
      * could not be applied stay in the recorders. */
     QUERN__ARRAY(quern_commands *) worker_recorders;
     QUERN__ARRAY(quern__plain_context *) worker_contexts;
-    quern__accessor accessor; /* of the latest parallel query */
-    uint64_t flush_count;     /* key of the next stream of `recorder` */
+    quern__accessor accessor;               /* of the latest parallel query */
+    _Atomic bool has_logged_failed_command; /* of the latest parallel query */
+    uint64_t flush_count;                   /* key of the next stream of `recorder` */
     quern__playback playback;
     quern_flush_stats stats;
 } quern__world_commands;

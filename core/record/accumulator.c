@@ -172,7 +172,7 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
                                                         quern_combine combine)
 {
     if (commands == NULL) return quern__fail_null(function, "commands");
-    if (value == NULL) return quern__fail_null(function, "value");
+    if (value == NULL) return quern__commands_fail(commands, quern__fail_null(function, "value"), function);
     char *space = NULL;
     quern_result result = quern__commands_can_record(commands) && commands->callback_thread != NULL
                               ? QUERN_OK
@@ -186,7 +186,7 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
         result = quern__commands_check_value(commands, operand, entity, value, function);
     }
     if (result == QUERN_OK) result = get_space(commands, &space);
-    if (result != QUERN_OK) return quern__message_add_call(result, function, commands->origin.name);
+    if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     quern_commands *recorder = &commands->accumulator->recorder;
     append_value(recorder, commands->accumulator->last, space, entity, value);
     recorder->open->create_count += quern_entity_is_provisional(entity);

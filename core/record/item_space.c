@@ -116,6 +116,21 @@ quern_result quern__commands_fail_foreign_use(const quern_commands *commands, co
         function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
 }
 
+/* A use outside of the callback, or on another thread, was logged; the recorder may be in use meanwhile. Relaxed: the flag
+ * orders no other access. */
+quern_result quern__commands_fail(quern_commands *commands, quern_result result, const char *function)
+{
+    quern__message_add_call(result, function, commands->origin.name);
+    if (commands->callback_thread != quern__this_thread() || result == QUERN_ERROR_OUT_OF_MEMORY)
+        return result;
+    commands->failed_count++;
+    const bool is_logged = result != QUERN_ERROR_STALE_ENTITY && result != QUERN_ERROR_PROVISIONAL_ENTITY &&
+                           commands->has_logged_failure != NULL;
+    if (is_logged && !atomic_exchange_explicit(commands->has_logged_failure, true, memory_order_relaxed))
+        quern__log(QUERN_LOG_ERROR, "%s", quern_error_message());
+    return result;
+}
+
 static bool reserve_stream(quern_commands *commands)
 {
     return commands->open != NULL || quern__array_reserve(&commands->storage->allocator, &commands->streams,

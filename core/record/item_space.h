@@ -75,6 +75,12 @@ static inline quern__item *quern__item_append(quern_commands *commands, const qu
     return (quern__item *)(void *)space;
 }
 
+/* Adds the names of the call and the system to the message of a failed call, and counts the call. The first one of a
+ * system or query is logged, unless the entity was destroyed (STALE_ENTITY), the frame reports the failure
+ * (OUT_OF_MEMORY), or it has been logged. Returns `result`. */
+QUERN__SLOW_PATH quern_result quern__commands_fail(quern_commands *commands, quern_result result,
+                                                   const char *function);
+
 /* Reserves memory for `count` more items, so that recording them cannot fail. Errors: OUT_OF_MEMORY;
  * INVALID_ARGUMENT if no callback is running. */
 quern_result quern__item_space_reserve(quern_commands *commands, const quern__operation *operation,

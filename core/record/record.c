@@ -89,6 +89,7 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
     quern__commands_close(commands);
     commands->origin = *origin;
     commands->callback_thread = quern__this_thread();
+    commands->has_logged_failure = NULL;
 }
 
 void quern__commands_end(quern_commands *commands)
@@ -137,13 +138,6 @@ static inline quern_result check_callback(const quern_commands *commands, const 
 {
     return quern__commands_can_record(commands) ? QUERN_OK
                                                 : quern__commands_fail_foreign_use(commands, function);
-}
-
-/* Adds the names of the call and the system to the message of a failed command. */
-static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, quern_result result,
-                                                const char *function)
-{
-    return quern__message_add_call(result, function, commands->origin.name);
 }
 
 bool quern__commands_have_created(const quern_commands *commands, quern_entity entity)
@@ -289,9 +283,10 @@ static quern_result create_many(quern_commands *commands, const quern_component 
                                 quern_entity *out_entities, const char *function)
 {
     if (commands == NULL) return quern__fail_null(function, "commands");
-    if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
     const quern__operation *operation;
     quern_result result = check_callback(commands, function);
+    if (result == QUERN_OK && component_count > 0 && components == NULL)
+        result = quern__fail_null(function, "components");
     if (result == QUERN_OK)
         result = quern__operations_find_create(&commands->operations, &commands->storage->components,
                                                &commands->storage->allocator, components, columns,
@@ -305,7 +300,8 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (result == QUERN_OK) result = check_columns(commands, operation, columns, count, function);
     if (result == QUERN_OK && count > 0)
         result = record_creates(commands, operation, columns, count, out_entities, function);
-    return QUERN__UNLIKELY(result != QUERN_OK) ? fail_named(commands, result, function) : QUERN_OK;
+    return QUERN__UNLIKELY(result != QUERN_OK) ? quern__commands_fail(commands, result, function)
+                                               : QUERN_OK;
 }
 
 quern_result quern_commands_create_many(quern_commands *commands, const quern_component *components,
@@ -387,7 +383,7 @@ static quern_result record_bare(quern_commands *commands, const quern__operation
     quern_result result = check_callback(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
     *quern__item_append(commands, operation, space) = head;
     return QUERN_OK;
 }
@@ -447,7 +443,7 @@ static QUERN__NO_INLINE quern_result record_handles(quern_commands *commands,
     quern_result result =
         quern__commands_check_value(commands, &operation->operands[0], head.entity, value, function);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
-    if (result != QUERN_OK) return fail_named(commands, result, function);
+    if (result != QUERN_OK) return quern__commands_fail(commands, result, function);
     *quern__item_append(commands, operation, space) = head;
     quern__item_write_value(operation, space, 0, value);
     return QUERN_OK;
@@ -467,7 +463,7 @@ static QUERN__NO_INLINE quern_result record(quern_commands *commands, quern__ope
     if (result == QUERN_OK && operation->has_entity_fields && value != NULL)
         return record_handles(commands, operation, head, value, function);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
     *quern__item_append(commands, operation, space) = head;
     if (value != NULL && operation->operands[0].offset_bytes != 0)
         quern__item_write_value(operation, space, 0, value);
@@ -522,7 +518,7 @@ static quern_result set_null(quern_commands *commands, quern_entity entity, quer
     if (result == QUERN_OK &&
         quern__components_type(components, quern__component_index(component))->size_bytes > 0)
         result = quern__fail_null("quern_commands_set", "value");
-    if (result != QUERN_OK) return fail_named(commands, result, "quern_commands_set");
+    if (result != QUERN_OK) return quern__commands_fail(commands, result, "quern_commands_set");
     return record(commands, QUERN__OPERATION_ADD, entity, component, NULL, "quern_commands_set");
 }
 
@@ -555,7 +551,7 @@ static QUERN__NO_INLINE quern_result record_relation(quern_commands *commands, q
     quern__relation *known;
     if (commands == NULL) return quern__fail_null(function, "commands");
     const quern_result result = quern__relation_check(commands->storage, relation, &known);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
     if (known->is_many && kind == QUERN__OPERATION_SET) kind = QUERN__OPERATION_ADD_EDGE;
     return record(commands, kind, source, quern_relation_component(relation), value, function);
 }
@@ -616,7 +612,7 @@ quern_result quern_commands_set_name(quern_commands *commands, quern_entity enti
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = quern__entity_check_name(name);
     if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
     quern__item *item = quern__item_append(commands, operation, space);
     *item = head;
     memcpy(item + 1, name, strlen(name) + 1);
@@ -628,11 +624,11 @@ quern_result quern_commands_set_enabled(quern_commands *commands, quern_entity e
     static const char function[] = "quern_commands_set_enabled";
     if (commands == NULL) return quern__fail_null(function, "commands");
     if (commands->storage->disabled_index == QUERN__NO_COMPONENT)
-        return fail_named(commands,
-                          quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                      "the tag of disabled entities is not registered: call "
-                                      "quern_world_disabled_tag once before the first frame"),
-                          function);
+        return quern__commands_fail(commands,
+                                    quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                                "the tag of disabled entities is not registered: call "
+                                                "quern_world_disabled_tag once before the first frame"),
+                                    function);
     return record_bare(commands, enabled ? &quern__operation_enable_tree : &quern__operation_disable_tree,
                        entity, function);
 }

@@ -85,6 +85,10 @@ struct quern_commands {
     quern__stream *open;
     /* QUERN_OK, or OUT_OF_MEMORY if a command could not be recorded for lack of memory */
     quern_result failed;
+    uint32_t failed_count; /* failed calls since the owner of the recorder last reset the number */
+    /* Whether a failed call of the running callback's system or query has been logged. All threads that run its callbacks
+     * share the flag. NULL: failures are not logged. */
+    _Atomic bool *has_logged_failure;
     uint32_t block_index; /* index of the current block; later blocks are unused and kept for reuse */
     QUERN__ARRAY(quern__block) blocks;
     QUERN__ARRAY(quern__stream) streams; /* each with at least one command */
@@ -120,6 +124,12 @@ void quern__commands_release(quern_commands *commands);
 
 /* Begins a callback: the following commands go to a new stream with this origin. */
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin);
+
+/* Lets failed calls of the running callback be logged until the flag is set. Call it after quern__commands_begin. */
+static inline void quern__commands_log_failures(quern_commands *commands, _Atomic bool *has_logged)
+{
+    commands->has_logged_failure = has_logged;
+}
 
 /* Ends the callback: further commands fail until quern__commands_begin. A batch is never open between
  * callbacks, so a command must first reserve space, and reserving checks for a running callback. Commands that

@@ -341,9 +341,8 @@ static quern_result record_view(view_command *it, const quern_view_rows *chosen,
     if (result == QUERN_OK) result = check_values(it, &rows);
     if (result == QUERN_OK && rows.count > 0)
         result = needs_items(it) ? record_items(it, &rows) : record_batches(it, &rows);
-    return QUERN__LIKELY(result == QUERN_OK)
-               ? QUERN_OK
-               : quern__message_add_call(result, it->function, commands->origin.name);
+    return QUERN__LIKELY(result == QUERN_OK) ? QUERN_OK
+                                             : quern__commands_fail(commands, result, it->function);
 }
 
 /* ---------------------------------------------------------------------------------------------- calls */
@@ -353,7 +352,7 @@ static quern_result record(quern_commands *commands, const quern_view *view, con
                            bool has_value_per_row, const char *function)
 {
     if (commands == NULL) return quern__fail_null(function, "commands");
-    if (view == NULL) return quern__fail_null(function, "view");
+    if (view == NULL) return quern__commands_fail(commands, quern__fail_null(function, "view"), function);
     view_command it = {.commands = commands,
                        .view = view,
                        .function = function,

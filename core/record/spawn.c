@@ -410,8 +410,7 @@ quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
     it.override_count = 0;
     it.first_number = 0;
     const quern_result result = record_spawn(&it, prefab, def, function);
-    if (QUERN__UNLIKELY(result != QUERN_OK))
-        return quern__message_add_call(result, function, commands->origin.name);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
     if (out_root != NULL) *out_root = member_handle(&it, 0);
     return QUERN_OK;
 }

@@ -52,9 +52,12 @@
  * requested the recorder since. A build with QUERN_CHECKS also refuses commands from other threads, and
  * passes the message to the assert handler.
  *
- * A call that fails sets quern_error_message and records nothing. If memory was exhausted,
- * quern_schedule_run also returns QUERN_ERROR_OUT_OF_MEMORY at the end of that frame. If the frame fails
- * for another reason, its message mentions both.
+ * A call that fails sets quern_error_message and records nothing. quern_frame_stats counts the failed calls
+ * of a frame (failed_command_count), and an error in the log describes the first one of each system and
+ * frame, or parallel query. STALE_ENTITY is counted and not logged: programs may keep handles of entities
+ * that were destroyed. The frame does not fail. If memory was exhausted, quern_schedule_run also returns
+ * QUERN_ERROR_OUT_OF_MEMORY at the end of that frame. If the frame fails for another reason, its message
+ * mentions both.
  *
  * Errors of all functions that record: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (destroyed at the last
  * sync point or before), FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with

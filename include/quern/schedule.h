@@ -371,6 +371,8 @@ typedef struct quern_frame_stats {
     uint64_t created_count;
     uint64_t destroyed_count; /**< Entities destroyed by commands. */
     uint64_t event_count;     /**< Published events of the schedule's systems. */
+    /** Failed calls of <quern/commands.h> in callbacks, which recorded nothing, except for lack of memory. */
+    uint64_t failed_command_count;
 } quern_frame_stats;
 
 /** Returns the statistics of the last frame; all 0 before the first frame. Errors: NULL_ARGUMENT. */

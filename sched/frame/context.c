@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/context_internal.h"
 
+#include "core/calls/world_commands.h"
 #include "core/query/find_many.h"
 #include "core/relations/relate.h"
 #include "sched/frame/frame.h"
@@ -111,6 +112,7 @@ static quern_commands *commands_of_plain(quern__plain_context *plain)
     const quern__origin origin = {.key = plain->ordinal,
                                   .serial = quern__serial_of(plain->first_serial + plain->ordinal)};
     quern__playback_begin(plain->commands, &origin);
+    quern__commands_log_failures(plain->commands, &plain->world->commands->has_logged_failed_command);
     plain->has_stream = true;
     return plain->commands;
 }
@@ -127,6 +129,8 @@ quern_commands *quern_context_commands(quern_context *context)
                             .system_number = context->system->index,
                             .name = context->system->name};
     quern__playback_begin(context->commands, &origin);
+    quern__commands_log_failures(context->commands,
+                                 &((quern__system *)(uintptr_t)context->system)->has_logged_failed_command);
     context->has_stream = true;
     context->has_output = true;
     return context->commands;

@@ -457,6 +457,21 @@ static void forget_refusals(quern_schedule *schedule)
                               memory_order_relaxed);
 }
 
+/* Adds the failed calls of recorders to the statistics, and lets the next frame log its own. Relaxed: see
+ * forget_refusals. */
+static void collect_failed_commands(quern_schedule *schedule)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        count += schedule->recorders.items[i]->failed_count;
+        schedule->recorders.items[i]->failed_count = 0;
+    }
+    schedule->stats.failed_command_count += count;
+    for (uint32_t i = 0; i < schedule->plan.systems.count && count > 0; i++)
+        atomic_store_explicit(&schedule->plan.systems.items[i]->has_logged_failed_command, false,
+                              memory_order_relaxed);
+}
+
 static quern_result finish_frame(const quern_schedule *schedule, const quern__flush_report *report)
 {
     unsigned long long frame = schedule->frame_index;
@@ -538,6 +553,7 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     if (QUERN__UNLIKELY(result != QUERN_OK) && !quern__world_is_claimed(schedule->plan.world))
         return end_unclaimed(schedule, result);
     if (QUERN__UNLIKELY(result != QUERN_OK)) result = fail_frame(schedule, &report, result);
+    collect_failed_commands(schedule);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_rebuild(schedule)))
         quern__guards_invalidate(schedule);
     quern__world_set_locked(schedule->plan.world, false);

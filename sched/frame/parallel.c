@@ -159,13 +159,14 @@ static quern_result open_recorders(parallel_call *call, quern_world *world, uint
     return result;
 }
 
-/* Resets the count of refused accesses, and sets up one context per worker for this call. Relaxed: the next
+/* Resets what was refused and logged, and sets up one context per worker for this call. Relaxed: the next
  * increments are in callbacks, and the start of the loop orders the store before them. */
 static void open_contexts(const parallel_call *call, quern_jobs *jobs, uint32_t worker_count,
                           void *user_data)
 {
     quern_world *world = call->query->world;
     atomic_store_explicit(&call->commands->accessor.refusal_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&call->commands->has_logged_failed_command, false, memory_order_relaxed);
     for (uint32_t i = 0; i < worker_count; i++)
         *call->commands->worker_contexts.items[i] =
             (quern__plain_context){.scope = {.accessor = &call->commands->accessor,

@@ -22,8 +22,9 @@ typedef struct quern__system {
     struct quern__plan *plan;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__accessor accessor; /* has the system's name; counts the refused accesses of a frame */
-    uint32_t index;           /* in order of registration */
-    uint32_t next_same_hash;  /* see quern__plan.names; 0: none */
+    _Atomic bool has_logged_failed_command; /* whether a failed command of this frame was logged */
+    uint32_t index;                         /* in order of registration */
+    uint32_t next_same_hash;                /* see quern__plan.names; 0: none */
     uint32_t phase;
     uint32_t flags; /* quern_system_flags, including flags that other declarations imply */
     bool is_enabled;

@@ -17,8 +17,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPORTERS = r"\b(?:quern__fail|quern__refuse|quern__report_violation|quern__log|quern_error_set)\("
-ADDERS = re.compile(r"\b(?:quern__in_call|quern__message_add_call|quern__scope_refuse|quern__refuse|fail_named|run_call|"
-                    r"refuse_handle|quern__context_refuse_handle)\b")
+ADDERS = re.compile(r"\b(?:quern__in_call|quern__message_add_call|quern__scope_refuse|quern__refuse|quern__commands_fail|"
+                    r"run_call|refuse_handle|quern__context_refuse_handle)\b")
 FORBIDDEN = re.compile(r"\b(?:who|whoever|whom|whose|nobody|somebody|anybody|everybody|besides|likewise|lives|is told|"
                        r"parted)\b", re.IGNORECASE)
 CALL = re.compile(r"(?:%s|quern_\w+|QUERN_\w+)(?:: |$)")

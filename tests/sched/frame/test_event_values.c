@@ -164,6 +164,53 @@ Test(event_values, the_provisional_handle_of_another_callback_is_reported_with_c
     if (quern_has_checks()) cr_assert_not_null(strstr(reports.last, "'teller'"), "%s", reports.last);
 }
 
+static quern_entity own_handle;
+static Hit told[2];
+
+static void tell_strange_and_own(quern_context *context)
+{
+    own_handle = quern_commands_create(quern_context_commands(context));
+    cr_assert_eq(quern_entity_index(own_handle), quern_entity_index(strange_handle));
+    const Hit hits[] = {{.target = strange_handle}, {.target = own_handle}};
+    for (uint32_t i = 0; i < COUNT_OF(hits); i++)
+        cr_assert(quern_context_emit(context, hit, &hits[i], 1));
+}
+
+static void read_told(quern_context *context)
+{
+    quern_event_iterator it;
+    uint32_t count = 0;
+    cr_assert(quern_context_events(context, hit, &it));
+    while (quern_event_next(&it)) {
+        cr_assert_leq(count + it.block.count, (uint32_t)COUNT_OF(told));
+        memcpy(told + count, it.block.values, it.block.count * sizeof *told);
+        count += it.block.count;
+    }
+    cr_assert_eq(count, COUNT_OF(told));
+}
+
+/* Both callbacks create an entity, so that both handles have the same number. */
+Test(event_values, the_provisional_handle_of_another_callback_leads_to_no_entity)
+{
+    schedule = setup_phases(world, 2);
+    quern_system_def maker = system_def("maker", NULL), teller = system_def("teller", NULL),
+                     reader = system_def("reader", NULL);
+    maker.begin = make_strange;
+    teller.begin = tell_strange_and_own;
+    teller.emits[0] = hit;
+    reader.begin = read_told;
+    reader.reads_events[0] = hit;
+    reader.phase = 1;
+    setup_system(schedule, &maker);
+    setup_system(schedule, &teller);
+    setup_system(schedule, &reader);
+    capture_reports(&reports);
+    must_run(schedule, NULL);
+    cr_assert(quern_entity_equal(told[0].target, strange_handle));
+    cr_assert_not(quern_entity_is_alive(world, told[0].target));
+    cr_assert(quern_entity_is_alive(world, told[1].target));
+}
+
 static quern_event tracked_event;
 
 static void copy_tracked(void *targets, const void *sources, uint32_t count, void *user_data)

@@ -51,6 +51,9 @@ static void register_parent(quern_world *world)
 {
     if (!quern__world_enter(world, "quern_world_parent")) return;
     quern_result result = quern__world_check_unlocked(world, "quern_world_parent");
+    if (result != QUERN_OK)
+        quern__fail(result, "quern_world_parent: the world has no hierarchy yet, and a callback cannot "
+                            "register it: call quern_world_parent once before the frame");
     if (result == QUERN_OK)
         quern__in_call(quern__relation_register(&world->storage, &quern__parent_def,
                                                 &world->storage.relations->parent),

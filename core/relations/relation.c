@@ -182,7 +182,8 @@ quern_result quern__relation_check(const quern__storage *storage, quern_relation
     if (QUERN__LIKELY(*out_relation != NULL)) return QUERN_OK;
     if (relation.bits == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "the relation handle is null: register the relation first");
+                           "the relation handle is null: register the relation, or call "
+                           "quern_world_parent once, before the frame that uses it");
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "relation handle %#x is none of this world (tag %u): register the relation in this "
                        "world",

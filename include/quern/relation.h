@@ -82,8 +82,9 @@ QUERN_API quern_result quern_relation_register(quern_world *world, const quern_r
 QUERN_API quern_relation quern_relation_find(const quern_world *world, const char *name);
 
 /** Returns the world's hierarchy: the relation "parent", with levels, ordered, in which children are
- * destroyed with their parent. The first call registers it. Returns null, with a message, if that fails:
- * memory is exhausted, or a component has the name. Threads: main, between frames; any once it is
+ * destroyed with their parent. The first call registers it, which callbacks cannot do: call it once before
+ * the first frame whose callbacks use it. Returns null, with a message, if registering fails: in a callback,
+ * if memory is exhausted, or if a component has the name. Threads: main, between frames; any once it is
  * registered, while no thread registers. */
 QUERN_API quern_relation quern_world_parent(quern_world *world);
 

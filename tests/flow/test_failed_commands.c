@@ -210,6 +210,30 @@ Test(failed_commands, are_logged_once_and_counted)
     cr_assert_eq(reports.assert_count, 0);
 }
 
+static quern_relation asked;
+
+static void relate_in_hierarchy(quern_commands *commands, const quern_view *view)
+{
+    (void)view;
+    asked = quern_world_parent(world);
+    cr_assert(!quern_relation_is_null(asked) || strstr(quern_error_message(), "before the frame") != NULL,
+              "%s", quern_error_message());
+    quern_commands_relate(commands, quern_commands_create(commands), asked, entity);
+}
+
+Test(failed_commands, without_a_hierarchy_name_the_call_that_makes_it)
+{
+    add_misuser("one");
+    tried = relate_in_hierarchy;
+    must_run(schedule, NULL);
+    cr_assert(quern_relation_is_null(asked));
+    cr_assert_eq(reports.log_count, 1);
+    cr_assert_not_null(strstr(reports.last, "quern_world_parent"), "%s", reports.last);
+    cr_assert(!quern_relation_is_null(quern_world_parent(world)));
+    quern_error_clear();
+    cr_assert_eq(stats_of_frame(schedule).failed_command_count, 2);
+}
+
 static void destroy_dead(quern_commands *commands, const quern_view *view)
 {
     (void)view;

@@ -114,14 +114,16 @@ static void add_edges(const hashing *it, const quern__archetype *archetype, cons
     }
 }
 
-/* Adds tags, except those of levels and of edges, which follow from targets. */
+/* Adds tags, except those of levels and of edges, which follow from targets, and the hidden tag of entities that are
+ * disabled through their parents, which neither deltas nor JSON carry. */
 static void add_tag(const hashing *it, const quern__archetype *archetype, const quern__chunk_slot *slot,
                     uint32_t index, row_sums *rows)
 {
     const quern__component *component = it->storage->components.list.items[index];
     if (component->managed.relation != NULL && component->managed.relation->is_many)
         add_edges(it, archetype, slot, component, rows);
-    if (component->managed.relation != NULL) return;
+    const uint32_t disabled = it->storage->disabled_index;
+    if (component->managed.relation != NULL || (disabled != QUERN__NO_COMPONENT && index == disabled + 1)) return;
     const uint64_t hash = quern__hash_word(quern__hash_string(component->type.name), 0);
     for (uint32_t row = 0; row < slot->row_count; row++)
         rows->sums[row] += hash;

@@ -79,7 +79,8 @@ QUERN_API uint64_t quern_world_hash(const quern_world *world);
  * targets of relations, names of entities, and resources with described fields. Handles in described fields,
  * and targets, are hashed as the ids of their entities. Left out are entities without `id`; a handle of such an
  * entity counts as null, and a source with such a target as one without target. Left out are also the order of
- * siblings, and values of types with hooks and without described fields.
+ * siblings, values of types with hooks and without described fields, and whether a disabled entity is disabled by itself
+ * or through its parent (<quern/enabled.h>): deltas and JSON do not carry that.
  *
  * The hash is a sum over these entities. If several worlds share the entities of one, without handles and targets that
  * lead to another world and without resources with described fields, their hashes add up, modulo 2^64, to the hash of

@@ -219,6 +219,27 @@ Test(hash_by, every_difference_changes_the_hash)
     }
 }
 
+/* Two worlds with a parent and a child, both disabled: as a tree, or each by itself. */
+Test(hash_by, disabled_trees_hash_like_disabled_entities)
+{
+    uint64_t hashes[2];
+    for (uint32_t is_tree = 0; is_tree < 2; is_tree++) {
+        quern_world *world = setup_world();
+        const quern_component id = setup_component(world, "id", 8, 8);
+        quern_entity parent, child;
+        must(quern_entity_create_with(world, &id, (const void *[]){&(uint64_t){1}}, 1, &parent));
+        must(quern_entity_create_with(world, &id, (const void *[]){&(uint64_t){2}}, 1, &child));
+        must(quern_entity_relate(world, child, quern_world_parent(world), parent));
+        if (is_tree == 0) must(quern_entity_set_enabled(world, child, false));
+        must(quern_entity_set_enabled(world, parent, false));
+        hashes[is_tree] = quern_world_hash_by(world, id);
+        must(quern_entity_set_enabled(world, parent, true));
+        cr_assert_neq(quern_world_hash_by(world, id), hashes[is_tree], "the tag itself is included");
+        quern_world_destroy(world);
+    }
+    cr_assert_eq(hashes[0], hashes[1]);
+}
+
 Test(hash_by, resources_and_ids_are_included)
 {
     make_units(5);

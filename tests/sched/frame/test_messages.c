@@ -261,7 +261,7 @@ static void record_badly(quern_context *context)
     SAYS(quern_commands_create_with(commands, twice, NULL, 2),
          "quern_commands_create_with: system 'once': 'position' is listed twice");
     SAYS(quern_commands_create_many(commands, NULL, NULL, 2, 1, NULL),
-         "quern_commands_create_many: 'components' is NULL");
+         "quern_commands_create_many: system 'once': 'components' is NULL");
     SAYS(quern_commands_set(commands, provisional, position, &value),
          "quern_commands_set: system 'once' used the provisional handle of a deferred create (number 3)");
 }

@@ -3,6 +3,7 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
+#include <quern/enabled.h>
 #include <quern/name.h>
 #include <quern/relation.h>
 

@@ -106,6 +106,9 @@ typedef struct quern__exit_key {
 /* Returns false if the system has no key left. */
 bool quern__exit_key_init(quern__exit_key *key, void (*function)(void *value));
 
+/* Returns the key to the system, which then calls the function no more. No thread has a value. */
+void quern__exit_key_deinit(const quern__exit_key *key);
+
 /* Sets the value of the calling thread. Returns false if the system refuses it. */
 bool quern__exit_key_set(const quern__exit_key *key, void *value);
 
@@ -118,6 +121,19 @@ typedef struct quern__mutex {
     pthread_mutex_t handle;
 #endif
 } quern__mutex;
+
+/* Initial value of a mutex in static memory, which needs no quern__mutex_init. */
+#if QUERN__ON_WINDOWS
+#define QUERN__MUTEX_INIT \
+    {                     \
+        NULL              \
+    }
+#else
+#define QUERN__MUTEX_INIT         \
+    {                             \
+        PTHREAD_MUTEX_INITIALIZER \
+    }
+#endif
 
 typedef struct quern__condition {
 #if QUERN__ON_WINDOWS

@@ -95,6 +95,11 @@ bool quern__exit_key_init(quern__exit_key *key, void (*function)(void *value))
     return pthread_key_create(&key->key, function) == 0;
 }
 
+void quern__exit_key_deinit(const quern__exit_key *key)
+{
+    (void)pthread_key_delete(key->key);
+}
+
 bool quern__exit_key_set(const quern__exit_key *key, void *value)
 {
     return pthread_setspecific(key->key, value) == 0;

@@ -101,6 +101,11 @@ bool quern__exit_key_init(quern__exit_key *key, void (*function)(void *value))
     return key->index != FLS_OUT_OF_INDEXES;
 }
 
+void quern__exit_key_deinit(const quern__exit_key *key)
+{
+    FlsFree(key->index);
+}
+
 bool quern__exit_key_set(const quern__exit_key *key, void *value)
 {
     return FlsSetValue(key->index, value);

@@ -548,6 +548,7 @@ static void release_pool(quern_jobs *jobs)
     quern__condition_deinit(&jobs->outside_condition);
     quern__mutex_deinit(&jobs->outside_mutex);
     release_memory(jobs);
+    quern__registrations_drop_unused_key();
 }
 
 /* Allocates a pool from a definition that complete_def has completed. */

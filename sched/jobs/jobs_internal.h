@@ -276,6 +276,9 @@ quern__registration *quern__registration_of(const quern_jobs *jobs);
 /* Removes the pool from the calling thread's list of registrations. Does not release the slot. */
 void quern__registration_forget(const quern_jobs *jobs);
 
+/* Returns to the system what told registered threads of their end, if no thread is registered with any pool. */
+void quern__registrations_drop_unused_key(void);
+
 /* Returns whether a thread has reserved this external slot. */
 bool quern__jobs_is_slot_registered(const quern_jobs *jobs, uint32_t slot);
 

@@ -14,23 +14,45 @@
 
 QUERN__THREAD_LOCAL(quern__registration *, quern__thread_registrations);
 
-static quern__once key_once = QUERN__ONCE_INIT;
-static quern__exit_key key; /* not NULL in threads with registrations */
+/* The key exists from the first registration until a pool is destroyed while no thread is registered. So
+ * a shared library that contains Quern leaves nothing behind when it is unloaded after its last pool: no
+ * function that the system would call, and no key, of which a process has few. */
+static quern__mutex key_mutex = QUERN__MUTEX_INIT; /* of the next three variables */
+static quern__exit_key key;                        /* not NULL in threads with registrations */
 static bool has_key;
+static uint32_t registered_count; /* registrations of all threads with all pools */
 
 static void unregister_at_thread_exit(void *value);
 
-static void make_key(void)
-{
-    has_key = quern__exit_key_init(&key, unregister_at_thread_exit);
-}
-
-/* Makes the system call the key's destructor when the calling thread ends. Returns false if the system
- * refuses the key. */
+/* Counts a registration, and makes the system call the key's destructor when the calling thread ends. Returns
+ * false, with nothing counted, if the system refuses the key. */
 static bool set_exit_key(void)
 {
-    quern__call_once(&key_once, make_key);
-    return has_key && quern__exit_key_set(&key, &key);
+    quern__mutex_lock(&key_mutex);
+    if (!has_key) has_key = quern__exit_key_init(&key, unregister_at_thread_exit);
+    const bool is_set = has_key && quern__exit_key_set(&key, &key);
+    if (is_set) registered_count++;
+    quern__mutex_unlock(&key_mutex);
+    return is_set;
+}
+
+/* Ends the effect of one set_exit_key. */
+static void clear_exit_key(void)
+{
+    quern__mutex_lock(&key_mutex);
+    registered_count--;
+    if (quern__registrations == NULL) (void)quern__exit_key_set(&key, NULL);
+    quern__mutex_unlock(&key_mutex);
+}
+
+void quern__registrations_drop_unused_key(void)
+{
+    quern__mutex_lock(&key_mutex);
+    if (has_key && registered_count == 0) {
+        quern__exit_key_deinit(&key);
+        has_key = false;
+    }
+    quern__mutex_unlock(&key_mutex);
 }
 
 quern__registration *quern__registration_of(const quern_jobs *jobs)
@@ -46,6 +68,7 @@ void quern__registration_forget(const quern_jobs *jobs)
     for (quern__registration **link = &quern__registrations; *link != NULL; link = &(*link)->next)
         if ((*link)->jobs == jobs) {
             *link = (*link)->next;
+            clear_exit_key();
             return;
         }
 }
@@ -100,9 +123,13 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
                              "quern_jobs_register_thread: the system has no key left that tells pool '%s' "
                              "when this thread ends",
                              jobs->name);
-    quern__registration *entry = NULL;
-    if (result == QUERN_OK) result = reserve_slot(jobs, &entry);
     if (result != QUERN_OK) return result;
+    quern__registration *entry = NULL;
+    result = reserve_slot(jobs, &entry);
+    if (result != QUERN_OK) {
+        clear_exit_key();
+        return result;
+    }
     quern__worker *worker = quern__jobs_external_worker(jobs, entry->slot);
     quern__queues_open(&jobs->queues, &worker->assigned);
     if (out_worker_index != NULL) *out_worker_index = worker->index;

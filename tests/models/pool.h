@@ -33,10 +33,8 @@ static void broadcast(void);
 
 /* GenMC has neither. */
 typedef int model_once, model_key;
-#undef PTHREAD_ONCE_INIT
-#define PTHREAD_ONCE_INIT 0
-#define pthread_once_t    model_once
-#define pthread_key_t     model_key
+#define pthread_once_t model_once
+#define pthread_key_t  model_key
 
 /* Static functions with one name in several sources are renamed by macros. */
 #include "sched/jobs/assigned.c" /* NOLINT(bugprone-suspicious-include) */
@@ -185,17 +183,16 @@ bool quern__condition_init(quern__condition *condition)
 }
 
 /* Threads of a model need no cleanup at their end, so the key does nothing. */
-void quern__call_once(quern__once *once, void (*function)(void))
-{
-    (void)once;
-    (void)function;
-}
-
 bool quern__exit_key_init(quern__exit_key *made, void (*function)(void *value))
 {
     (void)made;
     (void)function;
     return true;
+}
+
+void quern__exit_key_deinit(const quern__exit_key *deleted)
+{
+    (void)deleted;
 }
 
 bool quern__exit_key_set(const quern__exit_key *set, void *value)

@@ -334,6 +334,50 @@ Test(register_thread, forked_child_has_no_registration)
     quern_jobs_destroy(jobs);
 }
 
+static uint32_t count_free_keys(void)
+{
+    static pthread_key_t keys[4096];
+    uint32_t count = 0;
+    while (count < 4096 && pthread_key_create(&keys[count], NULL) == 0)
+        count++;
+    for (uint32_t i = 0; i < count; i++)
+        pthread_key_delete(keys[i]);
+    return count;
+}
+
+static void *register_and_unregister(void *argument)
+{
+    cr_expect_eq(quern_jobs_register_thread(argument, NULL), QUERN_OK, "%s", quern_error_message());
+    cr_expect_eq(quern_jobs_unregister_thread(argument), QUERN_OK);
+    return NULL;
+}
+
+/* A function left with the system would be called after the library that contains it was unloaded. */
+Test(register_thread, the_last_pool_leaves_no_key_with_the_system)
+{
+    const uint32_t free_key_count = count_free_keys();
+    quern_jobs *jobs = open_with_slots(2, 2), *others = open_with_slots(1, 2);
+    pthread_t thread;
+    cr_assert_eq(quern_jobs_register_thread(jobs, NULL), QUERN_OK);
+    cr_assert_eq(pthread_create(&thread, NULL, register_and_unregister, others), 0);
+    pthread_join(thread, NULL);
+    quern_jobs_destroy(others);
+    cr_expect_eq(count_free_keys(), free_key_count - 1); /* this thread is still registered */
+    quern_jobs_destroy(jobs);
+    cr_expect_eq(count_free_keys(), free_key_count);
+}
+
+Test(register_thread, refused_registrations_leave_no_key_with_the_system)
+{
+    const uint32_t free_key_count = count_free_keys();
+    scene of = {.jobs = open_with_slots(2, 1)};
+    pthread_t window = start_window(&of);
+    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_register_thread(of.jobs, NULL));
+    end_window(&of, window); /* the thread ends without unregistering */
+    quern_jobs_destroy(of.jobs);
+    cr_expect_eq(count_free_keys(), free_key_count);
+}
+
 /* -------------------------------------------------------------------------------------------- refusals */
 
 static void register_inside(void *argument, uint32_t worker_index)

@@ -365,14 +365,17 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
 
 /** Waits until the counter is zero. What its jobs wrote is then visible.
  *
- * While waiting, the calling thread helps with the jobs that it submitted itself, with the jobs of the
- * counter, and with the jobs that these wait for in turn. It runs no others, so stacks stay bounded, and
- * waiting for something short does not run unrelated long jobs. (Exception: if all workers wait and
- * other jobs are left, one worker runs these, up to 256 deep.)
+ * While waiting, the calling thread runs the jobs of the counter and those that these wait for in turn, and
+ * otherwise the jobs of normal priority that it submitted itself, newest first, until the counter is zero. It
+ * runs no others, so stacks stay bounded, and waiting for something short does not run unrelated long jobs.
+ * (Exception: if all workers wait and other jobs are left, one worker runs these, up to 256 deep.) Give low
+ * priority to long jobs that you do not wait for.
  *
- * Its own jobs of normal priority run first, newest first, including those of other counters, until the
- * counter is zero. So submit last what you wait for first, and give low priority to long jobs that you do
- * not wait for. A thread outside of the pool becomes an external thread meanwhile; if external_thread_count is
+ * The waiting job continues after the jobs that its wait runs. So do not wait in a job for one that began
+ * before it and waits itself: both may be on one stack, and then the wait never ends. Jobs that wait for what
+ * they have submitted, or for jobs that begin later or do not wait, always continue.
+ *
+ * A thread outside of the pool becomes an external thread meanwhile; if external_thread_count is
  * reached, it sleeps without helping. Errors: NULL_ARGUMENT, THREAD_UNAVAILABLE. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 

@@ -18,6 +18,11 @@
  * least as new as the thief's. In the second case, t < b means that the thief wants an older job, and t ==
  * b makes the owner use the same swap as the thief.
  *
+ * take_at removes a job from the middle in the same way: it lowers bottom to the job's index b, then reads
+ * top. If t < b, all jobs from b on belong to the owner until it raises bottom again, and no thief has read
+ * their slots to take them: it would have read a top of at least b before, and the owner would see that top.
+ * If t == b, the swap decides. If t > b, a thief was faster.
+ *
  * It does no harm that push stores bottom with release order only: a seq_cst load that follows pop's store
  * in the one order reads that store or a later one, and the owner makes all stores of bottom.
  *
@@ -80,4 +85,25 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
     if (!read_oldest(deque, &top, out_job)) return false;
     if (!quern__scope_matches(out_job->scope, scope) && top < from_index) return false;
     return quern__scope_allows(out_job->scope, awaited) && quern__deque_claim_top(deque, top);
+}
+
+/* The seq_cst store and load are those of pop: each pairs with the two loads in read_oldest. Release at the end:
+ * pairs with the load of bottom there, and publishes the placeholder, and the slots
+ * above, again. It is also the write of a handshake with workers that fall asleep, which may have found the
+ * deque empty. */
+bool quern__deque_take_at(quern__deque *deque, int64_t index, const quern__job *placeholder,
+                          quern__job *out_job)
+{
+    const int64_t bottom = quern__deque_bottom(deque);
+    atomic_store_explicit(&deque->bottom, index, memory_order_seq_cst);
+    const int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
+    quern__deque_slot *slot = quern__deque_slot_of(deque, index);
+    bool is_taken = top < index;
+    if (is_taken || top == index) quern__deque_read_slot(slot, out_job);
+    if (is_taken)
+        quern__deque_write_slot(slot, placeholder, 0);
+    else if (top == index)
+        is_taken = quern__deque_claim_top(deque, top);
+    atomic_store_explicit(&deque->bottom, bottom, QUERN__HANDSHAKE_RELEASE);
+    return is_taken;
 }

@@ -92,8 +92,8 @@ typedef struct quern__deque_slot {
 } quern__deque_slot;
 
 /* The jobs have the indices top <= index < bottom, each in slot index % capacity; bottom - top <= capacity.
- * Only pop makes bottom less than top, by one, until it has found the deque empty. Indices are signed and
- * 64 bits wide, and never wrap. */
+ * Only pop and take_at make bottom less than top, until they have found that thieves were faster. Indices
+ * are signed and 64 bits wide, and never wrap. */
 typedef struct quern__deque {
     /* only grows; incremented by the thread that removes the oldest job */
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t top;
@@ -157,19 +157,24 @@ static inline bool quern__deque_is_full(quern__deque *deque)
     return quern__deque_was_full(deque);
 }
 
-/* Pushes a job with the first data_count words of its data. Returns false if the deque is full. The thread
- * that removes the job sees what the owner wrote before. Slots are written relaxed, because the release of
- * bottom publishes them. */
-static inline bool quern__deque_push(quern__deque *deque, const quern__job *job, uint32_t data_count)
+/* Relaxed: the release of bottom that follows publishes the slot. */
+static inline void quern__deque_write_slot(quern__deque_slot *slot, const quern__job *job,
+                                           uint32_t data_count)
 {
-    if (quern__deque_is_full(deque)) return false;
-    int64_t bottom = quern__deque_bottom(deque);
-    quern__deque_slot *slot = quern__deque_slot_of(deque, bottom);
     atomic_store_explicit(&slot->run, job->run, memory_order_relaxed);
     atomic_store_explicit(&slot->scope, job->scope, memory_order_relaxed);
     atomic_store_explicit(&slot->target, job->target, memory_order_relaxed);
     for (uint32_t i = 0; i < data_count; i++)
         atomic_store_explicit(&slot->data[i], job->data[i], memory_order_relaxed);
+}
+
+/* Pushes a job with the first data_count words of its data. Returns false if the deque is full. The thread
+ * that removes the job sees what the owner wrote before. */
+static inline bool quern__deque_push(quern__deque *deque, const quern__job *job, uint32_t data_count)
+{
+    if (quern__deque_is_full(deque)) return false;
+    int64_t bottom = quern__deque_bottom(deque);
+    quern__deque_write_slot(quern__deque_slot_of(deque, bottom), job, data_count);
     /* Release: publishes the slot and what it points to; pairs with the acquire of bottom in
      * read_oldest. */
     atomic_store_explicit(&deque->bottom, bottom + 1, QUERN__HANDSHAKE_RELEASE);
@@ -194,6 +199,12 @@ static inline bool quern__deque_claim_top(quern__deque *deque, int64_t top)
     return atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1, memory_order_seq_cst,
                                                    memory_order_relaxed);
 }
+
+/* Removes the job at this index, which was in the deque, from between older and newer jobs, and leaves
+ * `placeholder` in its place. Returns false if a thief was faster. For a moment thieves do not see the newer
+ * jobs: the caller notifies sleepers afterwards. */
+bool quern__deque_take_at(quern__deque *deque, int64_t index, const quern__job *placeholder,
+                          quern__job *out_job);
 
 /* Pops from a deque without thieves. Relaxed: other threads at most report the indices (describe_jobs.c). */
 static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)

@@ -6,15 +6,16 @@
  *
  * A worker that waits inside a job keeps that job on its stack. If it ran any other job meanwhile, that
  * job could wait as well, and so on: stacks would grow without bound, and a short wait could take as long
- * as a long job. So the waiting worker runs only jobs that bring its wait closer to its end:
+ * as a long job. So the waiting worker runs only jobs that bring its wait closer to its end, in this order:
  *
- *     1. jobs in its own deque from `floor` on, which the current job has pushed, or an external thread
- *        outside of jobs;
- *     2. jobs with the awaited scope: in a queue, its own newest job, and the oldest jobs of other deques;
+ *     1. jobs with the awaited scope in its own deque, wherever they are in it, newest first;
+ *     2. jobs with the awaited scope in a queue, or at the old end of another deque;
  *     3. jobs submitted by jobs of that scope: a worker that runs a job publishes the job's scope
  *        (served_scope) and the bottom of its deque at the begin (served_from_index); the jobs from that
  *        index on belong to the scope;
- *     4. the jobs that such a worker waits for, found by the same rules.
+ *     4. the jobs that such a worker waits for, found by the same rules;
+ *     5. the other jobs in its own deque from `floor` on, which the current job has pushed, or an external
+ *        thread outside of jobs.
  *
  *     A waits for S      B serves S, waits for T      C serves T: |older|part of T, so of S|
  *                                                              served_from_index
@@ -31,7 +32,10 @@
  * (deque.h) is different, whatever those words say: only a worker that waits for its graph takes it, or,
  * where any job is allowed, a worker without a closed job on its stack (closed_depth).
  *
- * Progress: at least one worker always continues. A worker sleeps in a wait only while another worker of
+ * Progress: at least one worker always continues, unless it waits for a job below it on a stack: a waiting job
+ * continues only when the job that its wait runs has ended. So a job must not wait, directly or through other
+ * waits, for a job that began earlier and waits itself. A wait for the job's own children, or for jobs that
+ * begin later, never does. A worker sleeps in a wait only while another worker of
  * the pool is not asleep in one. The last worker does not sleep while there is any job that it may run; it
  * runs such jobs, up to a maximal depth (rescue). A wait with a time limit counts as asleep from begin to
  * end; if at its end all other workers wait, it runs such a job, too. So workers that repeat such waits
@@ -85,13 +89,12 @@ static bool has_own(const quern__worker *worker)
     return quern__deque_bottom(&worker->deque) > worker->floor && !quern__deque_looks_empty(&worker->deque);
 }
 
-/* Returns whether its own next job has another counter than the jobs that it has finished. Relaxed: the
- * worker wrote the scope itself. */
-static bool next_has_other_counter(quern__worker *worker)
+/* Returns the scope of the newest job in its own deque. Relaxed: the worker wrote the scope itself. */
+static const void *newest_scope(quern__worker *worker)
 {
-    const quern__deque_slot *next =
+    const quern__deque_slot *newest =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
-    return atomic_load_explicit(&next->scope, memory_order_relaxed) != worker->done_counter;
+    return atomic_load_explicit(&newest->scope, memory_order_relaxed);
 }
 
 static bool pop_own(quern__worker *worker, quern__job *out_job)
@@ -107,23 +110,63 @@ static void run_placeholder(quern__job *job, quern__worker *worker)
     (void)worker;
 }
 
-/* Removes an awaited job from the worker's own deque: the newest job if it has the awaited scope, otherwise
- * the oldest one. The newest job may have been pushed by an enclosing job, or by an external thread before
- * it. A placeholder replaces it, so that those jobs find the deque as deep as they left it; otherwise their
- * `floor` would be above what they push next. */
-static bool take_awaited(quern__worker *worker, const void *awaited, quern__job *out_job)
+static const void *scope_of(const quern__wait *wait, uint32_t index)
 {
-    if (quern__deque_looks_empty(&worker->deque)) return false;
-    const quern__deque_slot *newest =
-        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
-    /* Relaxed: the worker wrote the scope itself. */
-    if (!quern__scope_matches(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited))
-        return quern__deque_steal_for(&worker->deque, awaited, INT64_MAX, awaited, out_job);
-    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
-    if (slot == NULL) return false;
-    quern__deque_read_slot(slot, out_job);
-    quern__deque_push(&worker->deque, &(quern__job){.run = run_placeholder}, 0);
-    return true;
+    return index == 0 ? wait->scope : wait->more_scopes[index - 1];
+}
+
+static bool is_awaited(const quern__wait *wait, const void *scope)
+{
+    if (QUERN__LIKELY(quern__scope_matches(scope, wait->scope))) return true;
+    for (uint32_t i = 0; i < wait->more_count; i++)
+        if (quern__scope_matches(scope, wait->more_scopes[i])) return true;
+    return false;
+}
+
+/* What a wait has tried since it began. */
+typedef struct attempts {
+    uint32_t look;      /* unsuccessful tries since the last successful one */
+    uint32_t own_count; /* own jobs run that the wait does not need, as far as it can tell */
+    /* Jobs in the own deque with indices from seen_from up to and excluding seen_to are not awaited. seen_to is
+     * not above the bottom: an awaited job that is popped is not among them. */
+    int64_t seen_from;
+    int64_t seen_to;
+} attempts;
+
+/* Finds the newest awaited job in the worker's own deque. Returns its index, or -1 if there is none. Jobs that
+ * were compared before are skipped. Relaxed: the worker wrote the scopes itself; if a job was stolen
+ * meanwhile, taking it fails. */
+static int64_t find_own_awaited(quern__worker *worker, const quern__wait *wait, attempts *tried)
+{
+    quern__deque *deque = &worker->deque;
+    const int64_t bottom = quern__deque_bottom(deque);
+    const int64_t top = atomic_load_explicit(&deque->top, memory_order_relaxed);
+    int64_t index = bottom - 1;
+    for (; index >= top; index--) {
+        if (index < tried->seen_to && index >= tried->seen_from) {
+            index = tried->seen_from;
+            continue;
+        }
+        const quern__deque_slot *slot = quern__deque_slot_of(deque, index);
+        if (is_awaited(wait, atomic_load_explicit(&slot->scope, memory_order_relaxed))) break;
+    }
+    tried->seen_from = index + 1;
+    tried->seen_to = bottom;
+    return index >= top ? index : -1;
+}
+
+/* Removes an awaited job from anywhere in the worker's own deque. A placeholder replaces it, so that enclosing
+ * jobs find the deque as deep as they left it; otherwise their `floor` would be above what they push next.
+ * While it was removed, a worker that fell asleep may have overlooked the newer jobs. */
+static QUERN__NO_INLINE bool take_own_awaited(quern__worker *worker, const quern__wait *wait,
+                                              attempts *tried, int64_t *out_index, quern__job *out_job)
+{
+    *out_index = find_own_awaited(worker, wait, tried);
+    if (*out_index < 0) return false;
+    const bool is_taken =
+        quern__deque_take_at(&worker->deque, *out_index, &(quern__job){.run = run_placeholder}, out_job);
+    quern__jobs_notify(worker->jobs, worker, NULL);
+    return is_taken;
 }
 
 typedef struct scopes {
@@ -163,22 +206,28 @@ static bool steal_related_from(quern__worker *victim, const void *scope, scopes 
            quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
 }
 
+static QUERN__NO_INLINE bool take_own_of_scope(quern__worker *worker, const void *scope,
+                                               quern__job *out_job)
+{
+    const quern__wait wait = {.scope = scope};
+    attempts tried = {0};
+    int64_t index;
+    return take_own_awaited(worker, &wait, &tried, &index, out_job);
+}
+
+/* The own deque has no job with the scope `awaited`, but may have some that another worker waits for. */
 static bool steal_related(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     const quern_jobs *jobs = worker->jobs;
     scopes set = {.items = {awaited}, .count = 1};
-    if (take_awaited(worker, awaited, out_job)) return true;
-    for (uint32_t i = 0; i < set.count; i++)
+    for (uint32_t i = 0; i < set.count; i++) {
+        if (i != 0 && take_own_of_scope(worker, set.items[i], out_job)) return true;
         for (uint32_t index = 0; index < jobs->worker_count; index++)
             if (index != worker->index &&
                 steal_related_from(&jobs->workers[index], set.items[i], &set, awaited, out_job))
                 return true;
+    }
     return false;
-}
-
-static const void *scope_of(const quern__wait *wait, uint32_t index)
-{
-    return index == 0 ? wait->scope : wait->more_scopes[index - 1];
 }
 
 static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__job *out_job)
@@ -299,30 +348,60 @@ static void run_unrelated(quern__worker *worker, quern__job *job)
     worker->rescue_depth--;
 }
 
-/* Does one piece of work that brings the wait closer to its end. Returns false if there is none. Finished
- * jobs are subtracted before the worker turns to other work, because the wait may be over. `look` counts
- * unsuccessful tries; those that lock a mutex are made less often. */
-static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
+/* Runs a job of its own deque that the wait does not need, as far as the worker can tell. Finished jobs are
+ * subtracted before, because the wait may be over. */
+static QUERN__NO_INLINE bool run_unneeded_own(quern__worker *worker, attempts *tried)
+{
+    quern__job job;
+    if (newest_scope(worker) != worker->done_counter && flush_some(worker)) return true;
+    if (!pop_own(worker, &job)) return false;
+    const int64_t bottom = quern__deque_bottom(&worker->deque);
+    if (tried->seen_to > bottom) tried->seen_to = bottom;
+    tried->own_count++;
+    quern__worker_run_own_job(worker, &job);
+    return true;
+}
+
+/* Runs an awaited job that is not the newest one of its own deque, or that another worker or a queue has.
+ * Queues are searched less often, because that locks a mutex. */
+static bool run_awaited(quern__worker *worker, const quern__wait *wait, attempts *tried, bool owns_jobs)
+{
+    quern__job job;
+    int64_t own_index;
+    if (!quern__deque_looks_empty(&worker->deque) &&
+        take_own_awaited(worker, wait, tried, &own_index, &job)) {
+        if (own_index >= worker->floor)
+            quern__worker_run_own_job(worker, &job);
+        else
+            run_meanwhile(worker, &job);
+        return true;
+    }
+    const uint32_t turn = owns_jobs ? tried->own_count : tried->look;
+    const bool is_found =
+        take_from_others(worker, wait, &job) ||
+        (turn % QUERN__SCANS_PER_CLOCK_READ == 0 && take_from_queues(worker->jobs, wait, &job));
+    if (is_found) run_meanwhile(worker, &job);
+    return is_found;
+}
+
+/* Does one piece of work that brings the wait closer to its end. Returns false if there is none. */
+static bool work_on(quern__worker *worker, const quern__wait *wait, attempts *tried)
 {
     quern__job job;
     if (wait->more_count != 0 && flush_some(worker)) return true;
-    if (has_own(worker)) {
-        if (next_has_other_counter(worker) && flush_some(worker)) return true;
-        if (pop_own(worker, &job)) {
-            quern__worker_run_own_job(worker, &job);
-            return true;
-        }
+    const bool owns_jobs = has_own(worker);
+    if (owns_jobs && is_awaited(wait, newest_scope(worker)) && pop_own(worker, &job)) {
+        quern__worker_run_own_job(worker, &job);
+        return true;
     }
     if (help_with(wait, worker)) return true;
     if (take_assigned(worker, wait, &job)) {
         run_unrelated(worker, &job);
         return true;
     }
-    bool found = take_from_others(worker, wait, &job) ||
-                 (look % QUERN__SCANS_PER_CLOCK_READ == 0 && take_from_queues(worker->jobs, wait, &job));
-    if (!found) return flush_and_continue(worker, wait);
-    run_meanwhile(worker, &job);
-    return true;
+    if (run_awaited(worker, wait, tried, owns_jobs)) return true;
+    if (owns_jobs && run_unneeded_own(worker, tried)) return true;
+    return flush_and_continue(worker, wait);
 }
 
 /* Returns whether all participants except this worker are blocked. seq_cst: pairs with the count in
@@ -337,7 +416,7 @@ static bool is_last_awake(const quern_jobs *jobs)
 /* Removes any job that may run inside this wait and is not hidden behind other jobs. From the queues it
  * removes the newest job, because the wait most likely depends on that one: older jobs would wait in turn,
  * and the stack would grow to its limit. From deques, its own one included, it steals the oldest job, like
- * a thief; see take_awaited. */
+ * a thief; see take_own_awaited. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
@@ -471,20 +550,22 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
 {
     bool is_announced = wait->announce == NULL;
     uint64_t start_ns = 0;
-    uint32_t look = 0, yield_count = 0;
+    uint32_t yield_count = 0;
+    attempts tried = {0};
     while (!wait->is_done(wait)) {
-        if (work_on(worker, wait, look)) {
-            look = 0;
+        if (work_on(worker, wait, &tried)) {
+            tried.look = 0;
             start_ns = 0;
             continue;
         }
         quern__relax();
-        if (++look % QUERN__SCANS_PER_CLOCK_READ != 0 ||
+        if (++tried.look % QUERN__SCANS_PER_CLOCK_READ != 0 ||
             !has_spun_enough(worker, wait, &start_ns, &yield_count))
             continue;
         if (!is_announced) wait->announce(wait, worker);
         is_announced = true;
         sleep_or_rescue(worker, wait);
+        tried = (attempts){0}; /* a rescue may have popped jobs */
         start_ns = 0;
     }
     if (has_limit(wait) && quern__clock_ns() >= wait->until_ns) rescue_at_timeout(worker, wait);

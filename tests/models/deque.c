@@ -28,6 +28,7 @@ static void push(int number, const void *scope)
 static void take(const quern__job *job)
 {
     int number = (int)(uintptr_t)job->target;
+    if (number == 0) return; /* the placeholder of a job that was taken from between others */
     assert(number >= 1 && number <= JOB_COUNT);
     assert(job->data[0] == (uintptr_t)number + JOB_COUNT); /* the words belong to one job */
     assert(written[number] == number);
@@ -148,6 +149,25 @@ void deque_last_two_thieves(void)
     push(1, NULL);
     pop();
     push(2, NULL);
+    end();
+}
+
+static void take_at(int64_t index)
+{
+    quern__job job;
+    const quern__job placeholder = {.target = NULL};
+    if (quern__deque_take_at(&deque, index, &placeholder, &job)) take(&job);
+}
+
+/* The owner takes a job that may be between others, or the oldest one, and then the oldest one. */
+void deque_taken_at(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    push(1, NULL);
+    push(2, NULL);
+    take_at(1);
+    take_at(0);
     end();
 }
 

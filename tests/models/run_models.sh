@@ -17,6 +17,7 @@ quick rc11,imm deque_last                     1 thief, 2 steals; 2 jobs
 quick rc11,imm deque_full                     1 thief, 2 steals; 4 jobs, room for 2
 quick rc11,imm deque_one_thief                1 thief, 2 steals; 3 jobs
 quick rc11,imm deque_closed_scopes            1 thief, 2 steals for a scope; 3 jobs
+quick rc11,imm deque_taken_at                 1 thief, 2 steals; 2 jobs, each taken by its index
 quick rc11,imm deque_two_thieves              2 thieves, 1 steal each; 3 jobs
 long  rc11,imm deque_last_two_thieves         2 thieves, 2 steals each; 2 jobs
 quick rc11,imm sleep_one                      1 pusher, 1 worker; 1 job; 2 rounds

@@ -192,6 +192,7 @@ Test(after, caller_only_jobs_may_wait_for_several_counters)
         release(&of, held.list[i]);
     }
     cr_assert_eq(quern_jobs_wait(of.jobs, &last), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
     cr_assert_eq(atomic_load(&of.run_count), 5u);
     quern_jobs_destroy(of.jobs);
 }

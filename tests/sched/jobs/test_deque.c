@@ -47,9 +47,13 @@ static void push(uint32_t number)
     cr_assert(try_push(number), "item %u", number);
 }
 
+/* Left in the place of a job that was taken from between others. */
+#define PLACEHOLDER (&items[ITEM_COUNT - 1])
+
 static item *item_of(const quern__job *job)
 {
     item *taken = job->target;
+    if (taken == PLACEHOLDER) return taken;
     uint32_t number = (uint32_t)(taken - items);
     cr_expect(job->data[0] == number && job->data[1] == ~number, "item %u", number);
     cr_expect(job->scope == &items[number % 2]);
@@ -195,13 +199,47 @@ Test(deque, closed_job_is_stolen_for_same_address_or_any_scope)
     }
 }
 
+static item *take_at(int64_t index)
+{
+    const quern__job placeholder = {.target = PLACEHOLDER};
+    quern__job job;
+    return quern__deque_take_at(deque, index, &placeholder, &job) ? item_of(&job) : NULL;
+}
+
+Test(deque, a_job_is_taken_from_between_others)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        push(i);
+    cr_assert_eq(take_at(2), &items[2]);
+    cr_assert_eq(take_at(0), &items[0]);
+    cr_assert_eq(quern__deque_bottom(deque), 4);
+    cr_assert_eq(pop(), &items[3]);
+    cr_assert_eq(pop(), PLACEHOLDER);
+    cr_assert_eq(steal(), &items[1]);
+    cr_assert_null(steal());
+}
+
+Test(deque, a_stolen_job_is_not_taken_again)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        push(i);
+    cr_assert_eq(steal(), &items[0]);
+    cr_assert_eq(steal(), &items[1]);
+    cr_assert_null(take_at(0));
+    cr_assert_null(take_at(1));
+    cr_assert_eq(take_at(3), &items[3]);
+    cr_assert_eq(steal(), &items[2]);
+    cr_assert_eq(steal(), PLACEHOLDER);
+    cr_assert_null(pop());
+}
+
 /* ----------------------------------------------------------------------------------- owner and thieves */
 
 static _Atomic bool is_over;
 
 static void take(item *taken)
 {
-    if (taken == NULL) return;
+    if (taken == NULL || taken == PLACEHOLDER) return;
     cr_expect(taken->payload == (uint32_t)(taken - items) + 1, "item %td", taken - items);
     atomic_fetch_add_explicit(&taken->taken_count, 1, memory_order_relaxed);
 }
@@ -214,15 +252,17 @@ static void *steal_until_over(void *argument)
     return NULL;
 }
 
-/* The owner pushes in bursts of 1 to burst_count jobs and pops about as many. */
+/* The owner pushes in bursts of 1 to burst_count jobs and removes about as many, also from their middle. The
+ * last item is the placeholder. */
 static void push_all(uint32_t burst_count)
 {
     uint32_t next = 0, burst = 1;
-    while (next < ITEM_COUNT) {
-        for (uint32_t i = 0; i < burst && next < ITEM_COUNT; i++, next++) {
+    while (next < ITEM_COUNT - 1) {
+        for (uint32_t i = 0; i < burst && next < ITEM_COUNT - 1; i++, next++) {
             items[next].payload = next + 1;
             if (!try_push(next)) take(&items[next]);
         }
+        if (!quern__deque_looks_empty(deque)) take(take_at(quern__deque_bottom(deque) - 1 - burst / 2));
         for (uint32_t i = 0; i < burst; i++)
             take(pop());
         burst = burst % burst_count + 1;
@@ -239,7 +279,7 @@ static void run_owner_and_thieves(uint32_t burst_count)
     atomic_store(&is_over, true);
     for (uint32_t i = 0; i < THIEF_COUNT; i++)
         pthread_join(thieves[i], NULL);
-    for (uint32_t i = 0; i < ITEM_COUNT; i++)
+    for (uint32_t i = 0; i < ITEM_COUNT - 1; i++)
         cr_assert_eq(atomic_load(&items[i].taken_count), 1u, "item %u was taken %u times", i,
                      atomic_load(&items[i].taken_count));
 }

@@ -80,32 +80,35 @@ static void finish_one(quern__job *job, quern__worker *worker)
     quern__counter_finish(job->target, 1, worker);
 }
 
-/* Leaves a closed job in the deque, below what the current job has pushed. */
+/* Leaves a closed job in the deque of a worker that no thread is. */
 static void leave_closed(quern__worker *worker, quern_counter *counter)
 {
     const quern__job job = {.run = finish_one, .scope = quern__scope_close(counter), .target = counter};
     quern_counter_hold(counter);
     cr_assert(quern__deque_push(&worker->deque, &job, 0));
-    worker->floor = quern__deque_bottom(&worker->deque);
 }
 
 Test(rescue, wait_for_any_finds_hidden_job_of_each_scope)
 {
-    quern_jobs *jobs = open_pool(1);
+    quern_jobs *jobs;
+    const quern_jobs_def def = {.thread_count = 1, .external_thread_count = 2};
     quern_counter never = {0}, awaited = {0}, other = {0}, *const counters[] = {&never, &awaited};
     uint32_t index;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     quern_counter_hold(&never);
     cr_assert_eq(quern__jobs_enter(jobs, "the test"), QUERN_OK);
     quern__worker *worker = quern__current_worker;
-    leave_closed(worker, &other);
-    leave_closed(worker, &awaited);
-    leave_closed(worker, &other);
+    leave_closed(&jobs->workers[1], &other);
+    leave_closed(&jobs->workers[1], &awaited);
+    leave_closed(&jobs->workers[1], &other);
     quern__worker_add_closed_depth(worker, 1);
     cr_assert_eq(quern_jobs_wait_any(jobs, counters, 2, UINT64_MAX, &index), QUERN_OK);
     quern__worker_add_closed_depth(worker, (uint32_t)-1);
     cr_assert_eq(index, 1u);
     cr_assert(!quern_counter_is_done(&other));
-    cr_assert_eq(jobs->queues.pushed_count, 1u, "what stood before it was put aside, and nothing else");
+    cr_assert_eq(jobs->queues.pushed_count, 1u,
+                 "%u jobs were put aside: what stood before it, and nothing else",
+                 (unsigned)jobs->queues.pushed_count);
     quern__jobs_leave(jobs);
     quern_jobs_destroy(jobs);
     cr_assert(quern_counter_is_done(&other));

@@ -79,7 +79,8 @@ QUERN_API quern_result quern_processors_add(quern_processors *processors, uint32
 typedef struct quern_jobs_def {
     /** Number of threads, 1 to QUERN_MAX_THREADS, including the first external thread. 0 means one per
      * processor that this process may use. With `processors`, 0 means one per processor of that set, and
-     * one more for the external thread if it may use other processors. */
+     * one more for the external thread if it may use other processors. If the control group of the process has
+     * a quota of processor time (Linux; containers), 0 means at most that many processors, rounded up. */
     uint32_t thread_count QUERN__ZERO;
     /** Maximum number of external threads at the same time, 1 to QUERN_MAX_EXTERNAL_THREADS; 0 means 1. A pool has
      * thread_count - 1 threads of its own plus these, at most QUERN_MAX_THREADS workers in all. */
@@ -189,7 +190,8 @@ QUERN_API quern_result quern_jobs_unregister_thread(quern_jobs *jobs);
  * again. NULL is allowed. Threads: any. */
 QUERN_API void quern_jobs_wake(quern_jobs *jobs);
 
-/** Returns the number of processors that this process may run on, at least 1. Threads: any. */
+/** Returns the number of processors that this process may run on, at least 1. A quota of processor time
+ * (see quern_jobs_def.thread_count) does not change it. Threads: any. */
 QUERN_API uint32_t quern_processor_count(void);
 
 /** Where the library found the size of a cache. */

@@ -191,13 +191,20 @@ static quern_result check_thread_count(uint32_t thread_count, uint32_t external_
         function, (unsigned)thread_count, (unsigned)external_count, QUERN_MAX_THREADS);
 }
 
+uint32_t quern__default_thread_count(uint32_t external_count, uint32_t processor_count,
+                                     uint32_t processor_quota)
+{
+    const uint32_t usable_count = processor_count < processor_quota ? processor_count : processor_quota;
+    const uint32_t most = QUERN_MAX_THREADS + 1 - external_count;
+    return usable_count < most ? usable_count : most;
+}
+
 static uint32_t choose_thread_count(uint32_t requested_count, uint32_t external_count,
                                     const quern_processors *processors)
 {
     if (requested_count != 0) return requested_count;
-    uint32_t processor_count = quern__count_processors_with_caller(processors);
-    uint32_t most = QUERN_MAX_THREADS + 1 - external_count;
-    return processor_count < most ? processor_count : most;
+    return quern__default_thread_count(external_count, quern__count_processors_with_caller(processors),
+                                       quern__read_processor_quota(""));
 }
 
 /* --------------------------------------------------------------------------------------------- workers */

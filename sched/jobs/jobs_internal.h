@@ -11,6 +11,7 @@
  *     jobs       submit.c, after.c (jobs that wait for counters), assigned.c (jobs for one worker),
  *                job_counter.c, fork.c, loop.h, graph_internal.h, cancel.c
  *     reports    worker_times.c, describe_jobs.c
+ *     machine    cache_sizes.c, quota.c
  *
  * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
  * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
@@ -336,6 +337,16 @@ static inline void quern__jobs_end_visit(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->visitor_count, 1, memory_order_release);
 }
+
+/* -------------------------------------------------------------------------- quota.c: time on processors */
+
+/* Returns how many processors the control group of the process may use at a time, rounded up; UINT32_MAX if there is
+ * no quota. root: of the folders /proc and /sys; "" outside of tests. */
+uint32_t quern__read_processor_quota(const char *root);
+
+/* Returns the default number of threads of a pool. */
+uint32_t quern__default_thread_count(uint32_t external_count, uint32_t processor_count,
+                                     uint32_t processor_quota);
 
 /* ------------------------------------------------------------------------------- own_threads.c: threads */
 

@@ -5,7 +5,7 @@
 
 /* Helpers for tests of single jobs: a board that the jobs share, and jobs that write to it. */
 
-#include "core/base/base_internal.h"
+#include "sched/jobs/jobs_internal.h"
 
 #include <quern/jobs.h>
 
@@ -22,7 +22,14 @@ static inline quern_jobs *open_pool(uint32_t thread_count)
     quern_jobs *jobs;
     quern_jobs_def def = {.thread_count = thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_jobs_thread_count(jobs), thread_count);
     return jobs;
+}
+
+/* Threads of a pool whose definition names no number. */
+static inline uint32_t default_thread_count(void)
+{
+    return quern__default_thread_count(1, quern_processor_count(), quern__read_processor_quota(""));
 }
 
 static inline void sleep_ms(long milliseconds)

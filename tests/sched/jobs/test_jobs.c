@@ -7,6 +7,7 @@
 #include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
 #include "sched/observe/trace.h"
+#include "tests/sched/jobs/board.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -22,24 +23,7 @@
 
 enum { MAX_ITEM_COUNT = 70000 };
 
-static const uint32_t thread_counts[] = {1, 2, 3, 8, 16};
-
 TestSuite(jobs, .timeout = 120);
-
-static quern_jobs *open_pool(uint32_t thread_count)
-{
-    quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = thread_count};
-    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
-    cr_assert_eq(quern_jobs_thread_count(jobs), thread_count);
-    return jobs;
-}
-
-static void sleep_ms(long milliseconds)
-{
-    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-    nanosleep(&time, NULL);
-}
 
 static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
@@ -56,7 +40,7 @@ Test(jobs, default_def_uses_every_processor)
     quern_jobs *jobs;
     cr_assert_eq(quern_jobs_create(NULL, &jobs), QUERN_OK);
     cr_assert_geq(quern_processor_count(), 1u);
-    cr_assert_eq(quern_jobs_thread_count(jobs), quern_processor_count());
+    cr_assert_eq(quern_jobs_thread_count(jobs), default_thread_count());
     quern_jobs_destroy(jobs);
     quern_jobs_destroy(NULL);
 }
@@ -86,7 +70,7 @@ Test(jobs, a_definition_may_be_all_zero)
     for (const quern_jobs_def *def = &zero;; def = NULL) {
         quern_jobs *jobs;
         cr_assert_eq(quern_jobs_create(def, &jobs), QUERN_OK);
-        cr_assert_eq(quern_jobs_thread_count(jobs), quern_processor_count());
+        cr_assert_eq(quern_jobs_thread_count(jobs), default_thread_count());
         cr_assert_str_eq(jobs->name, "quern");
         cr_assert_eq(jobs->spin_ns, 200000u);
         quern_jobs_destroy(jobs);

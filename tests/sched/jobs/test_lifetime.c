@@ -150,7 +150,7 @@ Test(lifetime, resize_keeps_what_was_submitted)
         cr_assert_eq(atomic_load(&of.run_count), expected);
     }
     cr_assert_eq(quern_jobs_resize(of.jobs, 0), QUERN_OK);
-    cr_assert_eq(quern_jobs_thread_count(of.jobs), quern_processor_count());
+    cr_assert_eq(quern_jobs_thread_count(of.jobs), default_thread_count());
     quern_jobs_destroy(of.jobs);
 }
 

@@ -113,6 +113,58 @@
 #define QUERN__TYPES_DIFFER(a, type) 1
 #endif
 
+/* ------------------------------------------------------------------------------------- floating point */
+
+#if defined(_MSC_VER) && !QUERN__IS_GNU && (defined(_M_X64) || defined(_M_IX86))
+#include <xmmintrin.h>
+#endif
+
+/* The calling thread's mode of floating-point arithmetic: rounding, and whether subnormal numbers are flushed to
+ * zero. Each thread has its own. Compilers and processors without a known way have one mode, 0. */
+#define QUERN__SSE_STATUS_BITS \
+    0x3Fu /* in MXCSR: exceptions that have happened, which are no part of the mode */
+
+static inline uint32_t quern__float_mode(void)
+{
+#if QUERN__IS_GNU && defined(__SSE__)
+    return __builtin_ia32_stmxcsr() & ~QUERN__SSE_STATUS_BITS;
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    return _mm_getcsr() & ~QUERN__SSE_STATUS_BITS;
+#elif QUERN__IS_GNU && defined(__aarch64__)
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return (uint32_t)mode;
+#else
+    return 0;
+#endif
+}
+
+static inline void quern__float_set_mode(uint32_t mode)
+{
+#if QUERN__IS_GNU && defined(__SSE__)
+    __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & QUERN__SSE_STATUS_BITS) | mode);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+    _mm_setcsr((_mm_getcsr() & QUERN__SSE_STATUS_BITS) | mode);
+#elif QUERN__IS_GNU && defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)mode));
+#else
+    (void)mode;
+#endif
+}
+
+/* Sets the mode, and returns the one before it, for quern__float_mode_leave. */
+static inline uint32_t quern__float_mode_enter(uint32_t mode)
+{
+    const uint32_t own_mode = quern__float_mode();
+    if (QUERN__UNLIKELY(own_mode != mode)) quern__float_set_mode(mode);
+    return own_mode;
+}
+
+static inline void quern__float_mode_leave(uint32_t mode, uint32_t own_mode)
+{
+    if (QUERN__UNLIKELY(own_mode != mode)) quern__float_set_mode(own_mode);
+}
+
 /* ------------------------------------------------------------------------------------------------ bits */
 
 #if defined(_MSC_VER) && !QUERN__IS_GNU

@@ -241,6 +241,7 @@ typedef struct quern_fork {
     void *user_data;               /**< Internal. */
     void *owner;                   /**< Internal. */
     QUERN__ATOMIC(uint32_t) state; /**< Internal. */
+    uint32_t float_mode;           /**< Internal. */
 } quern_fork;
 
 /** Offers the call function(user_data) to other threads. The job that made a fork must join it before the

@@ -27,7 +27,10 @@ static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
 static void run_fork(quern__job *job, quern__worker *worker)
 {
     quern_fork *fork = job->target;
+    const uint32_t float_mode = fork->float_mode;
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
     fork->function(fork->user_data, worker->index);
+    quern__float_mode_leave(float_mode, own_mode);
     quern__worker_flush_finished(worker);
     quern__worker *owner = fork->owner;
     uint32_t before = atomic_exchange_explicit(&fork->state, FORK_DONE, memory_order_acq_rel);
@@ -54,6 +57,7 @@ ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_j
     fork->function = function;
     fork->user_data = user_data;
     fork->owner = worker;
+    fork->float_mode = quern__float_mode();
     /* Relaxed: the push publishes it. */
     atomic_store_explicit(&fork->state, FORK_OPEN, memory_order_relaxed);
     quern__job job = {.run = run_fork, .scope = fork, .target = fork};

@@ -114,6 +114,8 @@ struct quern_graph {
     quern_graph *before_waiting;
     quern__worker *starter; /* worker that began the run */
     uint64_t start_ns;
+    uint32_t
+        float_mode; /* of the thread that ran or submitted the graph; all workers run its nodes in it */
     /* Job for an external worker: starts a submitted run there, or runs the tasks in caller_tasks. */
     quern__node caller_node;
     quern__mutex ready_mutex; /* with has_priorities: protects `ready` */

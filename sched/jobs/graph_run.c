@@ -216,6 +216,7 @@ static quern_result claim_all(quern_graph *graph, uint32_t worker_count, quern__
     graph->caller = caller;
     graph->starter = caller;
     graph->scope = quern__scope_close(graph);
+    graph->float_mode = quern__float_mode();
     graph->cancel = NULL;
     atomic_store_explicit(&graph->outcome, QUERN_OK, memory_order_relaxed);
     atomic_store_explicit(&graph->was_helped, false, memory_order_relaxed);
@@ -407,16 +408,8 @@ void quern__jobs_drop_graphs(quern_jobs *jobs)
     }
 }
 
-static void run_submitted(quern__job *job, quern__worker *worker)
+static void begin_submitted(quern_graph *graph, quern__worker *worker)
 {
-    quern_graph *graph = job->target;
-    if (graph->is_waiting) delist(graph);
-    if (graph->needs_external_worker && is_for_one(graph, worker->jobs) &&
-        !quern__worker_is_external(worker)) {
-        graph->caller_node.job = *job; /* begin again, on an external worker */
-        quern__node_submit(&graph->caller_node, worker);
-        return;
-    }
     const quern__run_mode mode = choose_submitted_mode(graph, worker);
     const uint64_t start_ns = quern__clock_ns();
     graph->starter = worker;
@@ -431,6 +424,22 @@ static void run_submitted(quern__job *job, quern__worker *worker)
     quern__worker_publish_processor(worker);
     quern__graph_task *list = quern__graph_reset(graph, worker, NULL);
     if (list != NULL) quern__graph_run_ready(graph, worker, list);
+}
+
+static void run_submitted(quern__job *job, quern__worker *worker)
+{
+    quern_graph *graph = job->target;
+    if (graph->is_waiting) delist(graph);
+    if (graph->needs_external_worker && is_for_one(graph, worker->jobs) &&
+        !quern__worker_is_external(worker)) {
+        graph->caller_node.job = *job; /* begin again, on an external worker */
+        quern__node_submit(&graph->caller_node, worker);
+        return;
+    }
+    const uint32_t float_mode = graph->float_mode; /* the graph may be gone at the end */
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
+    begin_submitted(graph, worker);
+    quern__float_mode_leave(float_mode, own_mode);
 }
 
 static quern_result fail_memory(void)

@@ -225,6 +225,17 @@ static void note_help(quern_graph *root, const quern__worker *worker)
         atomic_store_explicit(&root->was_helped, true, memory_order_relaxed);
 }
 
+/* Runs tasks on a worker that joins a run, in the floating-point mode of the run. The graph may be gone
+ * afterwards, if the list is empty. */
+static void run_joined(quern_graph *root, quern__worker *worker, quern__graph_task *list)
+{
+    if (list == NULL) return;
+    const uint32_t float_mode = root->float_mode;
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
+    quern__graph_run_ready(root, worker, list);
+    quern__float_mode_leave(float_mode, own_mode);
+}
+
 static void run_task_offer(quern__job *job, quern__worker *worker)
 {
     quern__loop *loop = job->target;
@@ -232,8 +243,7 @@ static void run_task_offer(quern__job *job, quern__worker *worker)
         (quern__graph_task *)(void *)((char *)loop - offsetof(quern__graph_task, loop));
     quern_graph *root = shared->graph->root;
     note_help(root, worker);
-    quern__graph_task *list = run_loop(shared, worker, NULL);
-    if (list != NULL) quern__graph_run_ready(root, worker, list);
+    run_joined(root, worker, run_loop(shared, worker, NULL));
 }
 
 static void start_loop(quern__graph_task *starting, const quern__range *range, const quern__worker *worker)
@@ -397,6 +407,8 @@ static void run_external_call(quern__job *job, quern__worker *worker)
     quern_graph *root = job->target;
     quern__graph_task *list = NULL;
     bool is_last;
+    const uint32_t float_mode = root->float_mode;
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
     note_help(root, worker);
     do {
         quern__graph_task *task = take_caller_task(root);
@@ -404,6 +416,7 @@ static void run_external_call(quern__job *job, quern__worker *worker)
         list = run_task(task, worker, list);
     } while (!is_last);
     if (list != NULL) quern__graph_run_ready(root, worker, list);
+    quern__float_mode_leave(float_mode, own_mode);
 }
 
 /* ------------------------------------------------------------------------------------------ priorities */
@@ -469,8 +482,11 @@ static void run_by_priority(quern_graph *root, quern__worker *worker, quern__gra
 static void run_ticket(quern__job *job, quern__worker *worker)
 {
     quern_graph *root = job->target;
+    const uint32_t float_mode = root->float_mode;
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
     note_help(root, worker);
     run_by_priority(root, worker, NULL, 1);
+    quern__float_mode_leave(float_mode, own_mode);
 }
 
 /* -------------------------------------------------------------------------------------------- ready tasks */
@@ -499,5 +515,5 @@ static void run_start(quern__job *job, quern__worker *worker)
     quern_graph *root = starting->graph->root;
     note_help(root, worker);
     starting->next_ready = NULL;
-    quern__graph_run_ready(root, worker, starting);
+    run_joined(root, worker, starting);
 }

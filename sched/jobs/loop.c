@@ -222,6 +222,7 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->queue = QUERN__QUEUE_NORMAL;
     loop->slots = slots;
     loop->slot_count = caller->jobs->worker_count;
+    loop->float_mode = quern__float_mode();
     uint64_t grain_count = 1 + (uint64_t)(range->count - range->first - 1) / loop->grain;
     uint64_t share_count = grain_count < thread_count ? grain_count : thread_count;
     atomic_init(&loop->references, 0);
@@ -354,9 +355,12 @@ static QUERN__NO_INLINE uint64_t work_until_asked(quern__loop *loop, uint64_t it
 static void work(quern__loop *loop, uint64_t items, const quern__worker *worker,
                  quern__loop_contribution *share)
 {
+    const uint32_t float_mode = loop->float_mode; /* the loop may be gone at the end */
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
     uint64_t start_ns = share != NULL ? quern__clock_ns() : 0;
     uint64_t item_count = QUERN__LIKELY(loop->range.cancel == NULL) ? work_to_the_end(loop, items, worker)
                                                                     : work_until_asked(loop, items, worker);
+    quern__float_mode_leave(float_mode, own_mode);
     if (share == NULL) return;
     share->item_count = item_count;
     share->time_ns = quern__clock_ns() - start_ns;

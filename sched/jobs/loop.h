@@ -47,6 +47,7 @@ typedef struct quern__loop {
     quern__queue_index queue;
     quern__loop_slot *slots; /* [slot_count] */
     uint32_t slot_count;     /* one slot per worker of the pool, external slots included */
+    uint32_t float_mode;     /* of the thread that began the loop; all participants compute in it */
     /* Number of offers in deques plus number of participants, without the caller of
      * quern_jobs_parallel_for. No other thread accesses the loop after it became 0. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t references;

@@ -38,6 +38,8 @@
 /* Prefetches do not change the behaviour. */
 #define QUERN__PREFETCH_AS(address, writes, locality) ((void)(address))
 #define __builtin_ia32_pause()                        ((void)0)
+#define __builtin_ia32_stmxcsr()                      0u
+#define __builtin_ia32_ldmxcsr(mode)                  ((void)(mode))
 #else
 /* NOLINTBEGIN(bugprone-reserved-identifier): GenMC's names */
 void __VERIFIER_assume(bool condition);

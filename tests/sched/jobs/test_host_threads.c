@@ -7,6 +7,9 @@
 
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(host_threads, .timeout = 120);
@@ -191,4 +194,79 @@ Test(host_threads, wake_calls_each_worker_once)
     quern_jobs_wake(jobs);
     cr_assert_eq(count, 69u);
     quern_jobs_destroy(jobs);
+}
+
+/* --------------------------------------------------------------------------------------------- resizing */
+
+/* A resize whose workers are being replaced when another thread submits a job. */
+typedef struct resize_window {
+    quern_jobs *jobs;
+    quern_counter done;
+    _Atomic bool is_open;
+    _Atomic bool is_submitted;
+    _Atomic uint32_t run_count;
+} resize_window;
+
+static void *allocate_aligned(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)user_data;
+    return aligned_alloc(alignment_bytes,
+                         (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
+}
+
+/* The resizing thread releases the old workers while no other thread may access them. */
+static void release_in_window(void *user_data, void *memory, size_t size_bytes, size_t alignment_bytes)
+{
+    resize_window *of = user_data;
+    (void)size_bytes, (void)alignment_bytes;
+    if (of->jobs != NULL && atomic_load(&of->jobs->is_replacing_workers)) {
+        atomic_store(&of->is_open, true);
+        while (!atomic_load(&of->is_submitted))
+            sched_yield();
+    }
+    free(memory);
+}
+
+static void count_in_window(void *argument, uint32_t worker_index)
+{
+    resize_window *of = *(resize_window **)argument;
+    (void)worker_index;
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static void *submit_in_window(void *argument)
+{
+    resize_window *of = argument;
+    const quern_job_def def = {
+        .function = count_in_window, .payload = &of, .payload_bytes = sizeof of, .counter = &of->done};
+    while (!atomic_load(&of->is_open))
+        sched_yield();
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+    atomic_store(&of->is_submitted, true);
+    return NULL;
+}
+
+/* No later call enters the pool: only the end of the resize can wake a worker for the job. */
+Test(host_threads, a_job_submitted_while_workers_are_replaced_wakes_one)
+{
+    enum { PATIENCE_MS = 20000 };
+    other_system system;
+    resize_window of = {.jobs = NULL};
+    pthread_t other;
+    open_system(&system);
+    const quern_jobs_def def = {
+        .thread_count = 3,
+        .host_threads = {submit_to_system, &system},
+        .allocator = {.user_data = &of, .allocate = allocate_aligned, .release = release_in_window}};
+    quern_jobs *jobs;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    of.jobs = jobs;
+    cr_assert_eq(pthread_create(&other, NULL, submit_in_window, &of), 0);
+    cr_assert_eq(quern_jobs_resize(jobs, 2), QUERN_OK);
+    pthread_join(other, NULL);
+    for (uint32_t look = 0; look < PATIENCE_MS && !quern_counter_is_done(&of.done); look++)
+        sleep_ms(1);
+    cr_expect_eq(atomic_load(&of.run_count), 1u);
+    quern_jobs_destroy(jobs);
+    close_system(&system);
 }

@@ -216,29 +216,30 @@ void graph_diamond(void)
     end_thief();
 }
 
-/* Which worker (index + 1) ran each node. The second node has high priority, so a worker that runs both
- * runs it first. */
-static int first_runner, second_runner;
+/* Index + 1 of the worker that has begun the node of low priority. Relaxed: a worker that runs both nodes sees its
+ * own write. */
+static _Atomic int low_runner;
 
-static void run_second(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void run_low(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)begin, (void)end;
-    second_runner = 1 + (int)worker_index;
+    atomic_store_explicit(&low_runner, 1 + (int)worker_index, memory_order_relaxed);
     ++*(int *)user_data;
 }
 
-static void run_first(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+/* A worker that runs both nodes runs this one first. */
+static void run_high(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)begin, (void)end;
-    first_runner = 1 + (int)worker_index;
+    assert(atomic_load_explicit(&low_runner, memory_order_relaxed) != 1 + (int)worker_index);
     ++*(int *)user_data;
 }
 
 void graph_ranked(void)
 {
     make_graph();
-    add_node(run_second)->priority = QUERN_PRIORITY_LOW;
-    add_node(run_first)->priority = QUERN_PRIORITY_HIGH;
+    add_node(run_low)->priority = QUERN_PRIORITY_LOW;
+    add_node(run_high)->priority = QUERN_PRIORITY_HIGH;
     graph->prioritized_count = 2;
     run_with_thief();
     check(2);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/harness/compare.h"
+#include "bench/harness/crowd.h"
 #include "bench/harness/csv.h"
 #include "bench/harness/footprint.h"
 #include "bench/harness/forecast.h"
@@ -143,9 +144,14 @@ static void run_case(program *bench, const quern_bench_workload *workload, quern
         quern__bench_note("--pin: workload '%s' cannot be restricted to %" PRIu32
                           " processors; it runs without",
                           workload->name, scene.thread_count);
+    if (!quern__bench_crowd_start(bench->options.crowd_count))
+        quern__bench_note("--crowd: workload '%s' runs without, because the system cannot start %" PRIu32
+                          " threads; ask for fewer",
+                          workload->name, bench->options.crowd_count);
     quern__bench_progress_show(&bench->progress, workload->name, &scene, 0);
     quern__bench_measure(&bench->results, &bench->settings, workload, &scene);
     quern__bench_progress_step(&bench->progress);
+    quern__bench_crowd_stop();
     quern__bench_unpin();
     show_records(bench, first);
 }

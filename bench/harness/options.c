@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness/options.h"
 
+#include "bench/harness/crowd.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
@@ -44,6 +46,9 @@ static const char help_text[] =
     "      --passes N        run at most N passes in a sample: checks that everything runs, and measures\n"
     "                        nothing useful\n"
     "      --pin             restrict each case to as many processors as it has threads\n"
+    "      --crowd N         run N threads beside each case that only take processor time, as on a "
+    "machine\n"
+    "                        that other programs use; the results do not say so\n"
     "      --frames          also time single frames, in workloads whose passes are frames\n"
     "      --counters        count cycles, instructions and cache misses, if the machine permits it\n"
     "Results:\n"
@@ -73,6 +78,7 @@ enum {
     OPTION_PLACEMENTS,
     OPTION_PASSES,
     OPTION_PIN,
+    OPTION_CROWD,
     OPTION_FRAMES,
     OPTION_COUNTERS,
     OPTION_PROFILE,
@@ -106,6 +112,7 @@ static const struct option long_options[] = {
     {"placements", required_argument, NULL, OPTION_PLACEMENTS},
     {"passes", required_argument, NULL, OPTION_PASSES},
     {"pin", no_argument, NULL, OPTION_PIN},
+    {"crowd", required_argument, NULL, OPTION_CROWD},
     {"frames", no_argument, NULL, OPTION_FRAMES},
     {"counters", no_argument, NULL, OPTION_COUNTERS},
     {"profile", no_argument, NULL, OPTION_PROFILE},
@@ -316,6 +323,8 @@ static bool apply_numbers(const option_parser *parser, int option)
         return for_each_part(parser, optarg, add_forecast_count);
     case OPTION_WARM_UP:
         return parse_number(parser, "--warm-up", optarg, 0, MAX_WARM_UP_COUNT, &options->warm_up_count);
+    case OPTION_CROWD:
+        return parse_number(parser, "--crowd", optarg, 1, QUERN__BENCH_MAX_CROWD, &options->crowd_count);
     case OPTION_PLACEMENTS:
         return parse_number(parser, "--placements", optarg, 1, QUERN__BENCH_MAX_SAMPLES,
                             &options->placement_count);
@@ -432,7 +441,7 @@ static bool check_load(const option_parser *parser)
 {
     static const int measuring[] = {
         'r',           's',          OPTION_WARM_UP,  OPTION_PLACEMENTS, OPTION_PASSES,  OPTION_PIN,
-        OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,   OPTION_PROFILE,
+        OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,   OPTION_PROFILE, OPTION_CROWD,
     };
     if (parser->options->load == NULL) return true;
     for (size_t i = 0; i < sizeof measuring / sizeof measuring[0]; i++)

@@ -36,8 +36,9 @@ typedef struct quern__bench_options {
     uint32_t repeat_count;
     uint32_t warm_up_count;
     uint32_t placement_count;
-    uint32_t max_passes; /* maximum number of passes in a sample */
-    double time_s;       /* minimum duration of a case in seconds; 0: repeat_count alone decides */
+    uint32_t max_passes;  /* maximum number of passes in a sample */
+    double time_s;        /* minimum duration of a case in seconds; 0: repeat_count alone decides */
+    uint32_t crowd_count; /* busy threads beside each case */
     bool pin;
     bool frames;
     bool counters;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/crowd.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/pin.h"
 #include "bench/harness/progress.h"
@@ -9,8 +10,10 @@
 
 #include <criterion/criterion.h>
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 TestSuite(bench_machine, .timeout = 60);
 
@@ -67,6 +70,30 @@ Test(bench_machine, remaining_time_has_suitable_unit)
 }
 
 #if defined(__linux__)
+static uint32_t count_threads(void)
+{
+    uint32_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    cr_assert_not_null(tasks);
+    for (const struct dirent *each; (each = readdir(tasks)) != NULL;)
+        count += each->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+Test(bench_machine, a_crowd_begins_and_ends)
+{
+    const uint32_t before = count_threads();
+    for (uint32_t round = 0; round < 2; round++) {
+        cr_assert(quern__bench_crowd_start(3));
+        cr_expect_eq(count_threads(), before + 3);
+        quern__bench_crowd_stop();
+        for (uint32_t look = 0; look < 20000 && count_threads() != before; look++)
+            usleep(1000); /* a joined thread may be listed for a moment */
+        cr_expect_eq(count_threads(), before);
+    }
+}
+
 Test(bench_machine, pinning_is_undone)
 {
     const uint32_t all = quern_processor_count();

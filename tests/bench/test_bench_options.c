@@ -74,14 +74,16 @@ Test(bench_options, lists_of_numbers)
 
 Test(bench_options, measurement_options)
 {
-    cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --passes 5 --pin --counters --frames --noise "
-                    "3 --compare b"),
-              "%s", message);
+    cr_assert(
+        parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --passes 5 --pin --crowd 8 --counters --frames "
+              "--noise 3 --compare b"),
+        "%s", message);
     cr_expect_eq(options.repeat_count, 25);
     cr_expect_eq(options.time_s, 0.5);
     cr_expect_eq(options.warm_up_count, 0);
     cr_expect_eq(options.placement_count, 4);
     cr_expect_eq(options.max_passes, 5);
+    cr_expect_eq(options.crowd_count, 8);
     cr_expect(options.pin && options.counters && options.frames);
     cr_assert_float_eq(options.noise, 0.03, 1e-12);
 }
@@ -89,6 +91,12 @@ Test(bench_options, measurement_options)
 Test(bench_options, passes_must_be_positive)
 {
     expect_refusal("--passes 0", "--passes: '0'");
+}
+
+Test(bench_options, the_number_of_busy_threads_has_limits)
+{
+    expect_refusal("--crowd 0", "--crowd: '0'");
+    expect_refusal("--crowd 1001", "--crowd: '1001'");
 }
 
 Test(bench_options, output_options)
@@ -126,9 +134,9 @@ Test(bench_options, comparison_options)
 
 Test(bench_options, measurement_options_are_refused_with_load)
 {
-    static const char *const refused[] = {"--repeat 3", "--time 1",       "--warm-up 1", "--placements 1",
-                                          "--passes 1", "--pin",          "--frames",    "--profile",
-                                          "--counters", "--trace t.json", "--forecast 4"};
+    static const char *const refused[] = {"--repeat 3", "--time 1",   "--warm-up 1",    "--placements 1",
+                                          "--passes 1", "--pin",      "--crowd 3",      "--frames",
+                                          "--profile",  "--counters", "--trace t.json", "--forecast 4"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char line[LINE_BYTES];
         snprintf(line, sizeof line, "%s --load now.jsonl", refused[i]);

@@ -84,6 +84,30 @@ function(quern_add_test name source)
   endif()
 endfunction()
 
+# Builds with checks share each loop and each run of a graph, so that sanitizers see more threads. What decides that in
+# other builds would then run under no sanitizer. So in the thread sanitizer's build the tests of the job system that run
+# loops and graphs exist twice: NAME_deciding has these two sources without checks, which the linker prefers to those of
+# the library.
+set(quern_deciding_sources sched/jobs/parallel_for.c sched/jobs/graph_time.c)
+set(quern_deciding_tests
+    "^sched/jobs/test_(cancel|external_threads|graph.*|host_threads|jobs|submit_loop|together)\\.c$")
+
+# quern_add_deciding_test(NAME SOURCE): adds the second test program of a test of the job system, if there is one.
+function(quern_add_deciding_test name source)
+  if(NOT QUERN_SANITIZE STREQUAL "thread" OR NOT TARGET ${name} OR NOT source MATCHES "${quern_deciding_tests}")
+    return()
+  endif()
+  if(NOT TARGET quern_deciding)
+    list(TRANSFORM quern_deciding_sources PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+    add_library(quern_deciding OBJECT ${sources})
+    quern_configure_target(quern_deciding)
+    target_compile_options(quern_deciding PRIVATE -UQUERN_CHECKS)
+    target_include_directories(quern_deciding PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  endif()
+  quern_add_test(${name}_deciding ${source})
+  target_sources(${name}_deciding PRIVATE $<TARGET_OBJECTS:quern_deciding>)
+endfunction()
+
 # quern_add_program_test(NAME TARGET COMMAND ...): adds a test of ctest that runs the command, if the target exists.
 # The programs run whole frames on several threads, so they are also tested under the thread sanitizer.
 function(quern_add_program_test name target)

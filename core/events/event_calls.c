@@ -12,11 +12,12 @@ static quern__event_batch *last_batch(const quern__channel *channel)
 }
 
 /* Returns whether `count` events extend the last waiting batch: if it stays within the size of a batch and the channel
- * within its limit, no reader has begun it, and the type is plain bytes. Depends only on what a history saves, and not on
- * the memory of the batch. */
+ * within its limit, readers exist and none has begun it, and the type is plain bytes. Without readers a publication drops
+ * the waiting batches. Depends only on what a history saves, and not on the memory of the batch. */
 static bool can_extend(const quern__channel *channel, uint32_t count)
 {
-    if (channel->head == channel->batches.count || quern__hooks_own_resources(&channel->type.hooks))
+    if (channel->head == channel->batches.count || channel->readers == NULL ||
+        quern__hooks_own_resources(&channel->type.hooks))
         return false;
     const uint64_t bytes = (uint64_t)count * channel->stride_bytes;
     const uint64_t last_bytes = (uint64_t)last_batch(channel)->count * channel->stride_bytes;

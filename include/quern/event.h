@@ -214,8 +214,9 @@ QUERN_API bool quern_context_emit(quern_context *context, quern_event event, con
 /** A block of consecutive events that one callback, or calls of quern_world_emit, have emitted. A block has as
  * many values as fit 16,368 bytes, or fewer if it is the last one of the callback or call. A call of
  * quern_world_emit extends the last waiting block instead, if its events fit there and in the limit of the
- * event, no reader has seen the block or holds one, and the type owns no resources. A block is freed, and stops
- * counting towards the limit, at the first publication of the event after all readers have seen it. */
+ * event, there are readers of which none has seen the block or holds one, and the type owns no resources. A block
+ * is freed, and stops counting towards the limit, at the first publication of the event after all readers have
+ * seen it or were destroyed. */
 typedef struct quern_event_block {
     const void *values; /**< The values, `count` of them in an array of the event's type. Not NULL. */
     uint32_t count;     /**< Number of events, at least 1. */

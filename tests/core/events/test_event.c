@@ -664,3 +664,23 @@ Test(event, out_of_memory_leaves_no_partial_change)
         cr_assert_lt(call, 200u);
     }
 }
+
+Test(event, the_next_emission_without_readers_leaves_nothing_waiting)
+{
+    for (uint32_t reads = 0; reads < 2; reads++) {
+        quern_event_reader *reader = open_reader(hit, "leaving");
+        must(emit_numbers(hit, 0, 3));
+        if (reads == 1) expect_numbers(reader, 0, 3);
+        quern_event_reader_destroy(reader);
+        cr_assert_eq(stats_of(hit).waiting_count, 3u);
+        must(emit_numbers(hit, 3, 1));
+        cr_assert_eq(stats_of(hit).waiting_count, 0u);
+        cr_assert_eq(stats_of(hit).waiting_bytes, 0u);
+        must(emit_numbers(hit, 4, 1));
+        cr_assert_eq(stats_of(hit).waiting_count, 0u);
+    }
+    quern_event_reader *reader = open_reader(hit, "late");
+    must(emit_numbers(hit, 5, 2));
+    expect_numbers(reader, 5, 2);
+    quern_event_reader_destroy(reader);
+}

@@ -46,16 +46,6 @@ quern_result quern_world_trim(quern_world *world)
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
 
-/* Lets every query match the archetypes that are new to it. Afterwards all queries know all archetypes. */
-static quern_result refresh_queries(quern__storage *storage)
-{
-    for (quern__query *query = storage->first_query; query != NULL; query = query->next) {
-        quern_result result = query->term_count > 0 ? quern__query_refresh(query) : QUERN_OK;
-        if (result != QUERN_OK) return result;
-    }
-    return QUERN_OK;
-}
-
 /* Marks all archetypes without rows, and without copies of removed rows, as removed. Returns their number;
  * *out_first becomes the index of the first. The archetype without components is never removed, since new
  * entities start there. */
@@ -118,20 +108,36 @@ static void relink(quern__storage *storage, uint32_t first)
     }
 }
 
-/* Notes that all queries know all archetypes. */
+/* Replaces scanned_count of each query by the number of archetypes that the query has not checked yet and that are not
+ * marked; 0 for the query of a system without terms, which checks none. These are the last ones of the list that a refresh checks, also after the marked ones have left it. So
+ * removing needs no refresh, which could run out of memory. */
+static void count_unscanned(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next) {
+        const uint32_t *driven = query->driver != QUERN__NO_DRIVER
+                                     ? storage->components.list.items[query->driver]->archetypes.items
+                                     : NULL;
+        const uint32_t count = query->term_count > 0 ? quern__query_candidate_count(query) : 0;
+        uint32_t unscanned_count = 0;
+        for (uint32_t i = query->scanned_count; i < count; i++)
+            unscanned_count += !storage->archetypes.items[driven != NULL ? driven[i] : i]->is_removed;
+        query->scanned_count = unscanned_count;
+    }
+}
+
+/* Reverses count_unscanned, after the marked archetypes have left all lists. */
 static void set_scanned_counts(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-        query->scanned_count = query->driver == QUERN__NO_DRIVER
-                                   ? storage->archetypes.count
-                                   : storage->components.list.items[query->driver]->archetypes.count;
+        query->scanned_count = quern__query_candidate_count(query) - query->scanned_count;
 }
 
-/* Removes the marked archetypes from the world. Precondition: all queries know all archetypes. */
+/* Removes the marked archetypes from the world. */
 static void remove_marked(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
     forget_removed(world, first);
+    count_unscanned(storage);
     relink(storage, first);
     set_scanned_counts(storage);
     if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
@@ -140,9 +146,8 @@ static void remove_marked(quern_world *world, uint32_t first)
 
 static quern_result remove_empty(quern_world *world, uint32_t *out_count)
 {
-    quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
-    if (result == QUERN_OK) result = refresh_queries(&world->storage);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_world_remove_empty_archetypes");
+    const quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
+    if (result != QUERN_OK) return result;
     uint32_t first = 0;
     const uint32_t count = mark_removed(&world->storage, &first);
     if (count > 0) remove_marked(world, first);
@@ -228,13 +233,7 @@ void quern__world_remove_next_empty_archetypes(quern_world *world)
     uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
     uint32_t first = 0;
     const uint32_t count = mark_abandoned(world, end, &first);
-    if (count > 0 && refresh_queries(storage) != QUERN_OK) {
-        /* Without memory for queries, the archetypes stay until the next visit. */
-        for (uint32_t i = first; i < end; i++)
-            storage->archetypes.items[i]->is_removed = false;
-    } else if (count > 0) {
-        remove_marked(world, first);
-        end -= count;
-    }
+    if (count > 0) remove_marked(world, first);
+    end -= count;
     world->next_visit = is_last ? 0 : end;
 }

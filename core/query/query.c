@@ -410,7 +410,7 @@ quern_result quern__query_refresh(quern__query *query)
     const quern__storage *storage = query->storage;
     bool driven = query->driver != QUERN__NO_DRIVER;
     const quern__component *driver = driven ? storage->components.list.items[query->driver] : NULL;
-    uint32_t candidates = driven ? driver->archetypes.count : storage->archetypes.count;
+    const uint32_t candidates = quern__query_candidate_count(query);
     for (; query->scanned_count < candidates; query->scanned_count++) {
         uint32_t index = driven ? driver->archetypes.items[query->scanned_count] : query->scanned_count;
         quern__archetype *archetype = storage->archetypes.items[index];

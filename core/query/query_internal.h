@@ -122,8 +122,16 @@ quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count);
 /* Unlinks the query from the storage and frees its memory, but not *query itself. */
 void quern__query_release(quern__query *query);
 
-/* Removes the matches of archetypes with is_removed. first: lowest index of such an archetype. Precondition: the
- * query has been refreshed. */
+/* Returns the number of archetypes that a refresh has to have checked: those with the driver, or all without one. */
+static inline uint32_t quern__query_candidate_count(const quern__query *query)
+{
+    return query->driver != QUERN__NO_DRIVER
+               ? query->storage->components.list.items[query->driver]->archetypes.count
+               : query->storage->archetypes.count;
+}
+
+/* Removes the matches of archetypes with is_removed. first: lowest index of such an archetype. Does not change
+ * scanned_count. */
 void quern__query_forget_removed(quern__query *query, uint32_t first);
 
 /* Removes all matches. The next refresh checks all archetypes again. */

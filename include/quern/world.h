@@ -182,8 +182,8 @@ QUERN_API quern_result quern_world_reserve(quern_world *world, const quern_reser
 
 /** Removes the archetypes that have no rows; they are created again when needed. Queries and schedules
  * remain valid. The other archetypes keep their order, but their indices change. out_count, which may be
- * NULL, is set to the number of removed archetypes. Errors, with nothing changed: NULL_ARGUMENT,
- * WORLD_LOCKED, OUT_OF_MEMORY. */
+ * NULL, is set to the number of removed archetypes. Needs no memory. Errors, with nothing changed:
+ * NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count);
 
 /* --------------------------------------------------------------------------------------- entities */

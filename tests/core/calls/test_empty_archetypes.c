@@ -131,6 +131,35 @@ Test(empty_archetypes, iterators_become_invalid_or_find_all)
     close_bare();
 }
 
+/* Queries that have not checked the newest archetypes, some of which are removed: one with a rarest component, and one
+ * that checks all archetypes. Each is compared with a query that is created afterwards. */
+Test(empty_archetypes, removing_needs_no_memory)
+{
+    const quern_term terms[2] = {quern_term_read(number), quern_term_without(tags[1])};
+    create_row_of_sets(4);
+    quern_query *queries[2] = {setup_query(world, &terms[0], 1), setup_query(world, &terms[1], 1)};
+    for (uint32_t i = 0; i < 4; i += 2)
+        must_stay_valid(quern_entity_destroy(world, entities[i]));
+    for (uint32_t i = 0; i < 64; i++) {
+        const quern_entity entity = create_with(tags[i % 3], tags[i % 4 == 0 ? 10 : 3 + i % 7], i);
+        if (i % 4 != 0) must_stay_valid(quern_entity_destroy(world, entity));
+    }
+    failing_allocator_fail_from(allocator, 0);
+    uint32_t removed_count = 0;
+    must_stay_valid(quern_world_remove_empty_archetypes(world, &removed_count));
+    cr_assert_eq(removed_count, 2u + 21);
+    cr_assert_eq(failing_allocator_failed_count(allocator), 0u);
+    failing_allocator_heal(allocator);
+    (void)create_with(tags[11], tags[0], 5);
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_query *fresh = setup_query(world, &terms[i], 1);
+        cr_assert_eq(quern_query_count(queries[i]), quern_query_count(fresh));
+        quern_query_destroy(fresh);
+        quern_query_destroy(queries[i]);
+    }
+    close_bare();
+}
+
 /* Move plans are cached by source and listed by target. Each of the two archetypes may be removed. */
 Test(empty_archetypes, moves_find_new_plans)
 {

@@ -184,8 +184,9 @@ typedef struct quern_system_def {
      * The rows of a chunk may form several views, which share one ordinal, one partial result and one
      * command stream. The condition, begin and end are called once per round in which the system has views.
      *
-     * A reaction needs terms, and none of them may be a change filter or target term. With REMOVED, none
-     * may be an up-term. It has no interval and no levels. before and after name other reactions of the
+     * A reaction needs terms, and none of them may be a change filter, a target term or a required up-term
+     * (quern_term_up, quern_term_up_nearest): what happens to the target of a row does not happen to the row.
+     * With REMOVED, no term may be an up-term. It has no interval and no levels. before and after name other reactions of the
      * phase; reactions of earlier phases run first. An exclusive reaction may have terms: its views then
      * have handles only, and in REMOVED views also the copies. */
     uint32_t reacts_to QUERN__ZERO;

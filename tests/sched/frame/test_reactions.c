@@ -217,7 +217,7 @@ static void read_up(quern_context *context, const quern_view *view)
     (void)context;
     const void *const *above = quern_view_up(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
-        atomic_fetch_add(&parallel_sum, *(const uint64_t *)above[i]);
+        atomic_fetch_add(&parallel_sum, above[i] != NULL ? *(const uint64_t *)above[i] : 1);
 }
 
 Test(reactions, rows_that_were_added_may_read_upward)
@@ -227,7 +227,7 @@ Test(reactions, rows_that_were_added_may_read_upward)
     must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to"}, &parent));
     quern_system_def def = system_def("up", read_up);
     def.terms[0] = quern_term_with(damage);
-    def.terms[1] = quern_term_up(health, parent);
+    def.terms[1] = quern_term_up_optional(health, parent);
     def.reacts_to = QUERN_REACT_ADDED;
     setup_system(schedule, &def);
     const quern_entity target = with_health(30);
@@ -237,6 +237,6 @@ Test(reactions, rows_that_were_added_may_read_upward)
     }
     parallel_sum = 0;
     frame();
-    cr_assert_eq(parallel_sum, 60);
+    cr_assert_eq(parallel_sum, 61);
     close_world();
 }

@@ -129,8 +129,14 @@ Test(reactions_seen, declarations_unfit_for_reactions_are_refused)
     def.terms[1] = quern_term_target(parent, (quern_entity){0});
     must_not_add(&def, "a target term");
     def = note_def("wrong", QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
-    def.terms[1] = quern_term_up(damage, parent);
+    def.terms[1] = quern_term_up_optional(damage, parent);
     must_not_add(&def, "an up-term");
+    def = note_def("wrong", QUERN_REACT_ADDED);
+    def.terms[1] = quern_term_up(damage, parent);
+    must_not_add(&def, "a required up-term");
+    def = note_def("wrong", QUERN_REACT_SET);
+    def.terms[1] = quern_term_up_nearest(damage, parent);
+    must_not_add(&def, "a required up-term");
     def = note_def("wrong", QUERN_REACT_REMOVED);
     def.terms[0] = quern_term_write(health);
     must_not_add(&def, "a term to write");
@@ -139,7 +145,8 @@ Test(reactions_seen, declarations_unfit_for_reactions_are_refused)
     def.partial_bytes = 8;
     must_not_add(&def, "exclusive");
     def = note_def("right", QUERN_REACT_ADDED | QUERN_REACT_SET);
-    def.terms[1] = quern_term_up(damage, parent);
+    def.terms[1] = quern_term_up_optional(damage, parent);
+    def.terms[2] = quern_term_up_nearest_optional(health, parent);
     setup_system(schedule, &def);
     close_world();
 }

@@ -14,6 +14,12 @@ static bool requests(const quern__reaction *reaction, quern_reaction_kind kind)
     return (reaction->kinds & (uint32_t)kind) != 0;
 }
 
+/* Returns whether the reaction is told of changes of this kind: it requests them and is not disabled. */
+static bool is_told(const quern__reaction *reaction, quern_reaction_kind kind)
+{
+    return (reaction->told_kinds & (uint32_t)kind) != 0;
+}
+
 static quern__bit_column bit_column_of(const quern__reaction *reaction, quern__bit_column_kind kind)
 {
     return (quern__bit_column){.kind = kind, .id = reaction->number};
@@ -247,6 +253,7 @@ static quern__reaction *reaction_create(quern__reactions *registry, const quern_
     *reaction = (quern__reaction){.registry = registry,
                                   .number = number,
                                   .kinds = def->kinds,
+                                  .told_kinds = def->kinds,
                                   .term_count = def->term_count,
                                   .matches = def->matches,
                                   .query = def->query};
@@ -555,20 +562,20 @@ static void mark_seen_rows(quern__subscription *subscription, uintptr_t first,
 static void on_arrive(quern__row_listener *listener, uintptr_t first, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (requests(subscription->reaction, QUERN_REACT_ADDED)) set_added(subscription, first, count);
+    if (is_told(subscription->reaction, QUERN_REACT_ADDED)) set_added(subscription, first, count);
 }
 
 static void on_leave(quern__row_listener *listener, uintptr_t first, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (requests(subscription->reaction, QUERN_REACT_REMOVED)) copy_seen_rows(subscription, first, count);
+    if (is_told(subscription->reaction, QUERN_REACT_REMOVED)) copy_seen_rows(subscription, first, count);
 }
 
 static void on_move_out(quern__row_listener *listener, uintptr_t from, const quern__archetype *target,
                         uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
-    if (requests(subscription->reaction, QUERN_REACT_REMOVED) &&
+    if (is_told(subscription->reaction, QUERN_REACT_REMOVED) &&
         quern__find_subscription(target, subscription->reaction) == NULL)
         copy_seen_rows(subscription, from, count);
 }
@@ -594,14 +601,14 @@ static void on_move_in(quern__row_listener *listener, uintptr_t to, const quern_
     const quern__reaction *reaction = subscription->reaction;
     const quern__subscription *other = quern__find_subscription(source, reaction);
     if (other == NULL) {
-        if (requests(reaction, QUERN_REACT_ADDED)) set_added(subscription, to, count);
+        if (is_told(reaction, QUERN_REACT_ADDED)) set_added(subscription, to, count);
         return;
     }
     if (is_raised(&other->is_pending)) {
         raise(&subscription->is_pending); /* the rows may have brought set bits with them */
         if (subscription->listener.keeps_row_data) move_old_values(subscription, to, other, from, count);
     }
-    if (requests(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
+    if (is_told(reaction, QUERN_REACT_SET) && gains_value(reaction, subscription->archetype, source))
         mark_seen_rows(subscription, to, other, from, count);
 }
 
@@ -619,8 +626,8 @@ bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component
 {
     for (uint32_t i = 0; i < reactions->list.count; i++) {
         const quern__reaction *reaction = reactions->list.items[i];
-        if (reaction != NULL && requests(reaction, QUERN_REACT_SET) &&
-            !requests(reaction, QUERN_REACT_ADDED) && reacts_to_component(reaction, component_index) &&
+        if (reaction != NULL && is_told(reaction, QUERN_REACT_SET) &&
+            !is_told(reaction, QUERN_REACT_ADDED) && reacts_to_component(reaction, component_index) &&
             (archetype == NULL || quern__find_subscription(archetype, reaction) == NULL))
             return true;
     }
@@ -634,7 +641,7 @@ static void mark_written(quern__row_listener *listener, const quern__archetype *
 {
     quern__subscription *subscription = (quern__subscription *)listener;
     const quern__reaction *reaction = subscription->reaction;
-    if (!requests(reaction, QUERN_REACT_SET)) return;
+    if (!is_told(reaction, QUERN_REACT_SET)) return;
     if (source != subscription->archetype &&
         (source == NULL || quern__find_subscription(source, reaction) == NULL))
         return; /* the rows are ADDED */
@@ -665,6 +672,7 @@ static quern_result reserve_copies(quern__row_listener *listener, const quern_al
                                    uint64_t change, const quern__archetype *target, uint32_t count)
 {
     quern__subscription *subscription = (quern__subscription *)listener;
+    if (!is_told(subscription->reaction, QUERN_REACT_REMOVED)) return QUERN_OK;
     if (target != NULL && quern__find_subscription(target, subscription->reaction) != NULL) return QUERN_OK;
     if (quern__removed_reserve(&subscription->removed, allocator, change, count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to copy %u removed rows for a reaction",

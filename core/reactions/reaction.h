@@ -95,9 +95,10 @@ typedef struct quern__reaction_def {
 
 typedef struct quern__reaction {
     struct quern__reactions *registry;
-    uint32_t number; /* index in the registry, and id of its bit columns; reused after removal */
-    uint32_t kinds;  /* bits of quern_reaction_kind */
-    bool is_pending; /* whether a subscription may have bits or copies that were not taken */
+    uint32_t number;     /* index in the registry, and id of its bit columns; reused after removal */
+    uint32_t kinds;      /* bits of quern_reaction_kind */
+    uint32_t told_kinds; /* kinds of changes that are recorded for it: `kinds`, or 0 while it is disabled */
+    bool is_pending;     /* whether a subscription may have bits or copies that were not taken */
     uint32_t term_count;
     quern__matches_function *matches;
     const struct quern_query *query;
@@ -209,6 +210,12 @@ void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *r
  * has no bit that marks the entity as new. */
 bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
                            const quern__archetype *archetype);
+
+/* Sets whether changes are recorded for the reaction, as they are from the beginning. What is pending stays. */
+static inline void quern__reaction_set_enabled(quern__reaction *reaction, bool enabled)
+{
+    reaction->told_kinds = enabled ? reaction->kinds : 0;
+}
 
 /* Discards everything that is pending for the reaction. reaction->taken does not change. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);

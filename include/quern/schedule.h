@@ -273,8 +273,9 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
                                                  quern_system *out_system);
 
 /** Enables or disables a system. Frames skip a disabled system, and their time does not count for its
- * interval. Events wait for it. A disabled reaction misses what happens meanwhile. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT (unknown system), WORLD_LOCKED (the schedule is running a frame). Threads: main, between
+ * interval. Events wait for it. A disabled reaction misses what happens meanwhile; disabling it also discards
+ * what it has not been shown yet. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (unknown system), WORLD_LOCKED (the
+ * schedule is running a frame; for a reaction also: another schedule of the world is). Threads: main, between
  * frames. */
 QUERN_API quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system system,
                                                          bool enabled);

@@ -268,14 +268,30 @@ static quern_result find_system(const quern_schedule *schedule, quern_system han
                        function, handle.bits, schedule->plan.systems.count);
 }
 
+/* Discards what is pending for a reaction of the schedule. */
+static quern_result drop_pending(const quern_schedule *schedule, const quern__system *system,
+                                 const char *function)
+{
+    quern_world *world = schedule->plan.world;
+    if (!quern__world_claim(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    const quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) quern__reaction_drop(&world->storage, system->reaction);
+    quern__world_unclaim(world);
+    return result;
+}
+
+/* A reaction that is disabled is told neither what is pending then nor what happens until it is enabled. While it is
+ * disabled, only restoring a frame in which it was enabled can make something pending. */
 quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
 {
+    static const char function[] = "quern_schedule_set_system_enabled";
     quern__system *system;
-    quern_result result = find_system(schedule, handle, "quern_schedule_set_system_enabled", &system);
+    quern_result result = find_system(schedule, handle, function, &system);
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    if (result == QUERN_OK && system->reaction != NULL && system->is_enabled != enabled)
+        result = drop_pending(schedule, system, function);
     if (result != QUERN_OK) return result;
-    result = quern__schedule_check_idle(schedule, "quern_schedule_set_system_enabled");
-    if (result != QUERN_OK) return result;
-    system->is_enabled = enabled;
+    quern__system_set_enabled(system, enabled);
     quern__plan_invalidate_segments(&schedule->plan);
     return QUERN_OK;
 }

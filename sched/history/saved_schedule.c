@@ -115,7 +115,7 @@ static void restore_system(quern__system *system, const saved_system *saved)
     system->due_seconds = saved->due_seconds;
     system->elapsed_seconds = saved->elapsed_seconds;
     system->delta_seconds = saved->delta_seconds;
-    system->is_enabled = saved->enabled != 0;
+    quern__system_set_enabled(system, saved->enabled != 0);
 }
 
 void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader)

@@ -293,6 +293,12 @@ void quern__system_destroy(quern__system *system)
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
 }
 
+void quern__system_set_enabled(quern__system *system, bool enabled)
+{
+    system->is_enabled = enabled;
+    if (system->reaction != NULL) quern__reaction_set_enabled(system->reaction, enabled);
+}
+
 /* ------------------------------------------------------------------------------------------- frame */
 
 quern_result quern__system_reserve_partials(quern__system *system)

@@ -87,6 +87,10 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
 
 void quern__system_destroy(quern__system *system);
 
+/* Enables or disables the system. Nothing is recorded for a disabled reaction; what is pending for it stays. The plan's
+ * segments must be invalidated if the state changes. */
+void quern__system_set_enabled(quern__system *system, bool enabled);
+
 /* Returns whether the systems may run without a sync point between them, so that their conflicts matter.
  * Reactions to the same sync point run together, whatever their phases. */
 static inline bool quern__system_may_overlap(const quern__system *system, const quern__system *other)

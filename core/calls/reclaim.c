@@ -72,10 +72,12 @@ static void forget_plans_around(quern__storage *storage, quern__archetype *arche
     quern__plans_release(storage, archetype);
 }
 
-/* Removes the marked archetypes from everything that has pointers to archetypes. */
+/* Removes the marked archetypes from everything that has pointers to archetypes. The caller then gives other indices to
+ * the archetypes from `first` on. */
 static void forget_removed(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
+    storage->order_version++;
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
         quern__query_forget_removed(query, first);
     quern__reactions_forget_removed(storage);

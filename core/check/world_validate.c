@@ -3,6 +3,7 @@
 /* quern_world_validate: checks the invariants of the storage. References are checked in both directions, such as
  * from rows to records and from records to rows. */
 
+#include "core/base/bitset.h"
 #include "core/check/validate.h"
 #include "core/relations/naming.h"
 #include "core/storage/required.h"
@@ -295,6 +296,9 @@ static quern_result validate(const quern_world *world)
                 "archetype %u does not have its number, %u", i, archetype->number);
         quern_result result = validate_archetype(storage, archetype);
         if (result != QUERN_OK) return result;
+        REQUIRE(quern__bitset_has(storage->slabs.holders.items, i) == (archetype->held_count > 0),
+                "archetype %u holds %u chunks, and the set of holders says otherwise", i,
+                archetype->held_count);
         row_count += quern__archetype_row_count(archetype);
         held_count += archetype->held_count;
     }

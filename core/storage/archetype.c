@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/archetype.h"
 
+#include "core/base/bitset.h"
+
 enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_ADJACENT_CHUNKS = 16 };
 
 /* Constants of the colours of archetypes: see the top of archetype.h. */
@@ -229,6 +231,7 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
     if (memory == NULL) return NULL;
     quern__archetype *archetype = (quern__archetype *)(void *)memory;
     *archetype = (quern__archetype){
+        .index = QUERN__UNORDERED,
         .component_count = component_count,
         .is_plain = true,
         .columns = (quern__column *)(void *)(memory + parts.columns_offset),
@@ -342,6 +345,8 @@ static bool add_chunks(quern__archetype *archetype, quern__slabs *slabs, const q
         return false;
     quern__chunk *chunk = quern__chunk_allocate_adjacent(slabs, allocator, &count);
     if (chunk == NULL) return false;
+    if (archetype->held_count == 0 && archetype->index != QUERN__UNORDERED)
+        quern__bitset_add(slabs->holders.items, archetype->index);
     for (uint32_t i = 0; i < count; i++) {
         quern__chunk_assign(chunk, archetype, archetype->held_count);
         archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
@@ -356,6 +361,8 @@ static void release_chunks(quern__archetype *archetype, quern__slabs *slabs,
     if (keep_count < archetype->asked_count) keep_count = archetype->asked_count;
     while (archetype->held_count > keep_count)
         quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
+    if (archetype->held_count == 0 && archetype->index != QUERN__UNORDERED)
+        quern__bitset_remove(slabs->holders.items, archetype->index);
 }
 
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,

@@ -110,7 +110,8 @@ typedef struct quern__archetype {
     uint32_t asked_count; /* chunks that quern_world_reserve asked for, held until quern_world_trim */
     quern__map plans;     /* move plans with this source: see move_plan.h */
     uint64_t set_hash;
-    uint32_t index; /* position in the order of archetypes; changes when earlier archetypes are removed */
+    /* Position in the order of archetypes, or QUERN__UNORDERED; changes when earlier archetypes are removed. */
+    uint32_t index;
     /* Determines the layout of chunks: the index at creation, so never below index. A history or an archive may set
      * that of an archetype of another world. */
     uint32_t layout_index;
@@ -125,6 +126,9 @@ typedef struct quern__archetype {
 
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
+
+/* The index of an archetype that is not in the order of archetypes yet. */
+#define QUERN__UNORDERED UINT32_MAX
 
 /* Creates an archetype without chunks for a sorted set of components. layout_index determines the layout of its
  * chunks; quern__storage_append_archetype sets the index. The archetype keeps change versions if some component is

@@ -21,6 +21,7 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
     for (uint32_t i = 0; i < slabs->list.count; i++)
         slab_release(&slabs->list.items[i], allocator);
     quern__array_release(allocator, &slabs->list);
+    quern__array_release(allocator, &slabs->holders);
     assert(slabs->move_counts.first_reader == NULL); /* getters must be destroyed before their world */
 }
 

@@ -48,10 +48,13 @@ typedef struct quern__slab {
  * may fluctuate around a slab boundary. */
 typedef struct quern__slabs {
     QUERN__ARRAY(quern__slab) list;
-    uint32_t first_index;           /* no slab below it has a free chunk */
-    uint32_t empty_count;           /* slabs without used chunks: 0 or 1 between calls */
-    uint32_t free_count;            /* free chunks in all slabs */
-    uint32_t slab_count;            /* entries in use */
+    uint32_t first_index; /* no slab below it has a free chunk */
+    uint32_t empty_count; /* slabs without used chunks: 0 or 1 between calls */
+    uint32_t free_count;  /* free chunks in all slabs */
+    uint32_t slab_count;  /* entries in use */
+    /* Archetypes that hold chunks, one bit for each index in the order of archetypes. The few without rows among them
+     * retain chunks for later rows. Bits after the last archetype have no meaning. */
+    QUERN__ARRAY(uint64_t) holders;
     quern__move_counts move_counts; /* move counts of all chunks */
 } quern__slabs;
 

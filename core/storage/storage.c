@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/storage.h"
 
+#include "core/base/bitset.h"
 #include "core/storage/move_plan.h"
 
 /* ------------------------------------------------------------------------------------- life cycle */
@@ -88,15 +89,29 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
     for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
         if (!reserve_positions(table, allocator, storage->numbered.count, numbers)) return false;
     return quern__array_reserve(allocator, &storage->archetypes, storage->archetypes.count + 1) &&
+           quern__array_reserve(allocator, &storage->slabs.holders,
+                                QUERN__BITSET_WORDS(storage->archetypes.count + 1)) &&
            quern__array_reserve(allocator, &storage->numbered, numbers) &&
            quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
            quern__map_reserve(&storage->archetype_by_set, allocator, storage->archetypes.count + 1);
+}
+
+/* Notes whether an archetype with a new index holds chunks. Precondition: the set has room. */
+static void note_holder(quern__slabs *slabs, const quern__archetype *archetype)
+{
+    while (slabs->holders.count <= archetype->index / 64)
+        slabs->holders.items[slabs->holders.count++] = 0;
+    if (archetype->held_count > 0)
+        quern__bitset_add(slabs->holders.items, archetype->index);
+    else
+        quern__bitset_remove(slabs->holders.items, archetype->index);
 }
 
 void quern__storage_append_archetype(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->index = storage->archetypes.count;
     storage->archetypes.items[storage->archetypes.count++] = archetype;
+    note_holder(&storage->slabs, archetype);
     storage->archetypes_version++;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         quern__component *component = storage->components.list.items[archetype->component_indices[i]];
@@ -211,6 +226,7 @@ bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count)
     for (quern__position_table *table = storage->first_position_table; table != NULL; table = table->next)
         if (!reserve_positions(table, allocator, storage->numbered.count, numbers)) return false;
     return quern__array_reserve(allocator, &storage->archetypes, archetypes) &&
+           quern__array_reserve(allocator, &storage->slabs.holders, QUERN__BITSET_WORDS(archetypes)) &&
            quern__array_reserve(allocator, &storage->numbered, numbers) &&
            quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
            quern__map_reserve(&storage->archetype_by_set, allocator, archetypes);

@@ -63,6 +63,7 @@ typedef struct quern__storage {
     quern__position_table *first_position_table;
     uint64_t structure_version;  /* changes whenever rows are added, removed or moved */
     uint64_t archetypes_version; /* changes whenever archetypes are created or removed */
+    uint64_t order_version;      /* changes whenever archetypes get other indices */
     uint64_t last_identity;      /* last identity assigned to an archetype */
     uint64_t clock;              /* clock of change versions, from 1: see version.h */
     /* Index of the component that excludes entities from queries, or QUERN__NO_COMPONENT. */

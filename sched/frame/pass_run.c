@@ -341,14 +341,13 @@ SPECIALIZED void run_chunk(const quern__pass *pass, const quern__pass_table *tab
     }
 }
 
-/* Returns the table that has the chunk: the last table that begins at or before it. A table without chunks
- * has the same first chunk as the next table, so it is never the last. */
-static const quern__pass_table *find_table(const quern__pass *pass, uint32_t chunk)
+/* Returns the place in ordered_tables of the table that has the chunk: the last table that begins at or before it. */
+static quern__pass_table *const *find_table(const quern__pass *pass, uint32_t chunk)
 {
     uint32_t low = 0, high = pass->ordered_table_count - 1;
     while (low < high) {
         uint32_t middle = low + (high - low + 1) / 2;
-        if (pass->ordered_tables[middle].first_chunk <= chunk)
+        if (pass->ordered_tables[middle]->first_chunk <= chunk)
             low = middle;
         else
             high = middle - 1;
@@ -360,11 +359,13 @@ SPECIALIZED void run_chunk_range(const quern__pass *pass, uint32_t begin, uint32
                                  quern_context *context, const bool is_reported, const bool prefetches)
 {
     quern_view view = {.context = context};
-    const quern__pass_table *table = find_table(pass, begin);
-    uint32_t chunk_index = begin - table->first_chunk;
-    for (uint32_t left = end - begin; left > 0; table++, chunk_index = 0)
+    quern__pass_table *const *next = find_table(pass, begin);
+    uint32_t chunk_index = begin - (*next)->first_chunk;
+    for (uint32_t left = end - begin; left > 0; next++, chunk_index = 0) {
+        const quern__pass_table *table = *next;
         for (; chunk_index < table->chunk_count && left > 0; chunk_index++, left--)
             run_chunk(pass, table, chunk_index, lane, context, &view, is_reported, prefetches);
+    }
 }
 
 static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -403,8 +404,8 @@ SPECIALIZED void run_deep_ranges(const quern__pass *pass, const quern__system *s
     uint32_t ordinal = system->first_deep_ordinal;
     for (uint32_t i = 0; i < pass->deep_ranges.count; i++) {
         const quern__deep_range *range = &pass->deep_ranges.items[i];
-        if (table != &pass->ordered_tables[range->table]) {
-            table = &pass->ordered_tables[range->table];
+        if (table != pass->ordered_tables[range->table]) {
+            table = pass->ordered_tables[range->table];
             call = find_call(table, system);
         }
         if (call == NULL) continue;
@@ -424,7 +425,7 @@ SPECIALIZED void run_deep_chunks(const quern__pass *pass, const quern__system *s
                                  quern_context *context, quern_view *view, const bool is_reported)
 {
     for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
-        const quern__pass_table *table = &pass->ordered_tables[i];
+        const quern__pass_table *table = pass->ordered_tables[i];
         const quern__pass_call *call = find_call(table, system);
         for (uint32_t chunk = 0; call != NULL && chunk < table->chunk_count; chunk++) {
             point_view_at_chunk(table, chunk, view);

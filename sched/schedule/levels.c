@@ -25,18 +25,18 @@ static uint32_t level_of(const quern__pass_table *table)
     return 0;
 }
 
-/* Copies the tables that have chunks into tables_by_level, sorted by level. ends[level]: index after the
+/* Lists the tables that have chunks in tables_by_level, sorted by level. ends[level]: index after the
  * last table of the level. */
 static void sort_tables(quern__pass *pass, uint32_t *ends)
 {
     uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
-    for (uint32_t i = 0; i < pass->tables.count; i++)
-        if (pass->tables.items[i].chunk_count > 0) places[level_of(&pass->tables.items[i]) + 1]++;
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++)
+        places[level_of(pass->filled_tables.items[i]) + 1]++;
     for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
         ends[level] = places[level + 1] += places[level];
-    for (uint32_t i = 0; i < pass->tables.count; i++) {
-        const quern__pass_table *table = &pass->tables.items[i];
-        if (table->chunk_count > 0) pass->tables_by_level.items[places[level_of(table)]++] = *table;
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++) {
+        quern__pass_table *table = pass->filled_tables.items[i];
+        pass->tables_by_level.items[places[level_of(table)]++] = table;
     }
     pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
 }
@@ -59,8 +59,8 @@ static void make_stages(quern__pass *pass, const uint32_t *ends)
     for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
         const uint32_t first_chunk = pass->chunk_count;
         for (; table < ends[level]; table++) {
-            pass->tables_by_level.items[table].first_chunk = pass->chunk_count;
-            pass->chunk_count += pass->tables_by_level.items[table].chunk_count;
+            pass->tables_by_level.items[table]->first_chunk = pass->chunk_count;
+            pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
         }
         if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
             add_stage(pass, first_chunk, false);
@@ -115,13 +115,13 @@ static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype 
     uint32_t low = pass->ordered_table_count, high = pass->tables_by_level.count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (pass->tables_by_level.items[middle].archetype->index < archetype->index)
+        if (pass->tables_by_level.items[middle]->archetype->index < archetype->index)
             low = middle + 1;
         else
             high = middle;
     }
     const bool is_there =
-        low < pass->tables_by_level.count && pass->tables_by_level.items[low].archetype == archetype;
+        low < pass->tables_by_level.count && pass->tables_by_level.items[low]->archetype == archetype;
     return is_there ? low : UINT32_MAX;
 }
 
@@ -145,7 +145,7 @@ static void add_row(quern__pass *pass, uint64_t key)
                                      .first_row = (uint16_t)key,
                                      .count = 1};
     pass->deep_ranges.items[pass->deep_ranges.count++] = range;
-    pass->tables_by_level.items[range.table].deep_range_count++;
+    pass->tables_by_level.items[range.table]->deep_range_count++;
 }
 
 /* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
@@ -185,7 +185,7 @@ static void number_deep(quern__pass *pass)
     for (uint32_t i = 0; i < pass->systems.count; i++)
         pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
     for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
-        const quern__pass_table *table = &pass->tables_by_level.items[i];
+        const quern__pass_table *table = pass->tables_by_level.items[i];
         for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
             if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
     }
@@ -210,7 +210,7 @@ quern_result quern__levels_arrange(quern__pass *pass)
 {
     uint32_t ends[QUERN__LEVEL_COUNT];
     if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->tables_by_level,
-                              pass->tables.count))
+                              pass->filled_tables.count))
         return fail_memory(pass);
     sort_tables(pass, ends);
     make_stages(pass, ends);

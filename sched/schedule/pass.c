@@ -11,6 +11,8 @@ void quern__pass_destroy(quern__pass *pass)
     quern__array_release(allocator, &pass->tables);
     quern__array_release(allocator, &pass->calls);
     quern__array_release(allocator, &pass->columns);
+    quern__array_release(allocator, &pass->table_words);
+    quern__array_release(allocator, &pass->filled_tables);
     quern__array_release(allocator, &pass->tables_by_level);
     quern__array_release(allocator, &pass->deep_ranges);
     quern__array_release(allocator, &pass->deep_slots);
@@ -35,6 +37,7 @@ static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     return quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) &&
+           quern__array_reserve(allocator, &pass->filled_tables, pass->tables.count + 1) &&
            quern__array_reserve(allocator, &pass->columns, pass->columns.count + archetype->column_count);
 }
 
@@ -75,6 +78,7 @@ static bool any_removed(const quern__pass *pass)
 static void clear_tables(quern__pass *pass)
 {
     pass->tables.count = pass->calls.count = pass->columns.count = 0;
+    pass->table_words.count = pass->worded_count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         system->table_match_count = 0;
@@ -173,14 +177,15 @@ static bool is_deep(const quern__pass_table *table, const quern__system *system)
     return table->level == QUERN_MAX_RELATION_LEVEL && system->levels != NULL;
 }
 
-/* Numbers the chunks and views of the table, and counts the bytes that its calls read or write. */
+/* Numbers the chunks and views of the table, counts the bytes that its calls read or write, and lists it. Does nothing if
+ * its archetype has no rows. */
 static void count_table(quern__pass *pass, quern__pass_table *table)
 {
     const quern__archetype *archetype = table->archetype;
+    if (archetype->chunk_count == 0) return;
     uint64_t row_count = quern__archetype_row_count(archetype);
     bool is_used = false;
     table->first_chunk = pass->chunk_count;
-    table->chunk_count = 0;
     table->calls = pass->calls.items + table->first_call;
     table->calls_end = pass->calls.items + table->end_call;
     table->fetch_share_bytes = 0;
@@ -198,8 +203,42 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
     }
     if (!is_used) return;
     table->chunk_count = archetype->chunk_count;
+    pass->filled_tables.items[pass->filled_tables.count++] = table;
     pass->chunk_count += table->chunk_count;
     pass->touched_bytes += row_count * touched_bytes(pass, table);
+}
+
+/* Adds the tables that are new since the last call to table_words; all tables if archetypes have other indices now.
+ * Returns false if out of memory. */
+static bool add_words(quern__pass *pass)
+{
+    const quern__storage *storage = &pass->plan->world->storage;
+    if (pass->order_version != storage->order_version) pass->table_words.count = pass->worded_count = 0;
+    pass->order_version = storage->order_version;
+    if (pass->worded_count == pass->tables.count) return true;
+    const uint32_t last = pass->tables.items[pass->tables.count - 1].archetype->index;
+    if (!quern__array_reserve(&storage->allocator, &pass->table_words, last / 64 + 1)) return false;
+    for (; pass->worded_count < pass->tables.count; pass->worded_count++) {
+        const uint32_t index = pass->tables.items[pass->worded_count].archetype->index;
+        while (pass->table_words.count <= index / 64)
+            pass->table_words.items[pass->table_words.count++] =
+                (quern__table_word){.first_table = pass->worded_count};
+        pass->table_words.items[index / 64].tables |= UINT64_C(1) << index % 64;
+    }
+    return true;
+}
+
+/* Counts the tables of the archetypes that hold chunks. */
+static void count_tables(quern__pass *pass)
+{
+    const uint64_t *holders = pass->plan->world->storage.slabs.holders.items;
+    pass->filled_tables.count = 0;
+    for (uint32_t i = 0; i < pass->table_words.count; i++) {
+        const quern__table_word *word = &pass->table_words.items[i];
+        quern__pass_table *table = &pass->tables.items[word->first_table];
+        for (uint64_t left = (word->tables & holders[i]) != 0 ? word->tables : 0; left != 0; table++)
+            if (holders[i] >> quern__bitset_pop_lowest(&left) & 1) count_table(pass, table);
+    }
 }
 
 static uint32_t count_stage(const quern__pass *pass, const quern__pass_stage *stage)
@@ -251,8 +290,8 @@ static void count_event_views(quern__pass *pass)
 /* Makes the pass iterate its tables in their own order, as one stage. */
 static void make_one_stage(quern__pass *pass)
 {
-    pass->ordered_tables = pass->tables.items;
-    pass->ordered_table_count = pass->tables.count;
+    pass->ordered_tables = pass->filled_tables.items;
+    pass->ordered_table_count = pass->filled_tables.count;
     pass->stages[0] = (quern__pass_stage){.pass = pass, .chunk_count = pass->chunk_count};
     pass->stage_count = 1;
 }
@@ -308,8 +347,8 @@ static void plan_prefetch(quern__pass *pass, uint32_t thread_count)
     const uint32_t fetch_limit_bytes = choose_fetch_limit(pass, thread_count),
                    lone_bytes = choose_lone_fetch_limit(pass);
     pass->prefetches = false;
-    for (uint32_t i = 0; i < pass->tables.count && (fetch_limit_bytes | lone_bytes) > 0; i++) {
-        quern__pass_table *table = &pass->tables.items[i];
+    for (uint32_t i = 0; i < pass->filled_tables.count && (fetch_limit_bytes | lone_bytes) > 0; i++) {
+        quern__pass_table *table = pass->filled_tables.items[i];
         uint32_t call_count = 0;
         for (uint32_t k = table->first_call; k < table->end_call; k++)
             call_count += pass->calls.items[k].system->is_enabled;
@@ -330,8 +369,8 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     }
     pass->chunk_count = 0;
     pass->touched_bytes = 0;
-    for (uint32_t i = 0; i < pass->tables.count; i++)
-        count_table(pass, &pass->tables.items[i]);
+    if (!add_words(pass)) return fail_memory(pass);
+    count_tables(pass);
     if (pass->systems.items[0]->query.target != NULL) {
         const quern_result result = count_target_views(pass);
         if (result != QUERN_OK) return result;

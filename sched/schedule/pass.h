@@ -56,7 +56,8 @@ typedef struct quern__pass_table {
     /* Level of the archetype if the pass is level-ordered; otherwise 0. */
     uint32_t level;
     /* set by quern__pass_prepare */
-    /* Chunks of the table, numbered in the iteration order of the pass; none if no call is enabled. */
+    /* Chunks of the table, numbered in the iteration order of the pass. Not set, like the members that follow, if the
+     * archetype has no rows or no call is enabled. */
     uint32_t first_chunk, chunk_count;
     const quern__pass_call *calls, *calls_end; /* the range of calls as pointers */
     uint32_t deep_range_count;                 /* views on the last level */
@@ -104,6 +105,13 @@ typedef struct quern__reaction_copies {
     uint32_t ordinal;
 } quern__reaction_copies;
 
+/* The tables of 64 archetypes with consecutive indices. Nearly all archetypes of a world may be without rows:
+ * quern__pass_prepare passes over them in words, and visits the tables of archetypes that hold chunks. */
+typedef struct quern__table_word {
+    uint64_t tables;      /* one bit per archetype: whether it has a table */
+    uint32_t first_table; /* index of the first of these tables */
+} quern__table_word;
+
 typedef struct quern__pass {
     struct quern__plan *plan;
     quern__pass_kind kind;
@@ -125,14 +133,19 @@ typedef struct quern__pass {
      * passes for which another of these passes waits. */
     QUERN__ARRAY(uint32_t) waits_for;
 
-    QUERN__ARRAY(quern__pass_table) tables; /* in ascending order of archetype */
+    QUERN__ARRAY(quern__pass_table) tables;      /* in ascending order of archetype */
+    QUERN__ARRAY(quern__table_word) table_words; /* of the first worded_count tables */
+    uint32_t worded_count;
+    uint64_t order_version; /* the storage's, when table_words was built */
     QUERN__ARRAY(quern__pass_call) calls;
     QUERN__ARRAY(quern__pass_column) columns;
 
     /* set by quern__pass_prepare */
-    /* Tables in iteration order: `tables`, or the first ordered_table_count entries of `tables_by_level`.
-     * The tables of the last level follow after them. */
-    const quern__pass_table *ordered_tables;
+    QUERN__ARRAY(quern__pass_table *)
+    filled_tables; /* those with chunks, in ascending order of archetype */
+    /* Tables with chunks in iteration order: `filled_tables`, or the first ordered_table_count entries of
+     * `tables_by_level`. The tables of the last level follow after them. */
+    quern__pass_table *const *ordered_tables;
     uint32_t ordered_table_count;
     quern__pass_stage stages[QUERN__LEVEL_COUNT];
     uint32_t stage_count;
@@ -148,10 +161,10 @@ typedef struct quern__pass {
     bool prefetches;         /* some table is prefetched */
 
     /* set by quern__levels_arrange */
-    QUERN__ARRAY(quern__pass_table) tables_by_level; /* tables with chunks, in order of level */
-    QUERN__ARRAY(quern__deep_range) deep_ranges;     /* views of the last level, in order of depth */
-    uint64_t links_version;                          /* version of the relation's links in deep_ranges */
-    QUERN__ARRAY(uint32_t) deep_slots;               /* scratch memory, like the next two arrays */
+    QUERN__ARRAY(quern__pass_table *) tables_by_level; /* tables with chunks, in order of level */
+    QUERN__ARRAY(quern__deep_range) deep_ranges;       /* views of the last level, in order of depth */
+    uint64_t links_version;                            /* version of the relation's links in deep_ranges */
+    QUERN__ARRAY(uint32_t) deep_slots;                 /* scratch memory, like the next two arrays */
     QUERN__ARRAY(quern__sort_item) deep_rows;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
 

@@ -108,6 +108,7 @@ Test(validate, detects_damaged_counts)
     assert_damage_seen(slots->slot_count);
     assert_damage_seen(slots->first_free);
     assert_damage_seen(world->storage.slabs.free_count);
+    assert_damage_seen(world->storage.slabs.holders.items[0]);
     assert_damage_seen(world->storage.slabs.slab_count);
 }
 

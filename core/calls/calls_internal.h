@@ -54,10 +54,9 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
  * quern__storage_create_archetype, with room for them reserved. */
 void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
 
-/* Checks the next few archetypes in order, and removes those that were already empty at an earlier check
- * (reclaim.c). Every sync point of a world with empty_archetype_checks_per_sync calls this after applying
- * commands. */
-void quern__world_remove_next_empty_archetypes(quern_world *world);
+/* Removes empty archetypes, as the settings of the world say (reclaim.c). Sync points call this after applying commands
+ * if the world has at least removal_count archetypes. */
+void quern__world_reclaim_archetypes(quern_world *world);
 
 /* The functions of quern_flag_info, for each row flag (core/storage/column_flags.h) and named after its member. The
  * first returns whether the bit of a component is set for an entity; the second records the command that sets it. */

@@ -146,13 +146,21 @@ static void remove_marked(quern_world *world, uint32_t first)
     quern__structure_changed(storage); /* invalidates iterators, since matches have moved */
 }
 
+/* Removes all empty archetypes and returns their number. */
+static uint32_t remove_all(quern_world *world)
+{
+    uint32_t first = 0;
+    const uint32_t count = mark_removed(&world->storage, &first);
+    if (count > 0) remove_marked(world, first);
+    if (world->empty_archetype_checks_per_sync == 0) world->visit_count = world->storage.archetypes.count;
+    return count;
+}
+
 static quern_result remove_empty(quern_world *world, uint32_t *out_count)
 {
     const quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
     if (result != QUERN_OK) return result;
-    uint32_t first = 0;
-    const uint32_t count = mark_removed(&world->storage, &first);
-    if (count > 0) remove_marked(world, first);
+    const uint32_t count = remove_all(world);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }
@@ -193,7 +201,7 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
     quern__structure_changed(storage);
 }
 
-/* ----------------------------------------------------------------------------- a few at each sync point */
+/* --------------------------------------------------------------------------------------- at sync points */
 
 /* An archetype is removed if it has been empty at two visits, at least this number of sync points apart. It may
  * have had rows in between, and is created again when needed. */
@@ -224,7 +232,7 @@ static uint32_t mark_abandoned(quern_world *world, uint32_t end, uint32_t *out_f
     return count;
 }
 
-void quern__world_remove_next_empty_archetypes(quern_world *world)
+static void remove_next(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     world->visit_count++;
@@ -238,4 +246,24 @@ void quern__world_remove_next_empty_archetypes(quern_world *world)
     if (count > 0) remove_marked(world, first);
     end -= count;
     world->next_visit = is_last ? 0 : end;
+}
+
+/* Removes all empty archetypes once there are more than twice as many archetypes as the last removal has left, or more
+ * than half of those that were then possible. A removal takes time for every archetype, so this is a constant for each
+ * one that was created in between. A world that was restored or loaded may have fewer than were left: they count as left
+ * then. */
+static void remove_after_growth(quern_world *world)
+{
+    const uint32_t count = world->storage.archetypes.count;
+    if (world->visit_count > count) world->visit_count = count;
+    const uint32_t left = (uint32_t)world->visit_count, half_free = (QUERN_MAX_ARCHETYPES - left) / 2;
+    if (count - left > (left < half_free ? left : half_free)) (void)remove_all(world);
+}
+
+void quern__world_reclaim_archetypes(quern_world *world)
+{
+    if (world->empty_archetype_checks_per_sync > 0)
+        remove_next(world);
+    else
+        remove_after_growth(world);
 }

@@ -52,6 +52,9 @@ static void attach_rooms(quern_world *world)
     quern__reactions_init(&world->reactions, storage);
 }
 
+/* Archetypes at which sync points begin to remove empty ones, if a world has no other setting. */
+enum { LEAST_REMOVAL_ARCHETYPES = 256 };
+
 /* The use count is relaxed: only the thread that holds the tag accesses it, and taking the tag orders the accesses. */
 static quern_result world_init(const quern_world_def *def, const quern_allocator *allocator, uint32_t tag,
                                quern_world **out_world)
@@ -60,8 +63,12 @@ static quern_result world_init(const quern_world_def *def, const quern_allocator
     quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
     if (world == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_create: no memory for a world");
+    const bool has_checks = def->empty_archetype_checks_per_sync > 0;
     *world = (quern_world){.resources = {.world_tag = tag},
                            .next_serial = (uint64_t)tag << 16,
+                           .removal_count = def->disable_empty_archetype_removal ? UINT32_MAX
+                                            : has_checks                         ? 0
+                                                                                 : LEAST_REMOVAL_ARCHETYPES,
                            .empty_archetype_checks_per_sync = def->empty_archetype_checks_per_sync};
     quern_result result =
         quern__storage_init(&world->storage, allocator, quern__first_handle_high(tag, uses));

@@ -187,8 +187,8 @@ static void warn_if_crowded(quern__storage *storage)
     quern__log(
         QUERN_LOG_WARNING,
         "world %u has %u archetypes (sets of components that entities have or had); the limit is %d "
-        "(QUERN_MAX_ARCHETYPES): remove those without entities by quern_world_remove_empty_archetypes, "
-        "or at sync points by empty_archetype_checks_per_sync of quern_world_def",
+        "(QUERN_MAX_ARCHETYPES): run frames, because their sync points remove those without entities, or "
+        "call quern_world_remove_empty_archetypes",
         storage->entities.first_handle_high >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 

@@ -67,10 +67,12 @@ struct quern_world {
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
 
     /* Removal of empty archetypes at sync points; see core/calls/reclaim.c. */
+    uint32_t removal_count; /* archetypes that the world must have for it; UINT32_MAX: it is disabled */
     uint32_t empty_archetype_checks_per_sync; /* setting of this name in quern_world_def */
     /* index of the archetype to be checked next; 0 if a new round over all archetypes begins */
     uint32_t next_visit;
-    uint64_t visit_count; /* number of sync points that have checked archetypes */
+    /* Number of sync points that have checked archetypes. Without checks: archetypes left by the last removal. */
+    uint64_t visit_count;
 
     /* Whether a frame, or another operation of QUERN__WORLD_LOCKERS, is running. Calls are refused meanwhile. */
     bool locked;

@@ -39,15 +39,22 @@ extern "C" {
 typedef struct quern_world_def {
     /** Allocator of the world. All zero means quern_allocator_default(). */
     quern_allocator allocator QUERN__ZERO;
-    /** Number of archetypes that each sync point of a schedule checks, in turn; 0 means none.
+    /** Number of archetypes that each sync point of a schedule checks, in turn; 0 means that a sync point
+     * removes all empty archetypes, as quern_world_remove_empty_archetypes does, once the world has 256
+     * archetypes and more than twice as many as the last removal has left. (Or, close to QUERN_MAX_ARCHETYPES,
+     * when half of the rest is in use.) Such a removal costs 1 to 2 microseconds per archetype, so it costs
+     * little for each archetype that was created since the last one.
      *
-     * An archetype is removed, as by quern_world_remove_empty_archetypes, if it had no entities at this
-     * check and at the previous one, at least eight sync points ago. Which archetypes are removed depends
-     * only on the world and its sync points. To keep up, the number must be several times the number of
-     * archetypes that become empty for good between two sync points. In addition to the checks, a removal
+     * A number spreads the work: an archetype is removed if it had no entities at this check and at the
+     * previous one, at least eight sync points ago. To keep up, the number must be several times the number
+     * of archetypes that become empty for good between two sync points. In addition to the checks, a removal
      * costs some tenths of a microsecond per archetype created after the removed ones, mostly for queries
-     * and systems that match them. */
+     * and systems that match them.
+     *
+     * Which archetypes are removed, and when, depends only on the world and its sync points. */
     uint32_t empty_archetype_checks_per_sync QUERN__ZERO;
+    /** Whether sync points remove no archetypes. */
+    bool disable_empty_archetype_removal QUERN__ZERO;
 } quern_world_def;
 
 /** Creates a world. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (only one
@@ -173,7 +180,7 @@ typedef struct quern_reserve_def {
 
 /** Reserves memory and touches it, so that no later call or frame pays for first uses: a fresh page costs up
  * to 10 milliseconds, in the middle of a call. The rows stay reserved when entities are destroyed, until
- * quern_world_trim; call this for each combination of components. Entities, handles and hashes do not change;
+ * quern_world_trim or the removal of their archetype, while it is empty; call this for each combination of components. Entities, handles and hashes do not change;
  * an archetype with the components is created if there is none. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
  * (components without row_count, a relation of another world), UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
  * COMPONENT_TOO_LARGE, LIMIT, WORLD_LOCKED, OUT_OF_MEMORY; what was reserved until then stays reserved.

@@ -257,8 +257,8 @@ static quern_result run_sync(quern_schedule *schedule, quern__flush_report *repo
 {
     const quern_result result = quern__sync(schedule, report);
     quern_world *world = schedule->plan.world;
-    if (world->empty_archetype_checks_per_sync > 0 && result == QUERN_OK)
-        quern__world_remove_next_empty_archetypes(world);
+    if (world->storage.archetypes.count >= world->removal_count && result == QUERN_OK)
+        quern__world_reclaim_archetypes(world);
     return result;
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
+#include "core/world/world_internal.h"
 #include "tests/core/calls/archetypes_scene.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 
 #include <criterion/criterion.h>
+#include <quern/archive.h>
+#include <quern/history.h>
 
 #include <string.h>
 
@@ -208,6 +211,8 @@ static quern_schedule *open_syncing(uint32_t per_sync)
     return schedule;
 }
 
+static uint32_t next_set; /* bits of the tags of the set that was created last */
+
 /* Returns the number of frames after which at most archetype_count archetypes are left. */
 static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
 {
@@ -218,7 +223,7 @@ static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
     return UINT32_MAX;
 }
 
-Test(empty_archetypes_in_frames, default_world_removes_nothing)
+Test(empty_archetypes_in_frames, small_world_keeps_empty_archetypes)
 {
     quern_schedule *schedule = open_syncing(0);
     create_row_of_sets(TAG_COUNT);
@@ -227,6 +232,165 @@ Test(empty_archetypes_in_frames, default_world_removes_nothing)
     for (uint32_t frame = 0; frame < 50; frame++)
         must_run(schedule, NULL);
     cr_assert_eq(stats().archetype_count, count);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* Creates archetypes until the world has `archetype_count`. Those after the first kept_count have no rows. */
+static void grow(uint32_t archetype_count, uint32_t kept_count)
+{
+    while (stats().archetype_count < archetype_count) {
+        quern_component chosen[TAG_COUNT];
+        uint32_t count = 0;
+        next_set++;
+        for (uint32_t i = 0; i < TAG_COUNT; i++)
+            if (next_set >> i & 1) chosen[count++] = tags[i];
+        const quern_entity entity = setup_entity_with(world, chosen, count);
+        if (stats().archetype_count > kept_count) must_stay_valid(quern_entity_destroy(world, entity));
+    }
+}
+
+Test(empty_archetypes_in_frames, default_world_removes_them_when_it_has_doubled)
+{
+    quern_schedule *schedule = open_syncing(0);
+    grow(255, 150);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, 255u);
+    grow(256, 150);
+    must_stay_valid(quern_schedule_run(schedule, NULL, 0));
+    cr_assert_eq(stats().archetype_count, 150u);
+    grow(300, 150);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, 300u, "twice as many as were left");
+    grow(301, 150);
+    must_stay_valid(quern_schedule_run(schedule, NULL, 0));
+    cr_assert_eq(stats().archetype_count, 150u);
+    /* A removal by a call counts, too: 200 are left. */
+    grow(240, 200);
+    cr_assert_eq(remove_empty(), 40u);
+    grow(301, 200);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, 301u);
+    grow(401, 200);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, 200u);
+    quern_schedule_destroy(schedule);
+    close_bare();
+}
+
+/* The number of archetypes that were left is restored with a frame and loaded with an archive. Of a world with checks,
+ * another number is loaded; it counts as no more than the archetypes of the world. */
+Test(empty_archetypes_in_frames, what_the_last_removal_has_left_is_part_of_the_world)
+{
+    quern_schedule *schedule = open_syncing(0);
+    grow(256, 130);
+    must_run(schedule, NULL);
+    quern_history *history;
+    must_stay_valid(quern_history_create(world, &(quern_history_def){.frame_count = 2}, &history));
+    must_stay_valid(quern_history_save(history, 0, NULL));
+    grow(600, 500);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, 500u);
+    must_stay_valid(quern_history_restore(history, 0, NULL));
+    next_set = 1000; /* sets that the restored world lacks */
+    grow(261, 130);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, 130u);
+    quern_history_destroy(history);
+
+    grow(200, 150);
+    quern_byte_buffer archive = {0};
+    must_stay_valid(quern_world_save(world, quern_sink_bytes(&archive), NULL));
+    quern_schedule_destroy(schedule);
+    for (uint32_t saved_count = 130; saved_count < 5000; saved_count += 4000) {
+        schedule = open_syncing(0);
+        must_stay_valid(
+            quern_world_load(world, quern_source_bytes(archive.bytes, archive.size_bytes), NULL, NULL));
+        cr_assert_eq(stats().archetype_count, 200u);
+        cr_assert_eq(world->visit_count, 130u);
+        world->visit_count = saved_count;
+        next_set = 2000;
+        grow(260, 150);
+        must_run(schedule, NULL);
+        cr_assert_eq(stats().archetype_count, 260u);
+        grow(261, 150);
+        must_run(schedule, NULL);
+        cr_assert_eq(stats().archetype_count, saved_count == 130 ? 150u : 261u);
+        grow(521, 150);
+        must_run(schedule, NULL);
+        cr_assert_eq(stats().archetype_count, 150u);
+        quern_schedule_destroy(schedule);
+    }
+    quern_byte_buffer_release(&archive);
+    close_bare();
+}
+
+Test(empty_archetypes_in_frames, removal_can_be_disabled)
+{
+    for (uint32_t per_sync = 0; per_sync < 2; per_sync++) {
+        quern_world *own;
+        must(quern_world_create(&(quern_world_def){.empty_archetype_checks_per_sync = 1000 * per_sync,
+                                                   .disable_empty_archetype_removal = true},
+                                &own));
+        quern_component components[9];
+        for (uint32_t i = 0; i < 9; i++)
+            components[i] = setup_tag(own, (char[]){(char)('a' + i), '\0'});
+        quern_schedule *schedule = setup_schedule(own);
+        for (uint32_t set = 1; set < 512; set++) {
+            quern_component chosen[9];
+            uint32_t count = 0;
+            for (uint32_t i = 0; i < 9; i++)
+                if (set >> i & 1) chosen[count++] = components[i];
+            must(quern_entity_destroy(own, setup_entity_with(own, chosen, count)));
+        }
+        for (uint32_t frame = 0; frame < 20; frame++)
+            must_run(schedule, NULL);
+        cr_assert_eq(stats_of_world(own).archetype_count, 512u);
+        quern_schedule_destroy(schedule);
+        quern_world_destroy(own);
+    }
+    close_bare();
+}
+
+/* A pass keeps its tables when an archetype is removed that none of its systems matches, and the positions of its
+ * archetypes change. */
+static void count_rows(quern_context *context, const quern_view *view)
+{
+    uint64_t *count = quern_context_user_data(context);
+    *count += view->count;
+}
+
+Test(empty_archetypes_in_frames, passes_find_their_rows_after_other_archetypes_are_removed)
+{
+    quern_schedule *schedule = open_syncing(0);
+    uint64_t count = 0;
+    quern_system_def def = system_def("count", count_rows);
+    def.terms[0] = quern_term_read(number);
+    def.flags = QUERN_SYSTEM_SERIAL;
+    def.user_data = &count;
+    setup_system(schedule, &def);
+    grow(200, 0);
+    quern_entity own[3];
+    for (uint32_t i = 0; i < 3; i++)
+        own[i] = create_with(tags[i], none, i);
+    must_run(schedule, NULL);
+    cr_assert_eq(count, 3u);
+    cr_assert_eq(remove_empty(), 199u);
+    must_stay_valid(quern_entity_destroy(world, own[1]));
+    (void)create_with(tags[5], none, 5);
+    (void)create_with(tags[6], none, 6);
+    count = 0;
+    must_run(schedule, NULL);
+    cr_assert_eq(count, 4u);
+    grow(150, 0);
+    const quern_entity last = create_with(tags[7], none, 7);
+    count = 0;
+    must_run(schedule, NULL);
+    cr_assert_eq(count, 5u);
+    must_stay_valid(quern_entity_destroy(world, last));
+    count = 0;
+    must_run(schedule, NULL);
+    cr_assert_eq(count, 4u);
     quern_schedule_destroy(schedule);
     close_bare();
 }
@@ -279,7 +443,6 @@ Test(empty_archetypes_in_frames, briefly_empty_archetype_stays)
 enum { NEW_PER_FRAME = 256, CHANGING_FRAMES = 280, SET_BITS = 17 };
 
 static quern_component set_tags[SET_BITS];
-static uint32_t next_set;
 
 static void create_new_sets(quern_context *context)
 {

@@ -161,6 +161,67 @@ static void objects_are_constructed_and_destroyed()
     EXPECT(Name::living == 0);
 }
 
+/* Calls that deduce the type and calls that name it copy objects and constants, and leave them as they are. */
+static void values_are_copied_by_deduced_and_named_types()
+{
+    {
+        quern::world world;
+        Name name("given");
+        const Name constant("constant");
+        Position position{1, 2};
+        const auto expect = [&](quern_entity entity, const char *text) {
+            EXPECT(world.get<Name>(entity) != nullptr && world.get<Name>(entity)->text == text);
+            EXPECT(name.text == "given" && constant.text == "constant");
+        };
+        const quern_entity entity = world.create(name, position),
+                           other = world.create<Name, Position>(name, position);
+        expect(entity, "given");
+        expect(other, "given");
+        expect(world.create(constant, Position{1, 2}), "constant");
+        expect(world.create<Name>(constant), "constant");
+        expect(world.create<Name, Frozen>("made", {}), "made");
+        EXPECT(world.set(entity, constant) == QUERN_OK);
+        expect(entity, "constant");
+        EXPECT(world.set<Name>(entity, name) == QUERN_OK);
+        expect(entity, "given");
+        EXPECT(world.set<Name>(entity, "made") == QUERN_OK);
+        expect(entity, "made");
+        EXPECT(world.set<Name>(entity, constant) == QUERN_OK &&
+               world.set<Position>(entity, {5, 6}) == QUERN_OK);
+        expect(entity, "constant");
+        EXPECT(world.get<Position>(entity)->x == 5);
+
+        quern::commands commands = world.commands();
+        EXPECT(!quern_entity_is_null(commands.create(name, Frozen{})));
+        EXPECT(!quern_entity_is_null(commands.create<Name, Position>(constant, position)));
+        EXPECT(commands.set(entity, name) == QUERN_OK && commands.set<Name>(other, constant) == QUERN_OK);
+        EXPECT(world.flush() == QUERN_OK);
+        expect(entity, "given");
+        expect(other, "constant");
+        EXPECT(world.commands().set<Name>(other, name) == QUERN_OK && world.flush() == QUERN_OK);
+        expect(other, "given");
+        EXPECT(quern::query<const Name>(world).count() == 7);
+
+        quern::schedule schedule(world);
+        std::string read;
+        EXPECT(schedule.add_once(
+                   "emit",
+                   [&](quern::context context) {
+                       EXPECT(context.emit(name) && context.emit<Name>(name) &&
+                              context.emit<Name>(constant));
+                   },
+                   quern::emits<Name>{}) == QUERN_OK);
+        EXPECT(schedule.add_events(
+                   "read", [&](const Name &event) { read += event.text[0]; },
+                   quern::flags{QUERN_SYSTEM_SERIAL}, quern::after{"emit"}) == QUERN_OK);
+        EXPECT(world.emit(name) == QUERN_OK && world.emit<Name>(name) == QUERN_OK);
+        EXPECT(world.emit<Name>(constant) == QUERN_OK && world.emit<Name>("made") == QUERN_OK);
+        EXPECT(schedule.run(nullptr, 0) == QUERN_OK && schedule.run(nullptr, 0) == QUERN_OK);
+        EXPECT(read == "ggcmggc" && name.text == "given" && constant.text == "constant");
+    }
+    EXPECT(Name::living == 0);
+}
+
 static bool holds(quern::world &world, quern_entity entity, int number)
 {
     const Token *token = world.get<Token>(entity);
@@ -831,6 +892,7 @@ int main()
     types_have_their_cpp_names();
     described_fields_are_registered();
     objects_are_constructed_and_destroyed();
+    values_are_copied_by_deduced_and_named_types();
     values_that_cannot_be_copied_are_moved();
     events_that_cannot_be_copied_are_moved();
     refused_values_are_moved_back();

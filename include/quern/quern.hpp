@@ -21,8 +21,9 @@
  * describes the fields of a type. Commands and contexts register nothing: a type that only they name must be
  * registered before, by quern::world::component.
  *
- * Values: calls take `T &&`. A value whose type can be copied is copied. Any other value must be passed by std::move,
- * and is moved into the world; if the call fails, it is moved back. What cannot be done does not compile.
+ * Values: a value whose type can be copied is copied. Any other value must be passed by std::move, and is moved into
+ * the world; if the call fails, it is moved back. What cannot be done does not compile. Types may be deduced,
+ * `set(entity, position)`, or named, `set<Position>(entity, {1, 2})`.
  *
  * Errors: functions return quern_result, or an empty or null value, and quern_error_message has the message. If
  * QUERN_CPP_EXCEPTIONS is defined before the header is included, they throw quern::error instead. Exceptions
@@ -371,14 +372,20 @@ class commands {
         else
             return create_passed(detail::passed<T>(values)...);
     }
+    /** Records the creation of an entity with copies of values, whose types may be named. */
+    template <typename T, typename... U> quern_entity create(const T &value, const U &...values)
+    {
+        return create_passed(detail::passed<const T &>(value), detail::passed<const U &>(values)...);
+    }
     /** Records that a value is set; see quern_commands_set. */
     template <typename T> quern_result set(quern_entity entity, T &&value)
     {
-        detail::passed<T> passed(value);
-        const quern_value typed = passed.typed();
-        const quern_result result = quern__commands_set_typed(recorder_, entity, &typed);
-        passed.end(result == QUERN_OK);
-        return quern::check(result);
+        return set_passed(entity, detail::passed<T>(value));
+    }
+    /** Records that a copy of a value, whose type may be named, is set. */
+    template <typename T> quern_result set(quern_entity entity, const T &value)
+    {
+        return set_passed(entity, detail::passed<const T &>(value));
     }
     /** Records that a component is added, default constructed; see quern_commands_add. */
     template <typename T> quern_result add(quern_entity entity)
@@ -455,6 +462,13 @@ class commands {
         quern::check(result);
         return entity;
     }
+    template <typename T> quern_result set_passed(quern_entity entity, detail::passed<T> &&value)
+    {
+        const quern_value typed = value.typed();
+        const quern_result result = quern__commands_set_typed(recorder_, entity, &typed);
+        value.end(result == QUERN_OK);
+        return quern::check(result);
+    }
 
     quern_commands *recorder_;
 };
@@ -499,16 +513,21 @@ class context {
         return quern_context_has(raw_, entity, find<T>());
     }
     /** Emits an event, declared by quern::emits. */
-    template <typename T> bool emit(T &&value) const
+    template <typename T> bool emit(T &&value) const { return emit_passed(detail::passed<T>(value)); }
+    /** Emits a copy of an event, whose type may be named. */
+    template <typename T> bool emit(const T &value) const
     {
-        detail::passed<T> passed(value);
-        const quern_event event = quern_event_find(quern__context_world(raw_), passed.typed().type_name);
-        const bool is_emitted = quern_context_emit(raw_, event, passed.address(), 1);
-        passed.end(is_emitted);
-        return is_emitted;
+        return emit_passed(detail::passed<const T &>(value));
     }
 
   private:
+    template <typename T> bool emit_passed(detail::passed<T> &&value) const
+    {
+        const quern_event event = quern_event_find(quern__context_world(raw_), value.typed().type_name);
+        const bool is_emitted = quern_context_emit(raw_, event, value.address(), 1);
+        value.end(is_emitted);
+        return is_emitted;
+    }
     template <typename T> quern_component find() const
     {
         return quern_component_find(quern__context_world(raw_), detail::name_of<T>.data());
@@ -1186,6 +1205,11 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             return create_passed(detail::passed<T>(values)...);
         }
     }
+    /** Creates an entity with copies of the values, whose types may be named; null on failure. */
+    template <typename T, typename... U> quern_entity create(const T &value, const U &...values)
+    {
+        return create_passed(detail::passed<const T &>(value), detail::passed<const U &>(values)...);
+    }
     /** Creates count entities. The lambda's parameters are `T &` of the components, already constructed; it is
      * called once per entity, in order. See quern_entity_create_filled. */
     template <typename F> quern_result create_many(uint32_t count, F &&fill)
@@ -1210,12 +1234,12 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     /** Sets a value, and adds the component if it is missing. */
     template <typename T> quern_result set(quern_entity entity, T &&value)
     {
-        detail::passed<T> passed(value);
-        quern_component component;
-        quern_result result = detail::find_component<typename detail::passed<T>::type>(raw_, &component);
-        if (result == QUERN_OK) result = quern_entity_set(raw_, entity, component, passed.address());
-        passed.end(result == QUERN_OK);
-        return quern::check(result);
+        return set_passed(entity, detail::passed<T>(value));
+    }
+    /** Sets a copy of a value, whose type may be named, and adds the component if it is missing. */
+    template <typename T> quern_result set(quern_entity entity, const T &value)
+    {
+        return set_passed(entity, detail::passed<const T &>(value));
     }
     /** Adds a component, default constructed. */
     template <typename T> quern_result add(quern_entity entity)
@@ -1286,14 +1310,11 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             call(source);
     }
     /** Publishes an event immediately. */
-    template <typename T> quern_result emit(T &&value)
+    template <typename T> quern_result emit(T &&value) { return emit_passed(detail::passed<T>(value)); }
+    /** Publishes a copy of an event, whose type may be named, immediately. */
+    template <typename T> quern_result emit(const T &value)
     {
-        detail::passed<T> passed(value);
-        quern_event event;
-        quern_result result = detail::find_event<typename detail::passed<T>::type>(raw_, &event);
-        if (result == QUERN_OK) result = quern_world_emit(raw_, event, passed.address(), 1);
-        passed.end(result == QUERN_OK || result == QUERN_ERROR_LIMIT); /* LIMIT: published, then dropped */
-        return quern::check(result);
+        return emit_passed(detail::passed<const T &>(value));
     }
     /** The commands of code between frames; see quern_world_commands. */
     quern::commands commands() { return quern_world_commands(raw_); }
@@ -1301,6 +1322,22 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     quern_result flush() { return quern::check(quern_world_flush(raw_)); }
 
   private:
+    template <typename T> quern_result set_passed(quern_entity entity, detail::passed<T> &&value)
+    {
+        quern_component component;
+        quern_result result = detail::find_component<typename detail::passed<T>::type>(raw_, &component);
+        if (result == QUERN_OK) result = quern_entity_set(raw_, entity, component, value.address());
+        value.end(result == QUERN_OK);
+        return quern::check(result);
+    }
+    template <typename T> quern_result emit_passed(detail::passed<T> &&value)
+    {
+        quern_event event;
+        quern_result result = detail::find_event<typename detail::passed<T>::type>(raw_, &event);
+        if (result == QUERN_OK) result = quern_world_emit(raw_, event, value.address(), 1);
+        value.end(result == QUERN_OK || result == QUERN_ERROR_LIMIT); /* LIMIT: published, then dropped */
+        return quern::check(result);
+    }
     template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
     {
         quern_entity entity = quern_entity_null();

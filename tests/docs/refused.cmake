@@ -70,6 +70,7 @@ expect_refused(cpp "${owner}\nvoid f(const quern_view *v) { QUERN_COLUMN(v, 0, O
 
 # <quern/quern.hpp> moves what cannot be copied, and refuses what it can neither copy nor move.
 set(single "#include <quern/quern.hpp>\n#include <memory>\nstruct Single { std::unique_ptr<int> value; };
+struct Thing { int x; };
 struct Pinned { Pinned() {} Pinned(const Pinned &) = delete; int x; };
 struct Made { explicit Made(int) {} Made(Made &&) {} ~Made() {} int x; };\nvoid f(quern::world &world, \
 quern::commands commands, quern::context context, const quern_view &view, quern_entity e)\n{\n  Single single;\n  \
@@ -80,12 +81,18 @@ endfunction()
 function(expect_call_refused call words)
   expect_refused(cpp "${single}${call};\n}" "static assertion failed: quern: [^\n]*${words}|error: static_assert failed[^\n]*quern: [^\n]*${words}")
 endfunction()
-foreach(call "world.create(VALUE)" "world.set(e, VALUE)" "world.emit(VALUE)" "commands.create(VALUE)"
-             "commands.set(e, VALUE)" "context.emit(VALUE)")
-  string(REPLACE VALUE "std::move(single)" moved "${call}")
-  expect_call_accepted("${moved}")
-  string(REPLACE VALUE "single" wrong "${call}")
-  expect_call_refused("${wrong}" "std::move")
+foreach(call "world.createTYPE(VALUE)" "world.setTYPE(e, VALUE)" "world.emitTYPE(VALUE)" "commands.createTYPE(VALUE)"
+             "commands.setTYPE(e, VALUE)" "context.emitTYPE(VALUE)")
+  foreach(named "" "<Single>")
+    string(REPLACE TYPE "${named}" call_as_named "${call}")
+    string(REPLACE VALUE "std::move(single)" moved "${call_as_named}")
+    expect_call_accepted("${moved}")
+    string(REPLACE VALUE "single" wrong "${call_as_named}")
+    expect_call_refused("${wrong}" "std::move")
+  endforeach()
+  string(REPLACE TYPE "<Thing>" copied "${call}")
+  string(REPLACE VALUE "thing" copied "${copied}")
+  expect_call_accepted("Thing thing{}; ${copied}")
 endforeach()
 foreach(value "static_cast<const Single &>(single)" "static_cast<const Single &&>(single)" "Pinned()")
   expect_call_refused("world.set(e, ${value})" "std::move")

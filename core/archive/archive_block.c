@@ -99,14 +99,24 @@ void quern__archive_writer_release(quern__archive_writer *writer)
     writer->block.bytes = writer->compressed = NULL;
 }
 
-void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink, bool is_message,
-                                 uint32_t known_type_count)
+/* Adds the checksum of the head or of the next block to that of the archive. */
+static void add_checksum(uint64_t *checksum, uint64_t of_part)
+{
+    *checksum = quern__checksum(*checksum, &of_part, sizeof of_part);
+}
+
+void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink,
+                                 const quern__archive_position *previous)
 {
     quern__archive_head *head = &writer->head;
-    *head = (quern__archive_head){
-        .version = QUERN__ARCHIVE_VERSION, .is_message = is_message, .known_type_count = known_type_count};
+    *head =
+        (quern__archive_head){.version = QUERN__ARCHIVE_VERSION,
+                              .message_number = previous != NULL ? quern__archive_next_number(previous) : 0,
+                              .previous_checksum = previous != NULL ? previous->checksum : 0};
     memcpy(head->magic, QUERN__ARCHIVE_MAGIC, sizeof head->magic);
     head->checksum = quern__checksum(0, head, offsetof(quern__archive_head, checksum));
+    writer->checksum = 0;
+    add_checksum(&writer->checksum, head->checksum);
     writer->sink = (quern__sink_writer){.sink = sink};
     writer->has_head = false;
     writer->number = 0;
@@ -132,6 +142,7 @@ static void flush(quern__archive_writer *writer, bool is_last)
     }
     head.checksum = quern__checksum(0, &head, offsetof(quern__archive_block_head, checksum));
     head.checksum = quern__checksum(head.checksum, sections, head.stored_bytes);
+    add_checksum(&writer->checksum, head.checksum);
     quern__write_back(block, 0, &head, sizeof head);
     if (!writer->has_head) quern__sink_write(&writer->sink, &writer->head, sizeof writer->head);
     writer->has_head = true;
@@ -315,6 +326,7 @@ static quern_result read_block(quern__archive_blocks *blocks, quern__source_read
     const uint64_t seed = quern__checksum(0, &head, offsetof(quern__archive_block_head, checksum));
     if (head.checksum != quern__checksum(seed, stored, head.stored_bytes))
         return fail_block(number, offset_bytes, "does not match its checksum");
+    add_checksum(&blocks->checksum, head.checksum);
     block->sections = stored;
     block->bytes = head.stored_bytes;
     if ((head.flags & QUERN__ARCHIVE_BLOCK_IS_COMPRESSED) != 0)
@@ -332,6 +344,7 @@ quern_result quern__archive_blocks_read(quern__archive_blocks *blocks, quern_sou
     quern__source_reader_open(&reader, source);
     *blocks = (quern__archive_blocks){0};
     quern_result result = read_archive_head(&reader, &blocks->head);
+    add_checksum(&blocks->checksum, blocks->head.checksum);
     for (bool is_last = false; result == QUERN_OK && !is_last;)
         result = read_block(blocks, &reader, allocator, &is_last);
     if (result != QUERN_OK) quern__archive_blocks_release(blocks, allocator);

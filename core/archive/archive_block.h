@@ -25,6 +25,7 @@ typedef struct quern__archive_writer {
     uint32_t number;
     bool has_head; /* whether the head of the archive has reached the sink */
     quern__archive_head head;
+    uint64_t checksum; /* of the checksums of the head and of all blocks so far */
 } quern__archive_writer;
 
 /* Whether the library was built with zstd, so that it can write and read compressed blocks. */
@@ -37,9 +38,10 @@ quern_result quern__archive_writer_init(quern__archive_writer *writer, const que
 void quern__archive_writer_release(quern__archive_writer *writer);
 
 /* Starts an archive. Nothing reaches the sink before a block is full, or the archive is finished. A writer can write
- * several archives, one after another; an unfinished one is abandoned. is_message, known_type_count: as in the head. */
-void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink, bool is_message,
-                                 uint32_t known_type_count);
+ * several archives, one after another; an unfinished one is abandoned. previous: the messages before this one; NULL for
+ * an archive that is no message. */
+void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink,
+                                 const quern__archive_position *previous);
 
 /* Begins a section with a payload of at most max_bytes bytes (at most QUERN__SECTION_BYTES). Returns the
  * writer for the payload, valid until the section is ended. */
@@ -67,6 +69,7 @@ typedef struct quern__archive_block {
 
 typedef struct quern__archive_blocks {
     quern__archive_head head;
+    uint64_t checksum; /* of the checksums of the head and of all blocks */
     QUERN__ARRAY(quern__archive_block) list;
 } quern__archive_blocks;
 

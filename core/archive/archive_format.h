@@ -35,7 +35,9 @@
  * Links precede rows, because a reader compares the targets in rows with the links.
  *
  * A *message* of a session is the archive of a list without the types that earlier messages of the session had.
- * Types are numbered through all messages; the head says how many of them the reader must know already.
+ * Types are numbered through all messages. The head has the number of the message, and a checksum of all messages
+ * before it: a reader finds that a message is missing, was read before, or belongs to another session. The first
+ * messages of two sessions may be equal, as long as the sessions describe the same types.
  *
  * A handle of an entity outside of the list refers to its id: the handle has the use count
  * QUERN__OUTSIDE_USE_COUNT, which no entity of a list has, and its index is the position of the id in the OUTSIDE
@@ -58,11 +60,23 @@ enum {
 typedef struct quern__archive_head {
     char magic[8];
     uint32_t version;
-    uint32_t is_message;       /* 1 for a message of a session, otherwise 0 */
-    uint32_t known_type_count; /* of a message: number of types in earlier messages */
-    uint32_t zero;
-    uint64_t checksum; /* of the preceding bytes of the head */
+    uint32_t
+        message_number; /* of a message of a session: from 1, and after UINT32_MAX again 1; otherwise 0 */
+    uint64_t
+        previous_checksum; /* quern__archive_writer.checksum of the message before it; 0 if there is none */
+    uint64_t checksum;     /* of the preceding bytes of the head */
 } quern__archive_head;
+
+/* The messages of a session that were written or read. */
+typedef struct quern__archive_position {
+    uint32_t last_number; /* of a message; 0 if there was none */
+    uint64_t checksum;    /* of all messages */
+} quern__archive_position;
+
+static inline uint32_t quern__archive_next_number(const quern__archive_position *position)
+{
+    return position->last_number % UINT32_MAX + 1;
+}
 
 typedef enum quern__archive_block_flag {
     QUERN__ARCHIVE_BLOCK_IS_LAST = 1,

@@ -300,22 +300,31 @@ static quern_result parse_sections(quern__image *image)
     return result;
 }
 
-/* Checks that the head is that of a message if the call reads a session, and then, that no message is missing. */
+/* Checks that the head is that of the next message if the call reads a session. */
 static quern_result check_session(const quern__image *image)
 {
     const quern__archive_head *head = &image->blocks.head;
-    if ((head->is_message != 0) != image->is_message)
+    const quern__archive_position *session = image->session;
+    if ((head->message_number != 0) != (session != NULL))
         return quern__fail(
             QUERN_ERROR_BAD_ARCHIVE, "%s",
-            image->is_message
-                ? "the archive is not a message of a session: load it by quern_world_load"
-                : "the archive is a message of a session: read it by quern_load_session_read");
-    if (!image->is_message || head->known_type_count == image->types.count) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_BAD_ARCHIVE,
-        "the message follows others with %u types, but this session has read %u types: read all "
-        "messages of a session, each once, in the order in which they were written",
-        head->known_type_count, image->types.count);
+            session != NULL ? "the archive is not a message of a session: load it by quern_world_load"
+                            : "the archive is a message of a session: read it by quern_load_session_read");
+    if (session == NULL) return QUERN_OK;
+    const uint32_t expected = quern__archive_next_number(session);
+    if (head->message_number != expected)
+        return quern__fail(
+            QUERN_ERROR_BAD_ARCHIVE,
+            "message %u of a session came, but the session expects message %u: read all messages of a "
+            "session, each once, in the order in which they were written",
+            head->message_number, expected);
+    if (head->previous_checksum != session->checksum)
+        return quern__fail(
+            QUERN_ERROR_BAD_ARCHIVE,
+            "message %u of another session came, or this session has read other messages before it than "
+            "those that were written: create one load session for each save session",
+            head->message_number);
+    return QUERN_OK;
 }
 
 quern_result quern__image_read(quern__image *image, quern_source source)

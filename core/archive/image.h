@@ -93,7 +93,9 @@ typedef struct quern__image {
     quern__world_section head;
     bool has_end_section; /* whether the END section was parsed */
     bool keeps_handles;
-    bool is_message; /* a message of a session is read; `types` has those of earlier messages at first */
+    /* The messages of a session that were read; `types` has their types at first. A loaded message is added. NULL: an
+     * archive is loaded that is no message. */
+    quern__archive_position *session;
     uint32_t extra_count; /* number of extra components in the definition */
     quern__section_kind last_kind;
     quern__archived_types types;

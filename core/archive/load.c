@@ -619,6 +619,9 @@ quern_result quern__image_load(quern__image *image, quern_source source,
     if (result == QUERN_OK) {
         image->report->entity_count = image->head.row_count;
         image->report->keeps_handles = image->keeps_handles;
+        if (image->session != NULL)
+            *image->session =
+                (quern__archive_position){image->blocks.head.message_number, image->blocks.checksum};
     }
     quern__image_release(image);
     return result;

@@ -9,8 +9,9 @@ struct quern_load_session {
     quern_world *world;
     quern_load_def def;
     uint32_t extra_count;
-    quern__archived_types types; /* of all messages so far */
-    quern__call_memory memory;   /* memory of one message */
+    quern__archive_position position; /* the messages that were read */
+    quern__archived_types types;      /* of all messages so far */
+    quern__call_memory memory;        /* memory of one message */
 };
 
 static quern_result create(quern_world *world, const quern_load_def *def, quern_load_session **out_session)
@@ -74,7 +75,7 @@ static quern_result read_message(quern_load_session *session, quern_source sourc
                           .world = world,
                           .allocator = quern__call_memory_allocator(&session->memory),
                           .keeps_handles = world->storage.entities.slot_count == 0,
-                          .is_message = true,
+                          .session = &session->position,
                           .extra_count = session->extra_count,
                           .types = session->types};
     result = quern__image_load(&image, source, NULL);

@@ -82,7 +82,7 @@ quern_result quern__saving_start(quern__saving *saving, quern_sink sink)
             "quern_world_discard_commands");
     const quern_result result = reserve_numbers(saving);
     if (result == QUERN_OK)
-        quern__archive_writer_start(&saving->writer, sink, saving->is_session, saving->known_type_count);
+        quern__archive_writer_start(&saving->writer, sink, saving->is_session ? &saving->position : NULL);
     return result;
 }
 
@@ -95,6 +95,8 @@ quern_result quern__saving_finish(quern__saving *saving, quern_result result)
     }
     if (result == QUERN_OK) {
         saving->known_type_count = saving->type_count;
+        saving->position =
+            (quern__archive_position){saving->writer.head.message_number, saving->writer.checksum};
         return QUERN_OK;
     }
     for (uint32_t i = 0; i < saving->number_count; i++)

@@ -22,9 +22,10 @@ typedef struct quern__saving {
     quern__archive_writer writer;
     uint32_t *numbers; /* type number, by component index; or one of the values above */
     uint32_t number_count;
-    bool is_session;            /* several archives are written as messages, which number types together */
-    uint32_t type_count;        /* types with a number */
-    uint32_t known_type_count;  /* those of finished archives */
+    bool is_session; /* several archives are written as messages, which number types together */
+    quern__archive_position position; /* of a session: the finished messages */
+    uint32_t type_count;              /* types with a number */
+    uint32_t known_type_count;        /* those of finished archives */
     const quern__map *selected; /* slot + 1 -> slot in the archive; NULL: all slots are saved unchanged */
     uint32_t selected_count;    /* number of slots in the archive, if `selected` is set */
 } quern__saving;

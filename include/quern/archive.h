@@ -155,7 +155,8 @@ QUERN_API quern_result quern_save_session_create(quern_world *world, const quern
 QUERN_API void quern_save_session_destroy(quern_save_session *session);
 
 /** Saves the entities of a list as the next message, like quern_archive_save. The reader must read all messages, each
- * once, in this order; a message of which writing has failed does not count, and its bytes must not reach the reader.
+ * once, in this order: messages are numbered. A message of which writing has failed does not count, the next one gets
+ * its number, and its bytes must not reach the reader.
  * Errors: as quern_archive_save. Threads: main, between frames. */
 QUERN_API quern_result quern_save_session_write(quern_save_session *session, const quern_archive *archive,
                                                 quern_sink sink);
@@ -280,8 +281,8 @@ QUERN_API void quern_load_session_destroy(quern_load_session *session);
 /** Loads the next message, like quern_world_load. entities receives the loaded entities, up to capacity, in the order
  * of the list; it may be NULL if capacity is 0. Types that a message has for the first time are matched and reported
  * as those of an archive. If the call fails, neither the world nor the session has changed. out_report may be NULL.
- * Errors: as quern_world_load; BAD_ARCHIVE also if a message is missing, or was read before. Threads: main, between
- * frames. */
+ * Errors: as quern_world_load; BAD_ARCHIVE also if it is not the next message of the session: one before it is missing,
+ * it was read before, or the messages before it were others. Threads: main, between frames. */
 QUERN_API quern_result quern_load_session_read(quern_load_session *session, quern_source source,
                                                quern_entity *entities, uint32_t capacity,
                                                quern_load_report *out_report);

@@ -9,6 +9,7 @@
 #include <quern/bulk.h>
 #include <quern/enabled.h>
 #include <quern/name.h>
+#include <quern/reflect.h>
 
 #include <criterion/criterion.h>
 
@@ -186,6 +187,115 @@ Test(archive_session, missing_or_repeated_messages_are_rejected)
     quern_byte_buffer_release(&first);
 }
 
+enum { MESSAGES = 5 };
+
+/* Writes messages of a session with so many entities each: the first describes the only type. */
+static void write_messages(quern_save_session *session, const uint32_t counts[MESSAGES],
+                           quern_byte_buffer out[MESSAGES])
+{
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        quern_archive_clear(list);
+        must(quern_archive_append(list, units, counts[i]));
+        out[i] = (quern_byte_buffer){0};
+        must(quern_save_session_write(session, list, quern_sink_bytes(&out[i])));
+    }
+}
+
+static quern_source source_of(const quern_byte_buffer *bytes)
+{
+    return quern_source_bytes(bytes->bytes, bytes->size_bytes);
+}
+
+static void refuse(const quern_byte_buffer *bytes, const char *words)
+{
+    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
+                   quern_load_session_read(loading, source_of(bytes), NULL, 0, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), words), "%s", quern_error_message());
+}
+
+/* Every message but the next one is refused, also after messages that change no type, and without entities. */
+Test(archive_session, each_message_is_read_once_and_in_order)
+{
+    quern_byte_buffer messages[MESSAGES];
+    char words[80];
+    write_messages(saving, (const uint32_t[MESSAGES]){0, 1, 2, 2, 0}, messages);
+    for (uint32_t next = 0; next < MESSAGES; next++) {
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            if (i == next) continue;
+            (void)snprintf(words, sizeof words,
+                           "message %u of a session came, but the session expects message %u", i + 1,
+                           next + 1);
+            refuse(&messages[i], words);
+        }
+        quern_byte_buffer half = messages[next];
+        half.size_bytes /= 2;
+        refuse(&half, "truncated");
+        must(quern_load_session_read(loading, source_of(&messages[next]), NULL, 0, NULL));
+    }
+    refuse(&messages[MESSAGES - 1], "message 5 of a session came, but the session expects message 6");
+    cr_assert_eq(quern_world_list_entities(to.world, NULL, 0), 1u + 5u);
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        quern_byte_buffer_release(&messages[i]);
+}
+
+Test(archive_session, messages_of_two_sessions_are_not_mixed)
+{
+    quern_byte_buffer messages[MESSAGES], others[MESSAGES];
+    quern_save_session *other;
+    must(quern_save_session_create(from.world, NULL, &other));
+    write_messages(saving, (const uint32_t[MESSAGES]){0, 1, 2, 2, 0}, messages);
+    write_messages(other, (const uint32_t[MESSAGES]){0, 2, 2, 2, 0}, others);
+    must(quern_load_session_read(loading, source_of(&messages[0]), NULL, 0, NULL));
+    must(quern_load_session_read(loading, source_of(&messages[1]), NULL, 0, NULL));
+    for (uint32_t i = 2; i < MESSAGES; i++)
+        refuse(&others[i], i == 2 ? "message 3 of another session" : "expects message 3");
+    for (uint32_t i = 2; i < MESSAGES; i++)
+        must(quern_load_session_read(loading, source_of(&messages[i]), NULL, 0, NULL));
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        quern_byte_buffer_release(&messages[i]);
+        quern_byte_buffer_release(&others[i]);
+    }
+    quern_save_session_destroy(other);
+}
+
+/* The checksum covers all blocks of a message, not only the last. */
+Test(archive_session, sessions_differ_by_any_block)
+{
+    enum { MANY = 30000 };
+    static quern_entity many[MANY];
+    quern_byte_buffer mine[2] = {{0}}, others[2] = {{0}};
+    quern_save_session *other;
+    must(quern_save_session_create(from.world, NULL, &other));
+    must(quern_entity_create_many(from.world, &from.place, NULL, 1, MANY, many));
+    quern_archive_clear(list);
+    must(quern_archive_append(list, many, MANY));
+    must(quern_save_session_write(saving, list, quern_sink_bytes(&mine[0])));
+    ((scene_place *)quern_entity_get(from.world, many[0], from.place))->x = 3;
+    must(quern_save_session_write(other, list, quern_sink_bytes(&others[0])));
+    cr_assert_gt(mine[0].size_bytes, 2 * QUERN__ARCHIVE_BLOCK_BYTES);
+    must(quern_save_session_write(saving, list, quern_sink_bytes(&mine[1])));
+    must(quern_save_session_write(other, list, quern_sink_bytes(&others[1])));
+    must(quern_load_session_read(loading, source_of(&mine[0]), NULL, 0, NULL));
+    refuse(&others[1], "message 2 of another session");
+    must(quern_load_session_read(loading, source_of(&mine[1]), NULL, 0, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_byte_buffer_release(&mine[i]);
+        quern_byte_buffer_release(&others[i]);
+    }
+    quern_save_session_destroy(other);
+}
+
+Test(archive_session, messages_are_no_archives)
+{
+    must(write_some(0, 1));
+    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
+                   quern_world_load(to.world, source_of(&message), NULL, NULL));
+    must(read_message(NULL));
+    must(write_some(0, 1));
+    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
+                   quern_world_load(to.world, source_of(&message), NULL, NULL));
+}
+
 static bool reject(void *user_data, const char *text, size_t bytes)
 {
     (void)user_data, (void)text;
@@ -206,6 +316,11 @@ Test(archive_session, failed_messages_do_not_count)
     cr_assert_eq(message.size_bytes, 0u);
     send(2, 1);
     cr_assert_eq(x_of(0), 2.0f);
+    quern_archive_clear(list);
+    must(quern_archive_append(list, units, 1));
+    cr_assert_eq(quern_save_session_write(saving, list, (quern_sink){.write = reject}), QUERN_ERROR_IO);
+    send(3, 1);
+    cr_assert_eq(x_of(0), 3.0f);
 }
 
 Test(archive_session, types_of_a_failed_message_are_read_again)

@@ -211,12 +211,27 @@ static uint32_t level_in_list(const selecting *it, const quern__relation *relati
     return level;
 }
 
-/* Whether the parent of the entity is in the list. Otherwise the entity is not saved as disabled through
- * its parent. */
-static bool has_parent_in_list(const selecting *it, uint32_t slot)
+static bool is_disabled_tag(const quern__storage *storage, uint32_t index, uint32_t which)
 {
-    const quern__relation *parent = it->saving->world->storage.relations->parent;
-    return parent != NULL && level_in_list(it, parent, slot) > 0;
+    return storage->disabled_index != QUERN__NO_COMPONENT && index == storage->disabled_index + which;
+}
+
+/* Whether the entity is disabled through a parent outside of the list, itself or with entities of the list above it.
+ * It is saved as enabled then. */
+static bool is_disabled_from_outside(const selecting *it, uint32_t slot)
+{
+    const quern__storage *storage = &it->saving->world->storage;
+    const quern__relation *parent = storage->relations->parent;
+    for (; parent != NULL && quern__saving_find_slot(it->saving, slot) != QUERN__SLOT_NONE;) {
+        const quern__archetype *archetype =
+            quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
+        if (!quern__archetype_has(archetype, storage->disabled_index) ||
+            !quern__archetype_has(archetype, storage->disabled_index + 1))
+            return false;
+        slot = quern__links_target(&parent->links, slot);
+        if (slot == QUERN__SLOT_NONE) return false;
+    }
+    return parent != NULL;
 }
 
 /* Adds a component as it is in the archive: relations may have another level, or be omitted. Notes targets outside of
@@ -233,8 +248,8 @@ static quern_result add_component(selecting *it, quern__saved_components *set, u
         if (level == 0) return QUERN_OK;
         if (managed->level > 0) index = quern__relation_tag(managed->relation, level);
     } else if (quern__saving_leaves_out(it->saving, index) ||
-               (storage->disabled_index != QUERN__NO_COMPONENT && index == storage->disabled_index + 1 &&
-                !has_parent_in_list(it, slot))) {
+               ((is_disabled_tag(storage, index, 0) || is_disabled_tag(storage, index, 1)) &&
+                is_disabled_from_outside(it, slot))) {
         return QUERN_OK;
     }
     return quern__saving_add_component(it->saving, set, index, true);
@@ -299,7 +314,7 @@ static bool has_fixed_components(const selecting *it, const quern__archetype *ar
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const uint32_t index = archetype->component_indices[i];
         if (storage->components.list.items[index]->managed.relation != NULL ||
-            (storage->disabled_index != QUERN__NO_COMPONENT && index == storage->disabled_index + 1))
+            is_disabled_tag(storage, index, 1))
             return false;
     }
     return true;

@@ -131,7 +131,8 @@ QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
  * References between entities of the list are kept: targets, the order of siblings, and handles in
  * described fields. References to other entities are not: such a target is removed, together with the
  * level that resulted from it, and such a handle becomes null. An entity with a parent outside of the list
- * becomes a root. If two roots then have the same name, loading needs drop_taken_names.
+ * becomes a root. If two roots then have the same name, loading needs drop_taken_names. An entity that was disabled
+ * through a parent outside of the list is enabled, also if outside_id has an id for the parent.
  *
  * With outside_id of the definition, targets and handles of other entities are saved as ids of yours, and
  * outside_entity of quern_load_def finds their entities in the loading world.

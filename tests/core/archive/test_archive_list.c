@@ -106,16 +106,15 @@ Test(archive_list, handles_outside_of_the_list_become_null)
     cr_assert_eq(quern_entity_source_count(to.world, loaded, to.parent), 0);
 }
 
-Test(archive_list, an_entity_disabled_by_an_unselected_parent_is_disabled_by_itself)
+Test(archive_list, an_entity_disabled_through_an_unselected_parent_is_enabled)
 {
     const quern_entity top = quern_entity_find(from.world, "number 0");
     must(quern_entity_set_enabled(from.world, top, false));
     const quern_entity child = quern_entity_find(from.world, "number 0/same");
     quern_entity loaded;
+    cr_assert_not(quern_entity_is_enabled(from.world, child));
     must(quern_archive_append(archive, &child, 1));
     carry(&loaded, 1);
-    cr_assert_not(quern_entity_is_enabled(to.world, loaded));
-    must(quern_entity_set_enabled(to.world, loaded, true));
     cr_assert(quern_entity_is_enabled(to.world, loaded));
 }
 
@@ -376,19 +375,51 @@ static void build_chain(quern_entity *entities, uint32_t count)
     }
 }
 
-Test(archive_list, a_disabled_subtree_is_enabled_with_its_root)
+/* The parent of the list's root is disabled, and with it the tree of the list. */
+Test(archive_list, a_tree_disabled_from_outside_is_enabled_but_for_what_was_disabled_by_itself)
+{
+    quern_entity chain[5], loaded[4];
+    build_chain(chain, 5);
+    must(quern_entity_set_enabled(from.world, chain[3], false));
+    must(quern_entity_set_enabled(from.world, chain[0], false));
+    must(quern_archive_append_tree(archive, chain[1]));
+    carry(loaded, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(quern_entity_is_enabled(to.world, loaded[i]), i < 2, "entity %u", i);
+    must(quern_entity_set_enabled(to.world, loaded[2], true));
+    cr_assert(quern_entity_is_enabled(to.world, loaded[3]),
+              "it was disabled through its parent in the list");
+}
+
+Test(archive_list, a_disabled_tree_is_enabled_with_its_root)
 {
     quern_entity chain[4], loaded[3];
     build_chain(chain, 4);
     must(quern_entity_set_enabled(from.world, chain[3], false));
+    must(quern_entity_set_enabled(from.world, chain[1], false));
     must(quern_entity_set_enabled(from.world, chain[0], false));
     must(quern_archive_append_tree(archive, chain[1]));
     carry(loaded, 3);
     for (uint32_t i = 0; i < 3; i++)
         cr_assert_not(quern_entity_is_enabled(to.world, loaded[i]), "entity %u", i);
     must(quern_entity_set_enabled(to.world, loaded[0], true));
-    cr_assert(quern_entity_is_enabled(to.world, loaded[1]), "it was off by its parent");
-    cr_assert_not(quern_entity_is_enabled(to.world, loaded[2]), "it was off by itself");
+    cr_assert(quern_entity_is_enabled(to.world, loaded[1]), "it was disabled through its parent");
+    cr_assert_not(quern_entity_is_enabled(to.world, loaded[2]), "it was disabled by itself");
+}
+
+/* It keeps its state until a tree that contains it is enabled or disabled: also without a parent, or below another. */
+Test(archive_list, an_entity_that_left_its_disabled_parent_stays_disabled)
+{
+    quern_entity chain[3], loaded[3];
+    build_chain(chain, 3);
+    const quern_entity other = setup_entity(from.world);
+    must(quern_entity_set_enabled(from.world, chain[0], false));
+    must(quern_entity_unrelate(from.world, chain[1], from.parent));
+    must(quern_entity_relate(from.world, chain[2], from.parent, other));
+    must(quern_archive_append(archive, (const quern_entity[]){chain[1], chain[2], other}, 3));
+    carry(loaded, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(quern_entity_is_enabled(to.world, loaded[i]), i == 2, "entity %u", i);
 }
 
 Test(archive_list, levels_restart_at_the_list_and_stop_at_the_highest)

@@ -416,6 +416,44 @@ Test(archive_session, handles_outside_of_the_list_are_translated_by_ids)
     assert_valid(to.world);
 }
 
+/* The parent is in another message, or known by an id. A disabled child whose own state is enabled arrives enabled. */
+Test(archive_session, an_entity_disabled_through_a_parent_outside_of_the_list_is_enabled)
+{
+    uint32_t count = 0;
+    quern_save_session *with_ids;
+    quern_load_session *with_entities;
+    outside_of[0] = setup_entity(to.world);
+    must(quern_save_session_create(from.world, &(quern_save_def){.outside_id = id_of, .user_data = &count},
+                                   &with_ids));
+    must(quern_load_session_create(
+        to.world, &(quern_load_def){.outside_entity = entity_of, .user_data = &count}, &with_entities));
+    for (uint32_t i = 0; i < 2; i++)
+        must(quern_entity_relate(from.world, units[i], from.parent, i == 0 ? units[40] : units[0]));
+    must(quern_entity_relate(from.world, units[2], from.parent, units[1]));
+    must(quern_entity_set_enabled(from.world, units[2], false));
+    must(quern_entity_set_enabled(from.world, units[40], false));
+    must(quern_entity_set_enabled(to.world, outside_of[0], false));
+    for (uint32_t round = 0; round < 2; round++) {
+        message.size_bytes = 0;
+        quern_archive_clear(list);
+        must(quern_archive_append(list, units, 3));
+        must(quern_save_session_write(round == 0 ? saving : with_ids, list, quern_sink_bytes(&message)));
+        must(quern_load_session_read(round == 0 ? loading : with_entities,
+                                     quern_source_bytes(message.bytes, message.size_bytes), loaded, UNITS,
+                                     NULL));
+        for (uint32_t i = 0; i < 3; i++)
+            cr_assert_eq(quern_entity_is_enabled(to.world, loaded[i]), i < 2, "entity %u", i);
+        cr_assert_eq(quern_entity_target(to.world, loaded[0], to.parent).bits,
+                     round == 0 ? 0 : outside_of[0].bits);
+        assert_valid(to.world);
+    }
+    must(quern_entity_set_enabled(to.world, outside_of[0], true));
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(quern_entity_is_enabled(to.world, loaded[i]), i < 2, "entity %u", i);
+    quern_save_session_destroy(with_ids);
+    quern_load_session_destroy(with_entities);
+}
+
 Test(archive_session, ids_are_for_lists_only)
 {
     const quern_save_def def = {.outside_id = id_of};

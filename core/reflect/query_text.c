@@ -168,7 +168,7 @@ static quern_result read_target(parser *p, const word *name, quern_term *out_ter
                        "the parenthesis is not closed: close it by ')'");
     p->next = end + 1;
     skip_spaces(p);
-    while (end > begin && is_space(end[-1]))
+    while (*begin != '/' && end > begin && is_space(end[-1])) /* a name may end in white space */
         end--;
     if (!quern__handle_read(p->world, begin, (size_t)(end - begin), true, &target))
         return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,

@@ -155,10 +155,12 @@ static bool is_space(char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-static void trim(const char **text, size_t *bytes)
+/* Leaves out white space around an element, but not after a path, of which the last name may end in white space. */
+static void trim(const quern__path *path, const char **text, size_t *bytes)
 {
     while (*bytes > 0 && is_space(**text))
         (*text)++, (*bytes)--;
+    if (path->field->type == QUERN_FIELD_ENTITY && *bytes > 0 && **text == '/') return;
     while (*bytes > 0 && is_space((*text)[*bytes - 1]))
         (*bytes)--;
 }
@@ -184,7 +186,7 @@ static quern_result read_array(const quern_world *world, const quern__path *path
         if ((comma == NULL) != is_last) return fail_array(path);
         size_t element_bytes = (size_t)((is_last ? end : comma) - at);
         uint64_t bits = 0;
-        trim(&element, &element_bytes);
+        trim(path, &element, &element_bytes);
         const quern_result result = read_element(world, path, element, element_bytes, &bits);
         if (result != QUERN_OK) return result;
         if (value != NULL) quern__field_store(path->field->type, value + offset_of(path, i), bits);
@@ -232,7 +234,7 @@ quern_result quern__value_set_text(const quern_world *world, const quern__path *
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only: a text cannot set it",
                            path->text, path->type->name);
     if (path->field->type == QUERN_FIELD_TEXT) return set_characters(path, value, text);
-    trim(&text, &bytes);
+    trim(path, &text, &bytes);
     if (path->is_array) {
         const quern_result result = read_array(world, path, text, bytes, NULL);
         return result == QUERN_OK && value != NULL ? read_array(world, path, text, bytes, value) : result;

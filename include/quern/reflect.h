@@ -27,6 +27,7 @@
  * | array | `[1, 2, 3]`; entities in an array are neither written nor accepted as a path |
  * | text | itself |
  *
+ * White space around a value is left out, but white space after a path belongs to its last name.
  * `nan` is the usual NaN; any other NaN is written with its bits. A handle of another world is written as
  * its bits, `0x` and 16 digits. Reading written text gives the same bytes, except after the end of a text.
  * Text that is set must be valid as a whole, within the field's range, and the field must not be

@@ -158,7 +158,7 @@ static quern_result write_answer(const quern__inspect_answer *answer, quern_sink
             QUERN_ERROR_OUT_OF_MEMORY,
             "quern_inspect_request: out of memory: no answer could be written; free memory and ask "
             "again");
-    if (sink.write != NULL && sink.write(sink.user_data, text->bytes.bytes, text->bytes.size_bytes) &&
+    if (sink.write(sink.user_data, text->bytes.bytes, text->bytes.size_bytes) &&
         sink.write(sink.user_data, "", 0))
         return QUERN_OK;
     return quern_error_set(QUERN_ERROR_IO,
@@ -176,6 +176,11 @@ quern_result quern_inspect_request(quern_inspector *inspector, const quern_inspe
     if (missing != NULL)
         return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
                                "quern_inspect_request: '%s' is NULL: pass its address", missing);
+    if (sink.write == NULL)
+        return quern_error_set(
+            QUERN_ERROR_NULL_ARGUMENT,
+            "quern_inspect_request: the sink has no function to write: 'write', or the file or "
+            "buffer that it was made from, is NULL");
     quern__inspect_answer *answer = quern__inspect_answer_create(inspector);
     if (answer == NULL)
         return quern_error_set(

@@ -635,7 +635,11 @@ static quern_result check_sink(const quern_world *world, quern_sink sink, const 
 {
     if (world == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: 'world' is NULL", function);
     if (sink.write != NULL) return QUERN_OK;
-    return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: 'write' of the sink is NULL", function);
+    return quern__json_fail(
+        QUERN_ERROR_NULL_ARGUMENT,
+        "%s: the sink has no function to write: 'write', or the file or buffer that it was "
+        "made from, is NULL",
+        function);
 }
 
 quern_result quern_json_write_value(const quern_world *world, const quern_type_info *type,

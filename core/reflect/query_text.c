@@ -243,22 +243,13 @@ static quern_result add_term(parser *p, const char *begin, const quern_term *ter
     return QUERN_OK;
 }
 
-/* Reads the alternatives after the first one, which is the last term so far. */
-static quern_result read_group(parser *p)
+/* Reads alternatives, each after a '|'. */
+static quern_result read_alternatives(parser *p)
 {
-    const char *begin = p->next;
-    if (*begin != '|') return QUERN_OK;
-    if (p->has_group)
-        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
-                       "a query has one group of alternatives: remove the others");
-    if (p->def.terms[p->count - 1].match != QUERN_MATCH_ALL || p->def.terms[p->count - 1].by_target)
-        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
-                       "an alternative is a component without '!', '?' and target: remove those");
     p->has_group = true;
-    p->def.terms[p->count - 1].match = QUERN_MATCH_ANY;
     while (accept(p, '|')) {
+        const char *begin = p->next;
         quern_term term;
-        begin = p->next;
         quern_result result = read_item(p, false, &term);
         term.match = QUERN_MATCH_ANY;
         if (result == QUERN_OK) result = add_term(p, begin, &term);
@@ -267,9 +258,26 @@ static quern_result read_group(parser *p)
     return QUERN_OK;
 }
 
+/* Reads the alternatives after the first one, which is the last term so far. */
+static quern_result read_group(parser *p)
+{
+    const char *begin = p->next;
+    if (*begin != '|') return QUERN_OK;
+    if (p->has_group)
+        return fail_at(
+            p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+            "a query has one group of alternatives: begin further ones with '|', after the comma");
+    if (p->def.terms[p->count - 1].match != QUERN_MATCH_ALL || p->def.terms[p->count - 1].by_target)
+        return fail_at(p, begin, QUERN_ERROR_INVALID_ARGUMENT,
+                       "an alternative is a component without '!', '?' and target: remove those");
+    p->def.terms[p->count - 1].match = QUERN_MATCH_ANY;
+    return read_alternatives(p);
+}
+
 static quern_result read_term(parser *p)
 {
     const char *begin = p->next;
+    if (*begin == '|') return read_alternatives(p);
     const bool is_none = accept(p, '!'), is_optional = !is_none && accept(p, '?');
     quern_term term;
     quern_result result = read_item(p, !is_none && !is_optional, &term);
@@ -336,6 +344,12 @@ static void print_name(quern__printer *printer, const char *name)
 static quern_match match_of(const quern_term *term)
 {
     return term->match == 0 ? QUERN_MATCH_ALL : term->match;
+}
+
+static bool is_alternative(const quern_query_def *def, uint32_t i)
+{
+    return i < QUERN_MAX_TERMS && !quern_component_is_null(def->terms[i].component) &&
+           match_of(&def->terms[i]) == QUERN_MATCH_ANY;
 }
 
 /* Whether quern_query_parse can return the term. */
@@ -405,18 +419,17 @@ quern_result quern_query_to_text(const quern_world *world, const quern_query_def
     static const char function[] = "quern_query_to_text";
     if (world == NULL) return quern__fail_null(function, "world");
     if (def == NULL) return quern__fail_null(function, "def");
+    quern_result result = quern__check_sink(sink, function);
+    if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
     bool has_group = false;
     for (uint32_t i = 0; i < QUERN_MAX_TERMS && !quern_component_is_null(def->terms[i].component); i++) {
-        const bool is_any = match_of(&def->terms[i]) == QUERN_MATCH_ANY;
-        if (is_any && has_group && match_of(&def->terms[i - 1]) != QUERN_MATCH_ANY)
-            return quern__fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "%s: the alternatives of the query are not consecutive terms: reorder the terms", function);
-        if (i > 0) quern__print(&printer, is_any && has_group ? " | " : ", ");
+        const bool is_any = is_alternative(def, i), is_next = is_any && i > 0 && is_alternative(def, i - 1);
+        if (i > 0) quern__print(&printer, is_next ? " | " : ", ");
+        if (is_any && !is_next && (has_group || !is_alternative(def, i + 1))) quern__print(&printer, "| ");
         has_group = has_group || is_any;
-        const quern_result result = print_term(world, &printer, &def->terms[i]);
+        result = print_term(world, &printer, &def->terms[i]);
         if (result != QUERN_OK) return quern__message_add_call(result, function, NULL);
     }
     return quern__printer_close(&printer, function);

@@ -274,6 +274,7 @@ QUERN_API quern_result quern_entity_remove_by_name(quern_world *world, quern_ent
  * | `!Hunter` | the entity lacks the component |
  * | `?Velocity`, `?mut Velocity` | no condition; the values are read or written where they exist |
  * | `Hunter \| Prey` | the entity has at least one of them; one such group per query |
+ * | `\| Wolf` | a further alternative of the group, after other terms; or the only one |
  * | `changed Position` | a change filter, see quern_term_changed |
  * | `disabled Shield`, `either Shield` | rows in which the component is disabled, or in either state |
  * | `Position of parent` | the component of the target in the relation, see quern_term_up |
@@ -292,8 +293,7 @@ QUERN_API quern_result quern_entity_remove_by_name(quern_world *world, quern_ent
 QUERN_API quern_result quern_query_parse(const quern_world *world, const char *text,
                                          quern_query_def *out_def);
 
-/** Writes the terms of a query as text that quern_query_parse reads as the same terms; a group of one alternative becomes a
- * plain term, which means the same. Errors: NULL_ARGUMENT,
+/** Writes the terms of a query as text that quern_query_parse reads as the same terms. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT (a term has no text: it combines members that no query may combine), UNKNOWN_COMPONENT, IO (the sink
  * failed). Threads: as quern_query_parse. */
 QUERN_API quern_result quern_query_to_text(const quern_world *world, const quern_query_def *def,

@@ -13,7 +13,8 @@
  * follow the same rule. It is applied when an archetype is matched, and costs nothing per chunk or row.
  * The match and access of the term do not matter.
  *
- * Functions with a handle work on disabled entities as on all others: getters, lookups, commands.
+ * Functions with a handle work on disabled entities as on all others: getters, lookups, commands. Up-terms (quern_term_up,
+ * quern_term_up_nearest) find values of disabled entities, too: only the entities of rows are left out.
  *
  * quern_entity_set_enabled disables and enables whole trees of quern_world_parent. An entity with the tag
  * is disabled for one of two reasons, which a hidden second tag distinguishes. It is disabled *by itself*

@@ -291,7 +291,8 @@ static inline quern_term quern_term_up_optional(quern_component component, quern
 /** Makes an up-term that reads the nearest ancestor which has the component. The ancestors are the target,
  * the target's target, and so on, but not the row itself. Rows without such an ancestor are left out. Each
  * search costs one step per ancestor. If the relation allows cycles, a search ends after one round of the
- * cycle; it may then find the row itself. */
+ * cycle; it may then find the row itself. Disabled entities are searched like all others, as by quern_term_up: disable a
+ * tree to leave out its rows, too. */
 static inline quern_term quern_term_up_nearest(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_PATH_NEAREST);

@@ -32,6 +32,16 @@ void quern__events_release(quern_world *world)
     (void)world;
 }
 
+void quern__events_drop_hooked(quern_world *world)
+{
+    (void)world;
+}
+
+void quern__events_name_reader(const quern_world *world, char *text, size_t bytes)
+{
+    (void)world, (void)text, (void)bytes;
+}
+
 uint64_t quern__events_held_bytes(const quern_world *world)
 {
     (void)world;

@@ -5,7 +5,11 @@
 #include "core/calls/world_commands.h"
 #include "core/events/event_internal.h"
 #include "core/prefabs/prefab_internal.h"
+#include "core/query/query_internal.h"
+#include "core/relations/relate.h"
 #include "core/world/world_internal.h"
+
+#include <quern/bulk.h>
 
 /* ----------------------------------------------------------------------------------------- world tags */
 
@@ -102,6 +106,136 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
     return quern__in_call(result, "quern_world_create");
 }
 
+/* ------------------------------------------------------------------------------------------ values
+ *
+ * Values with destroy hooks are destroyed before anything of the world is released, as by calls on entities: children
+ * before their parents, and in a world that still answers. Hooks may therefore destroy the queries, getters and readers
+ * that values own. */
+
+static bool have_values_hooks(const quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->has_destroy &&
+            quern__archetype_row_count(storage->archetypes.items[i]) > 0)
+            return true;
+    return false;
+}
+
+typedef QUERN__ARRAY(quern_entity) entity_list;
+
+/* Appends the entities without parent, then, level by level, those with one. Returns false if out of memory. */
+static bool list_entities(const quern__storage *storage, entity_list *list)
+{
+    const quern__relation *parent = storage->relations->parent;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        const uint64_t row_count = quern__archetype_row_count(archetype);
+        if (!quern__array_reserve(&storage->allocator, list, list->count + (uint32_t)row_count))
+            return false;
+        for (uint32_t c = 0; c < archetype->chunk_count; c++) {
+            const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[c].chunk);
+            for (uint32_t row = 0; row < archetype->slots[c].row_count; row++)
+                if (parent == NULL ||
+                    quern__links_target(&parent->links, quern_entity_index(handles[row])) ==
+                        QUERN__SLOT_NONE)
+                    list->items[list->count++] = handles[row];
+        }
+    }
+    for (uint32_t i = 0; parent != NULL && i < list->count; i++) {
+        uint32_t child = quern__links_first(&parent->links, quern_entity_index(list->items[i]));
+        for (; child != QUERN__SLOT_NONE; child = quern__links_at(&parent->links, child)->next) {
+            if (!quern__array_reserve(&storage->allocator, list, list->count + 1)) return false;
+            list->items[list->count++] = quern__entity_of_slot(storage, child);
+        }
+    }
+    return true;
+}
+
+/* Destroys all entities, children before their parents. Errors, with nothing changed: OUT_OF_MEMORY. */
+static quern_result destroy_entities(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    entity_list list = {0};
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (list_entities(storage, &list)) {
+        for (uint32_t i = 0; i < list.count / 2; i++) {
+            const quern_entity other = list.items[list.count - 1 - i];
+            list.items[list.count - 1 - i] = list.items[i];
+            list.items[i] = other;
+        }
+        result = quern_entity_destroy_many(world, list.items, list.count);
+    }
+    quern__array_release(&storage->allocator, &list);
+    return result;
+}
+
+/* Drops the waiting commands and events that may have values with destroy hooks, and gives resources with such hooks
+ * their first values. */
+static void destroy_other_values(quern_world *world)
+{
+    const quern__components *components = &world->storage.components;
+    for (uint32_t i = 0; i < components->list.count; i++)
+        if (components->list.items[i]->type.hooks.destroy != NULL) quern__world_release_commands(world);
+    for (uint32_t i = 0; i < world->resources.list.count; i++) {
+        quern__resource *resource = &world->resources.list.items[i];
+        if (resource->type.hooks.destroy == NULL) continue;
+        quern__type_destroy(&resource->type, resource->value, 1);
+        quern__type_construct(&resource->type, resource->value, 1);
+    }
+    quern__events_drop_hooked(world);
+}
+
+/* Names an object that refers to the world. */
+static void name_user(const quern_world *world, char *text, size_t bytes)
+{
+    const quern__storage *storage = &world->storage;
+    const quern__query *query = storage->first_query;
+    if (world->has_history)
+        (void)snprintf(text, bytes, "a history");
+    else if (world->first_schedule != NULL)
+        (void)snprintf(text, bytes, "a schedule (quern_world_list_schedules lists them)");
+    else if (query != NULL)
+        (void)snprintf(text, bytes, "query %u, '%s'", query->number,
+                       query->name != NULL ? query->name : "");
+    else if (storage->first_position_table != NULL)
+        (void)snprintf(
+            text, bytes, "a getter of component '%s'",
+            quern__components_type(&storage->components, storage->first_position_table->component_index)
+                ->name);
+    else
+        quern__events_name_reader(world, text, bytes);
+}
+
+static void refuse_destroy(const quern_world *world, const char *state)
+{
+    char user[2 * QUERN_MAX_NAME_BYTES + 64] = "";
+    name_user(world, user, sizeof user);
+    quern__report_violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_world_destroy: %s still refers to the world, %u objects in all; %s: destroy "
+        "queries, getters, event readers, schedules and histories first",
+        user, world->user_count, state);
+}
+
+/* Destroys the values that may own queries, getters and readers. Returns false, with a message, if the world has other
+ * users. */
+static bool end_users(quern_world *world)
+{
+    if (world->user_count > 0 && (world->has_history || world->first_schedule != NULL)) {
+        refuse_destroy(world, "nothing was changed");
+        return false;
+    }
+    if (have_values_hooks(&world->storage) && destroy_entities(world) != QUERN_OK &&
+        world->user_count > 0) {
+        refuse_destroy(world, "there is no memory to destroy the entities, which may own objects");
+        return false;
+    }
+    if (world->user_count > 0) destroy_other_values(world);
+    if (world->user_count == 0) return true;
+    refuse_destroy(world, "values with destroy hooks were destroyed, since they may own objects");
+    return false;
+}
+
 void quern_world_destroy(quern_world *world)
 {
     if (world == NULL) return;
@@ -111,14 +245,7 @@ void quern_world_destroy(quern_world *world)
                                 " is running on this world; destroy the world afterwards");
         return;
     }
-    if (world->user_count > 0) {
-        quern__report_violation(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_world_destroy: %u queries, getters, readers and schedules still use the world; "
-            "destroy them first",
-            world->user_count);
-        return;
-    }
+    if (!end_users(world)) return;
     quern_allocator allocator = world->storage.allocator;
     uint32_t tag = world->resources.world_tag;
     quern__world_release_commands(world);

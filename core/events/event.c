@@ -506,6 +506,27 @@ void quern__events_trim(quern_world *world)
     release_free_blocks(world);
 }
 
+void quern__events_drop_hooked(quern_world *world)
+{
+    for (uint32_t i = 0; world->events != NULL && i < world->events->channels.count; i++) {
+        quern__channel *channel = world->events->channels.items[i];
+        while (channel->type.hooks.destroy != NULL && channel->head < channel->batches.count)
+            quern__channel_drop_first(channel);
+    }
+}
+
+void quern__events_name_reader(const quern_world *world, char *text, size_t bytes)
+{
+    for (uint32_t i = 0; world->events != NULL && i < world->events->channels.count; i++) {
+        const quern__channel *channel = world->events->channels.items[i];
+        if (channel->readers == NULL) continue;
+        (void)snprintf(text, bytes, "reader %llu, '%s', of event '%s'",
+                       (unsigned long long)channel->readers->identity, channel->readers->name,
+                       channel->type.name);
+        return;
+    }
+}
+
 void quern__events_release(quern_world *world)
 {
     quern__events *events = world->events;

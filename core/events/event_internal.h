@@ -79,6 +79,12 @@ typedef struct quern__event_loss {
 
 void quern__events_release(quern_world *world);
 
+/* Drops all waiting events of types with destroy hooks. */
+void quern__events_drop_hooked(quern_world *world);
+
+/* Writes which reader the world has, the newest of the first event with readers; nothing if there is none. */
+void quern__events_name_reader(const quern_world *world, char *text, size_t bytes);
+
 /* Finds the channel of a handle. Errors: UNKNOWN_EVENT. */
 quern_result quern__events_check(const quern_world *world, quern_event event, quern__channel **out_channel);
 

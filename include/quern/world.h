@@ -61,9 +61,16 @@ typedef struct quern_world_def {
  * function of the allocator is set), LIMIT (QUERN_MAX_WORLDS), OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_world **out_world);
 
-/** Destroys all component values, then all resources, and frees all memory. The call is refused, with a
- * message in the log, while a frame runs on the world, and while queries, getters, event readers, schedules
- * or a history of the world exist. NULL is allowed. */
+/** Destroys all component values, then all resources, and frees all memory. If components have destroy hooks, entities
+ * are destroyed as by quern_entity_destroy_many, children in quern_world_parent before their parents; without memory
+ * for that order, in any order.
+ *
+ * The call is refused, with a message in the log that names one of them, while a frame runs on the world, and while
+ * queries, getters, event readers, schedules or a history of the world exist. Values whose types have destroy hooks may
+ * own queries, getters and readers: their hooks destroy these. So if there are such objects, but no schedule and no
+ * history, values with destroy hooks are destroyed first, with their entities, also if the call is refused then
+ * because objects remain; the world is valid, and the call can be repeated after they are destroyed. NULL is
+ * allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /** Returns a 64-bit hash of the world's state, which is the same at every number of threads. The state

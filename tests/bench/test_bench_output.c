@@ -30,6 +30,8 @@ static void write_text(const char *to, const char *text)
 
 static void set_up(void)
 {
+    /* Outputs leave ignored signals ignored, and a script starts "./run test &" with SIGINT ignored. */
+    signal(SIGINT, SIG_DFL);
     snprintf(folder, sizeof folder, "%s/quern_bench_output_XXXXXX", P_tmpdir);
     cr_assert_not_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/results", folder);

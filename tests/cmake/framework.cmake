@@ -37,7 +37,9 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   target_link_libraries(quern_test_framework INTERFACE ${QUERN_CJSON_LIBRARY})
 endif()
 
+# With this level, Criterion prints a line for each skipped test, which ./run counts.
 set(quern_test_environment
+    CRITERION_VERBOSITY_LEVEL=1
     ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1)

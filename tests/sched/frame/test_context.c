@@ -182,7 +182,7 @@ static void lend_to_thread(quern_context *context)
 
 Test(context, context_used_on_another_thread_is_reported)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("lender", NULL);
     def.begin = lend_to_thread;

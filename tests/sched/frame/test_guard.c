@@ -94,7 +94,7 @@ static void assert_found(quern_jobs *jobs, const char *words)
 
 Test(guard, write_through_kept_pointer_in_later_phase_is_found)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     add_taker();
     add_system("use", use, 1, 0);
     must_run(schedule, NULL);
@@ -107,7 +107,7 @@ Test(guard, write_through_kept_pointer_in_later_phase_is_found)
 
 Test(guard, writes_are_found_on_threads)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_jobs *jobs = setup_jobs(3);
     add_taker();
     add_system("use", use, 1, 0);
@@ -118,7 +118,7 @@ Test(guard, writes_are_found_on_threads)
 
 Test(guard, write_through_kept_pointer_between_frames_is_found)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     add_taker();
     must_run(schedule, NULL);
     kept[0].y += 1;
@@ -128,7 +128,7 @@ Test(guard, write_through_kept_pointer_between_frames_is_found)
 
 Test(guard, write_through_kept_pointer_in_exclusive_system_is_found)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     add_taker();
     add_system("use", use, 1, QUERN_SYSTEM_EXCLUSIVE);
     use_frame = 0;
@@ -164,7 +164,7 @@ static void check_parts(quern_system_def *def)
 
 Test(guard, write_from_view_of_one_depth_to_another_depth_is_found)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_entity above = {0};
     for (uint32_t i = 0; i < QUERN_MAX_RELATION_LEVEL + 2; i++) {
         const quern_entity node =
@@ -181,7 +181,7 @@ Test(guard, write_from_view_of_one_depth_to_another_depth_is_found)
 
 Test(guard, write_from_view_of_child_to_its_sibling_is_found)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     const quern_entity other = setup_entity_with(world, &position, 1);
     for (uint32_t i = 0; i < 5; i++)
         cr_assert_eq(quern_entity_relate(world, setup_entity_with(world, &position, 1),
@@ -201,7 +201,7 @@ static void give_velocity(quern_context *context)
 /* The sync point changes rows, but not the row to which the pointer leads. */
 Test(guard, sync_points_rebuild_guards_without_hiding_later_writes)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     entity = setup_entity(world);
     add_taker();
     quern_system_def def = system_def("give", NULL);
@@ -220,7 +220,7 @@ static void look_up(quern_context *context)
 
 Test(guard, write_through_kept_lookup_pointer_is_found)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_system_def def = system_def("look up", NULL);
     def.begin = look_up;
     def.lookups[0].component = position;
@@ -233,7 +233,7 @@ Test(guard, write_through_kept_lookup_pointer_is_found)
 /* A call that writes one component does not hide a write to another. */
 Test(guard, call_renews_guards_of_its_component_only)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     const quern_component both[] = {position, velocity};
     quern_entity with_both = setup_entity_with(world, both, 2);
     const vec3 value = {1, 2, 3};

@@ -284,7 +284,7 @@ Test(own_threads, are_pinned_within_the_set)
 {
     const cpu_set_t all = own_affinity();
     const uint32_t count = (uint32_t)CPU_COUNT(&all) - 1; /* all processors but the first */
-    if (count == 0) return;
+    if (count == 0) cr_skip_test("needs two processors");
     cpu_set_t expected[4];
     quern_jobs_def def = {.thread_count = 4, .pin_threads = true};
     for (uint32_t i = 0; i < count; i++)
@@ -300,7 +300,7 @@ Test(own_threads, are_pinned_within_the_set)
 Test(own_threads, set_may_exclude_the_caller)
 {
     const cpu_set_t all = own_affinity();
-    if (CPU_COUNT(&all) < 2) return;
+    if (CPU_COUNT(&all) < 2) cr_skip_test("needs two processors");
     cpu_set_t first, second;
     CPU_ZERO(&first);
     CPU_ZERO(&second);

@@ -611,7 +611,7 @@ static void assert_keeper_is_named(quern_result result)
 
 Test(undeclared, write_through_kept_pointer_is_reported_with_checks)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     for (uint32_t i = 0; i < 4000; i++)
         setup_entity_with(world, &position, 1);
     assert_keeper_is_named(run_keepers(NULL, true));
@@ -620,7 +620,7 @@ Test(undeclared, write_through_kept_pointer_is_reported_with_checks)
 
 Test(undeclared, write_after_system_has_run_is_reported)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     setup_entity_with(world, &position, 1);
     quern_system_def late = system_def("late", NULL);
     late.begin = write_late;
@@ -637,7 +637,7 @@ static void write_from_outside(quern_context *context)
 /* No system has had the column for writing, so the message names none. */
 Test(undeclared, write_through_pointer_from_outside_frame_is_reported)
 {
-    if (!quern_has_checks()) return;
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_entity entity = setup_entity_with(world, &position, 1);
     kept = quern_entity_get(world, entity, position);
     quern_schedule *schedule = setup_schedule(world);

@@ -20,6 +20,8 @@ function(quern_configure_target target)
   endif()
   if(QUERN_DEVELOPER)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror)
+    # Enumerators are the integer constants of this project, also where they meet floats; clang 19 warns of that in C.
+    target_compile_options(${target} PRIVATE $<$<C_COMPILER_ID:Clang,AppleClang>:-Wno-enum-float-conversion>)
     if(WIN32)
       target_compile_options(${target} PRIVATE -Wno-float-conversion) # isfinite() of MinGW
     endif()

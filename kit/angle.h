@@ -10,6 +10,13 @@
 
 #include <math.h>
 
+/* Internal: a conversion without a cast that C++ calls old. */
+#ifdef __cplusplus
+#define QUERN__ANGLE_CAST(type, value) static_cast<type>(value)
+#else
+#define QUERN__ANGLE_CAST(type, value) ((type)(value))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,12 +29,12 @@ static inline float quern__angle_sin_beyond(float angle, int quarters)
     const double quarter = 1.57079632673412561417, quarter_rest = 6.07710050650619224932e-11;
     const double turn = 6.28318530717958647693;
     double x = angle, count, r, square, value;
-    if (!(x - x == 0)) return (float)(x - x); /* NaN for infinities */
+    if (!(x - x == 0)) return QUERN__ANGLE_CAST(float, x - x); /* NaN for infinities */
     if (fabs(x) > 1e5) x = fmod(x, turn);
     count = floor(x / 1.57079632679489661923 + 0.5);
     r = x - count * quarter - count * quarter_rest; /* at most an eighth of a turn */
     square = r * r;
-    quarters += (int)count;
+    quarters += QUERN__ANGLE_CAST(int, count);
     if ((quarters & 1) == 0) {
         value = -1.0 / 1307674368000.0;
         value = value * square + 1.0 / 6227020800.0;
@@ -48,7 +55,7 @@ static inline float quern__angle_sin_beyond(float angle, int quarters)
         value = value * square - 1.0 / 2.0;
         value = 1.0 + square * value;
     }
-    return (float)((quarters & 2) == 0 ? value : -value);
+    return QUERN__ANGLE_CAST(float, (quarters & 2) == 0 ? value : -value);
 }
 
 /** Returns the sine of an angle in radians; NaN if the angle is not finite. */
@@ -88,7 +95,7 @@ static inline double quern__angle_of(double y, double x)
  * (0, 0). Infinite coordinates give NaN. */
 static inline float quern_angle_of(float y, float x)
 {
-    return (float)quern__angle_of(y, x);
+    return QUERN__ANGLE_CAST(float, quern__angle_of(y, x));
 }
 
 #ifdef __cplusplus

@@ -168,7 +168,8 @@ static inline bool quern__grid_next_range(quern_grid_iterator *iterator)
         iterator->z++;
     }
     if (iterator->z >= iterator->end_z) return false;
-    starts = iterator->starts + ((size_t)iterator->z * iterator->rows + iterator->y++) * iterator->columns;
+    starts = iterator->starts +
+             (QUERN__CAST(size_t, iterator->z) * iterator->rows + iterator->y++) * iterator->columns;
     iterator->next = iterator->items + starts[iterator->first_x];
     iterator->end = iterator->items + starts[iterator->end_x];
     return true;
@@ -276,7 +277,7 @@ static inline uint32_t quern_grid_cell_along(const quern_grid_cells *cells, uint
 {
     float cell = (x - cells->min[axis]) * cells->inverse;
     cell = cell > 0 ? cell : 0;
-    return (uint32_t)(cell < cells->last[axis] ? cell : cells->last[axis]);
+    return QUERN__CAST(uint32_t, cell < cells->last[axis] ? cell : cells->last[axis]);
 }
 
 /** Returns the payload of an item of the last build, or NULL if the grid has no payload. */

@@ -21,6 +21,13 @@
 
 #include <stdint.h>
 
+/* Internal: a conversion without a cast that C++ calls old. */
+#ifdef __cplusplus
+#define QUERN__RANDOM_CAST(type, value) static_cast<type>(value)
+#else
+#define QUERN__RANDOM_CAST(type, value) ((type)(value))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -43,20 +50,20 @@ static inline uint64_t quern_random(uint64_t key, uint64_t counter)
 /** Returns a number from 0 to just below 1, a multiple of 2^-24, from the upper 24 bits. */
 static inline float quern_random_unit(uint64_t bits)
 {
-    return (float)(bits >> 40) * 0x1p-24f;
+    return QUERN__RANDOM_CAST(float, bits >> 40) * 0x1p-24f;
 }
 
 /** Returns a number from -1 to just below 1, a multiple of 2^-23, from the lower 24 bits. */
 static inline float quern_random_signed(uint64_t bits)
 {
-    return (float)(bits & 0xFFFFFFu) * 0x1p-23f - 1.0f;
+    return QUERN__RANDOM_CAST(float, bits & 0xFFFFFFu) * 0x1p-23f - 1.0f;
 }
 
 /** Returns a whole number from 0 to limit - 1, from the upper 32 bits; 0 if limit is 0. Some numbers are more frequent
  * than others, by less than limit / 2^32. */
 static inline uint32_t quern_random_below(uint64_t bits, uint32_t limit)
 {
-    return (uint32_t)((bits >> 32) * limit >> 32);
+    return QUERN__RANDOM_CAST(uint32_t, (bits >> 32) * limit >> 32);
 }
 
 #ifdef __cplusplus

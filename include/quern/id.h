@@ -12,6 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Internal: a conversion without a cast that C++ calls old. */
+#ifdef __cplusplus
+#define QUERN__CAST(type, value) static_cast<type>(value)
+#else
+#define QUERN__CAST(type, value) ((type)(value))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -83,20 +90,20 @@ static inline bool quern_entity_equal(quern_entity a, quern_entity b)
 /** Returns the index of the entity's slot. */
 static inline uint32_t quern_entity_index(quern_entity entity)
 {
-    return (uint32_t)entity.bits;
+    return QUERN__CAST(uint32_t, entity.bits);
 }
 
 /** Returns the generation of the handle: a number that distinguishes the entities of one slot. It depends
  * on the process; see quern_entity_use_count. */
 static inline uint32_t quern_entity_generation(quern_entity entity)
 {
-    return (uint32_t)(entity.bits >> 32) & 0xFFFFFFu;
+    return QUERN__CAST(uint32_t, entity.bits >> 32) & 0xFFFFFFu;
 }
 
 /** Returns the tag of the entity's world; 0 for provisional handles and null. */
 static inline uint32_t quern_entity_world_tag(quern_entity entity)
 {
-    return (uint32_t)(entity.bits >> 56);
+    return QUERN__CAST(uint32_t, entity.bits >> 56);
 }
 
 /** Returns whether the handle is provisional (see quern_entity). */

@@ -466,7 +466,7 @@ static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
     if (column->offset_bytes == 0) return 0;
-    return view->chunk + column->offset_bytes + (size_t)view->first_row * column->size_bytes;
+    return view->chunk + column->offset_bytes + QUERN__CAST(size_t, view->first_row) * column->size_bytes;
 }
 
 /** Returns the view.count values of a term declared with QUERN_ACCESS_WRITE, to read and write. Returns NULL for
@@ -519,7 +519,7 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_typed_checked(view, term, size_bytes, type_name, reads);
     if (!reads && view->versions) quern__view_note(view, column);
-    return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
+    return view->chunk + column->offset_bytes + QUERN__CAST(size_t, view->first_row) * size_bytes;
 }
 
 /** Returns the column of a term as an array of a C type. A const type reads, like quern_view_read; a
@@ -568,7 +568,7 @@ static inline void *quern__view_rows_typed(const quern_view *view, uint32_t term
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         return quern__view_rows_checked(view, term, size_bytes, type_name);
-    return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
+    return view->chunk + column->offset_bytes + QUERN__CAST(size_t, view->first_row) * size_bytes;
 }
 
 /** Returns the column of a term as an array of a C type, like quern_view_write_rows, with the checks of
@@ -621,7 +621,8 @@ static inline bool quern__view_is_up(const quern_view *view, uint32_t term)
 static inline const void *const *quern_view_up(const quern_view *view, uint32_t term)
 {
     if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, 0, "quern_view_up");
-    return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
+    return view->up + view->columns[term].version_index * QUERN__CAST(size_t, QUERN__UP_STRIDE) +
+           view->first_row;
 }
 
 /* Internal: implements QUERN_UP. */
@@ -631,7 +632,8 @@ static inline const void *quern__view_up_typed(const quern_view *view, uint32_t 
     if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, size_bytes, "QUERN_UP");
     if (view->columns[term].size_bytes != size_bytes || view->columns[term].is_checked)
         return quern__view_up_checked(view, term, size_bytes, type_name);
-    return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
+    return view->up + view->columns[term].version_index * QUERN__CAST(size_t, QUERN__UP_STRIDE) +
+           view->first_row;
 }
 
 /** Returns the addresses of an up-term's values, like quern_view_up, as pointers to a C type:
@@ -676,9 +678,9 @@ static inline bool quern_view_set_enabled(const quern_view *view, uint32_t term,
     if (column->access != QUERN_ACCESS_WRITE || column->present < 2 || !view->row_bits)
         return quern__view_set_enabled(view, term, row, enabled);
     at = view->first_row + row;
-    bit_column = view->row_bits + (column->present - 2u) * (size_t)view->bit_column_words;
+    bit_column = view->row_bits + (column->present - 2u) * QUERN__CAST(size_t, view->bit_column_words);
     word = bit_column + 1 + at / 64;
-    change = (*word >> at % 64 & 1) ^ (uint64_t)!enabled;
+    change = (*word >> at % 64 & 1) ^ QUERN__CAST(uint64_t, !enabled);
     *word ^= change << at % 64;
     *bit_column += enabled ? 0 - change : change;
     if (view->versions) quern__view_note_row(view, column, row);
@@ -697,7 +699,8 @@ static inline bool quern_view_is_enabled(const quern_view *view, uint32_t term, 
         return quern__view_is_enabled(view, term, row);
     column = &view->columns[term];
     at = view->first_row + row;
-    return !(view->row_bits[(column->present - 2u) * (size_t)view->bit_column_words + 1 + at / 64] >>
+    return !(view->row_bits[(column->present - 2u) * QUERN__CAST(size_t, view->bit_column_words) + 1 +
+                            at / 64] >>
                  at % 64 &
              1);
 }
@@ -714,7 +717,7 @@ typedef struct quern_row_range {
 static inline uint32_t quern__lowest_bit(uint64_t bits)
 {
 #if defined(__GNUC__) || defined(__clang__)
-    return (uint32_t)__builtin_ctzll(bits);
+    return QUERN__CAST(uint32_t, __builtin_ctzll(bits));
 #else
     uint32_t number = 0;
     while (!(bits >> number & 1))
@@ -753,7 +756,7 @@ static inline bool quern_view_next_range(const quern_view *view, quern_row_range
         bits &= rest;
     } else {
         end = run->word * 64;
-        for (bits = ~(uint64_t)0; ~bits == 0 && run->word < view->row_words;) {
+        for (bits = ~UINT64_C(0); ~bits == 0 && run->word < view->row_words;) {
             bits = view->rows[run->word++];
             end += ~bits != 0 ? quern__lowest_bit(~bits) : 64;
         }
@@ -795,7 +798,7 @@ static inline bool quern_view_next_row(quern_row_iterator *iterator, uint32_t *o
         uint32_t rows = iterator->left < 64 ? iterator->left : 64;
         if (iterator->left == 0) return false;
         iterator->base += 64;
-        iterator->bits = iterator->words ? *iterator->words++ : ~(uint64_t)0 >> (64 - rows);
+        iterator->bits = iterator->words ? *iterator->words++ : ~UINT64_C(0) >> (64 - rows);
         iterator->left -= iterator->words ? 1 : rows;
     }
     *out_row = iterator->base + quern__lowest_bit(iterator->bits);

@@ -107,7 +107,9 @@ QUERN_API quern_result quern_component_flag_get_info(uint32_t index, quern_flag_
 /** Returns whether a type has a flag. */
 static inline bool quern_type_has_flag(const quern_type_info *type, const quern_flag_info *flag)
 {
-    return *(const bool *)((const char *)type + flag->info_offset_bytes);
+    const void *info = type;
+    const void *value = QUERN__CAST(const char *, info) + flag->info_offset_bytes;
+    return *QUERN__CAST(const bool *, value);
 }
 
 /** Returns the number of component types of the world, including those that the world maintains itself. 0,

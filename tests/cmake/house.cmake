@@ -35,6 +35,11 @@ list(FILTER quern_c_headers EXCLUDE REGEX "[.]hpp$")
 add_test(NAME headers_msvc COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_msvc_headers.sh ${PROJECT_SOURCE_DIR}
                                    ${quern_c_headers})
 set_tests_properties(headers_msvc PROPERTIES SKIP_RETURN_CODE 77)
+list(TRANSFORM quern_public_headers REPLACE "^include/quern/" "" OUTPUT_VARIABLE quern_strict_headers)
+add_test(NAME headers_strict
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/platform/test_strict_headers.sh ${PROJECT_SOURCE_DIR} ${quern_strict_headers}
+                 kit/angle.h kit/grid.h kit/json.h kit/netplay.h kit/random.h kit/transform.h)
+set_tests_properties(headers_strict PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 add_library(quern_headers OBJECT ${header_sources})
 quern_configure_target(quern_headers)
 set_target_properties(quern_headers PROPERTIES CXX_STANDARD 17 CXX_EXTENSIONS OFF)

@@ -305,9 +305,9 @@ static void handle_wheel(Play *play, const SDL_MouseWheelEvent *wheel)
 
 static void handle_game_key(Play *play, SDL_Keycode key)
 {
-    if (key >= SDLK_1 && key < SDLK_1 + TOWER_KINDS)
+    if (key >= SDLK_1 && key < SDLK_1 + (int)TOWER_KINDS)
         play->hud.chosen = (int)(key - SDLK_1);
-    else if (key >= SDLK_KP_1 && key < SDLK_KP_1 + TOWER_KINDS)
+    else if (key >= SDLK_KP_1 && key < SDLK_KP_1 + (int)TOWER_KINDS)
         play->hud.chosen = (int)(key - SDLK_KP_1);
     else if (key == SDLK_x)
         play->hud.chosen = TOWER_KINDS;

@@ -486,7 +486,7 @@ Test(archive_list, many_entities_keep_their_order_and_disabled_components)
     carry(loaded, COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {
         const scene_health *health = quern_entity_get(to.world, loaded[i], to.health);
-        cr_assert_eq(health->points, i);
+        cr_assert_eq(health->points, (int32_t)i);
         cr_assert_eq(quern_entity_is_component_enabled(to.world, loaded[i], to.health), i % 7 != 0);
     }
 }

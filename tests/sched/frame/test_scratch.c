@@ -285,7 +285,7 @@ Test(scratch, nested_iterations_write_scratch)
         Place *places = QUERN_COLUMN(&outer.view, 0, Place);
         cr_assert(is_scratch(places, bytes));
         quern_query_iterator inner = quern_query_iterate(query);
-        for (uint32_t i = 0; quern_query_next(&inner); i++)
+        while (quern_query_next(&inner))
             cr_assert(is_scratch(QUERN_COLUMN(&inner.view, 0, Place), inner.view.count * sizeof(Place)));
         for (size_t i = 0; i < bytes; i++)
             cr_assert_eq(((const unsigned char *)places)[i], 0xA5);

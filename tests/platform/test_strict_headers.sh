@@ -26,14 +26,14 @@ accepts()
 }
 
 for compiler in gcc clang gcc-11 gcc-12 gcc-13 gcc-14 clang-14 clang-16 clang-19; do
-    ! command -v $compiler >/dev/null || accepts $compiler "$folder/headers.c" -std=c11
+    ! command -v "$compiler" >/dev/null || accepts "$compiler" "$folder/headers.c" -std=c11
 done
 count=0
 for compiler in g++ clang++ g++-11 g++-12 g++-13 g++-14 clang++-14 clang++-16 clang++-19; do
-    command -v $compiler >/dev/null || continue
+    command -v "$compiler" >/dev/null || continue
     count=$((count + 1))
     for standard in 17 20; do
-        accepts $compiler "$folder/headers.cpp" -std=c++$standard -Wold-style-cast -Wnon-virtual-dtor
+        accepts "$compiler" "$folder/headers.cpp" -std=c++$standard -Wold-style-cast -Wnon-virtual-dtor
     done
 done
 [ "$count" -gt 0 ] || { echo "skipped: there is no C++ compiler"; exit 77; }

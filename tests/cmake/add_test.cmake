@@ -14,7 +14,7 @@
 set(quern_known_labels threaded optimised stress)
 
 # The longest tests start first, so that at the end no processor waits for one of them.
-set(quern_long_tests bench test_bulk_random test_frame_failure test_determinism test_event_flow test_graph_nested
+set(quern_long_tests test_every bench test_bulk_random test_frame_failure test_determinism test_event_flow test_graph_nested
                      stress_jobs test_levels test_reaction_memory bench_report grid swarm test_sync keep)
 
 # Criterion reports success although a leak is found when the process ends. So tests also fail by the messages of

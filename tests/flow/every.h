@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_FLOW_EVERY_H
+#define QUERN_TESTS_FLOW_EVERY_H
+
+/* A random program that draws all features of a world together, and a serial model of it.
+ *
+ * The model (every_model.c) is written from the documents and applies one change after another. It knows neither
+ * chunks nor rows: an entity is known by its id, a component that each entity has. While a frame runs on one thread,
+ * the callbacks of the program (every_program.c) show the model each row, write and command as it happens, and the
+ * model compares what a callback sees with what it expects. So the model learns the order of rows from the views,
+ * and checks that each view has the rows, and each row the values, that a serial execution would have. */
+
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <quern/archive.h>
+#include <quern/commands.h>
+#include <quern/query.h>
+#include <quern/relation.h>
+#include <quern/schedule.h>
+
+#include <stdatomic.h>
+
+enum {
+    EVERY_ID,     /* the entity's id; never removed */
+    EVERY_NUMBER, /* two numbers, which may be accumulated */
+    EVERY_LINK,   /* a described handle and a number */
+    EVERY_HOOKED, /* a value with copy, move and destroy hooks */
+    EVERY_TAG,
+    EVERY_FLAG,  /* a tag that can be disabled */
+    EVERY_MODE,  /* can be disabled, changes by row */
+    EVERY_NEED,  /* requires EVERY_NUMBER and EVERY_TAG */
+    EVERY_DEEP,  /* requires EVERY_NEED and EVERY_MODE */
+    EVERY_GIVEN, /* has a default value */
+    EVERY_WIDE,  /* the widest value */
+    EVERY_ROWS,  /* changes by row */
+    EVERY_OFF,   /* the tag of disabled entities */
+    EVERY_TYPES
+};
+
+enum {
+    EVERY_WORDS = 21,
+    EVERY_SINGLES = 4,   /* relations with one target: the first ones */
+    EVERY_RELATIONS = 6, /* the others have many */
+    EVERY_MEMBERS = 4,
+    EVERY_PREFABS = 3,
+    EVERY_SYSTEMS = 12,
+    EVERY_REACTIONS = 6,
+    EVERY_PHASES = 3,
+    EVERY_NONE = -1
+};
+
+typedef struct every_type {
+    const char *name;
+    uint32_t first_word, word_count;
+    bool can_disable, row_changes, has_default;
+    uint32_t required; /* listed types, one bit each */
+} every_type;
+
+extern const every_type every_types[EVERY_TYPES];
+extern const quern_relation_def every_relations[EVERY_RELATIONS];
+extern const uint64_t every_default[2];
+
+static inline bool every_has(uint32_t set, uint32_t type)
+{
+    return (set >> type & 1) != 0;
+}
+
+/* ------------------------------------------------------------------------------------------ features */
+
+/* Features of which the test counts how often two were used together on one entity in one frame, or, for those after
+ * EVERY_FRAME_FEATURES, in one frame. */
+typedef enum every_feature {
+    EVERY_USES_SET,
+    EVERY_USES_ADD,
+    EVERY_USES_REMOVE,
+    EVERY_USES_REQUIRED,
+    EVERY_USES_DEFAULT,
+    EVERY_USES_LINK,
+    EVERY_USES_HOOKS,
+    EVERY_USES_TOGGLE,
+    EVERY_USES_TREE_SWITCH,
+    EVERY_USES_OFF_TAG,
+    EVERY_USES_CREATE,
+    EVERY_USES_CREATE_MANY,
+    EVERY_USES_DESTROY,
+    EVERY_USES_SPAWN,
+    EVERY_USES_SPAWN_CHANGED, /* an instance with a parent, or that later commands change */
+    EVERY_USES_PARENT,
+    EVERY_USES_LEVELS, /* the other relation with levels */
+    EVERY_USES_REFUSAL,
+    EVERY_USES_RING,
+    EVERY_USES_EDGES,
+    EVERY_USES_NAME,
+    EVERY_USES_ACCUMULATE,
+    EVERY_USES_VIEW_COMMAND,
+    EVERY_USES_IMMEDIATE,
+    EVERY_USES_BULK,
+    EVERY_USES_WORLD_COMMANDS,
+    EVERY_USES_PARALLEL_QUERY,
+    EVERY_USES_EVENT,
+    EVERY_USES_MARK,
+    EVERY_USES_PLACE,
+    EVERY_USES_BY_LEVEL,
+    EVERY_USES_TARGET_TERM,
+    EVERY_USES_ADDED,
+    EVERY_USES_SETTING,
+    EVERY_USES_OLD,
+    EVERY_USES_REMOVED,
+    EVERY_USES_UP,
+    EVERY_USES_FILTER,
+    EVERY_USES_ROW_WRITE,
+    EVERY_USES_LOOKUP,
+    EVERY_FRAME_FEATURES,
+    EVERY_USES_HISTORY = EVERY_FRAME_FEATURES,
+    EVERY_USES_DELTA,
+    EVERY_USES_ARCHIVE,
+    EVERY_USES_SESSION,
+    EVERY_USES_JSON,
+    EVERY_FEATURES
+} every_feature;
+
+extern const char *const every_feature_names[EVERY_FEATURES];
+
+static inline uint64_t every_bit(uint32_t feature)
+{
+    return (uint64_t)1 << feature;
+}
+
+/* -------------------------------------------------------------------------------------------- changes */
+
+typedef enum every_kind {
+    EVERY_CREATE,
+    EVERY_DESTROY,
+    EVERY_ADD, /* with value or without */
+    EVERY_SET,
+    EVERY_REMOVE,
+    EVERY_TOGGLE, /* a component */
+    EVERY_SWITCH, /* a tree */
+    EVERY_RELATE,
+    EVERY_UNRELATE,
+    EVERY_UNRELATE_FROM,
+    EVERY_RENAME,
+    EVERY_ACCUMULATE,
+    EVERY_SPAWN,
+    EVERY_EMIT,
+    EVERY_MARK, /* as changed */
+    EVERY_PLACE /* among siblings */
+} every_kind;
+
+/* A change, by command or by a call. */
+typedef struct every_change {
+    every_kind kind;
+    bool is_by_level; /* recorded by a system that runs level by level, in the view with this ordinal */
+    uint32_t ordinal;
+    uint32_t stream;             /* identifies the callback that has recorded the command */
+    quern_entity entity;         /* the root, for EVERY_SPAWN */
+    quern_entity target;         /* target, parent, or the handle in a value of EVERY_LINK; may be null */
+    uint32_t type, relation;     /* relation of EVERY_CREATE: number + 1, or 0 */
+    uint32_t set;                /* types of EVERY_CREATE */
+    uint32_t combine;            /* 0: sum, 1: least, 2: greatest */
+    uint32_t prefab;             /* of EVERY_SPAWN */
+    bool has_value;              /* of EVERY_ADD */
+    bool enabled;                /* of EVERY_TOGGLE and EVERY_SWITCH */
+    char name[4];                /* of EVERY_RENAME */
+    uint64_t id;                 /* of EVERY_CREATE and EVERY_EMIT */
+    uint64_t ids[EVERY_MEMBERS]; /* of the members of EVERY_SPAWN */
+    quern_entity members[EVERY_MEMBERS]; /* their handles */
+    uint64_t words[EVERY_WORDS];
+    uint64_t features;
+} every_change;
+
+/* ---------------------------------------------------------------------------------- systems, reactions */
+
+/* The rows that a system or reaction has, and what it does with them. */
+typedef struct every_terms {
+    uint32_t with, without, optional; /* types, one bit each; EVERY_ID is a term of its own */
+    uint32_t reads, writes;           /* of `with` and `optional`; writes only of `with` */
+    quern_term_enabled enabled[EVERY_TYPES];
+    bool has_up, up_is_nearest, up_is_optional;
+    uint32_t up_type, up_relation;
+    bool by_target; /* `tie` is a target term */
+    quern_entity target;
+    bool is_by_level;     /* the system runs level by level in the relation of its up-term */
+    uint32_t tie;         /* relation in which rows have a target, + 1; 0: none */
+    uint32_t filter_type; /* type of the change filter, + 1; 0: none */
+    uint32_t old_type;    /* type of the old term, + 1; 0: none */
+    uint32_t triggers;    /* of a reaction */
+    bool is_whole;        /* views are whole chunks */
+} every_terms;
+
+/* ----------------------------------------------------------------------------------------- the model */
+
+typedef struct every_values {
+    uint32_t set, disabled;
+    uint32_t implied;            /* types that types required when they were added */
+    uint32_t changed;            /* types with values that were set */
+    uint64_t words[EVERY_WORDS]; /* the handle of EVERY_LINK is the number of the entity + 1 */
+} every_values;
+
+typedef struct every_entity {
+    uint64_t id;
+    quern_entity handle; /* provisional, or null, until a view has shown it */
+    uint32_t stream;     /* that has created it, while the handle is provisional */
+    bool is_alive;
+    bool is_destroyed; /* by a command of its own at this sync point */
+    bool is_through;   /* if it is disabled, it is disabled through its parent */
+    every_values now;
+    every_values kept; /* the effect of all commands but removes */
+    int targets[EVERY_SINGLES];
+    int64_t ranks[EVERY_SINGLES]; /* among siblings, ascending */
+    char name[4];
+    bool is_added[EVERY_REACTIONS], is_set[EVERY_REACTIONS]; /* what a reaction has not seen */
+    uint64_t olds[EVERY_REACTIONS][2];                       /* the first words of the old value */
+    uint32_t stale;   /* systems whose change filter must select the entity, one bit each */
+    uint32_t visited; /* systems that have visited the entity in this phase, one bit each */
+    uint64_t features;
+} every_entity;
+
+/* Begins with a world without entities. `reactions` and `systems` describe the schedule. */
+void every_model_open(const every_terms *systems, const uint32_t *phases, uint32_t system_count,
+                      const every_terms *reactions, uint32_t reaction_count);
+void every_model_close(void);
+
+/* Saves and restores the whole model, for histories. Up to EVERY_SAVES numbers. */
+enum { EVERY_SAVES = 3 };
+void every_model_save(uint32_t number);
+void every_model_restore(uint32_t number);
+
+uint32_t every_model_count(void); /* entities, including dead ones */
+every_entity *every_model_at(int entity);
+int every_model_find(quern_entity handle);                /* EVERY_NONE: unknown */
+int every_model_find_id(uint64_t id);                     /* EVERY_NONE: unknown */
+void every_model_learn(quern_entity handle, uint64_t id); /* the world has the entity */
+uint64_t every_model_change_count(void);                  /* commands and calls so far */
+
+/* Changes that a call makes at once. Returns whether the call must succeed; if so, the change is made. */
+bool every_model_now(const every_change *change);
+
+/* Begins and ends a call that makes several changes at once, of which each must be possible. */
+void every_model_begin(void);
+void every_model_end(void);
+
+/* Records a command of the running callback; for the world's own commands if is_waiting. */
+void every_model_record(const every_change *change, bool is_waiting);
+void every_model_flush(bool is_waiting); /* applies the recorded commands */
+
+void every_model_capture(uint32_t prefab, quern_entity root, const char *const *paths, uint32_t count);
+
+/* The reactions of the schedule begin to watch. Everything before counts as seen. */
+void every_model_begin_schedule(void);
+
+/* Between frames: enables or disables. */
+void every_model_enable_system(uint32_t system, bool is_enabled);
+void every_model_enable_reaction(uint32_t reaction, bool is_enabled);
+
+/* A frame. Callbacks announce themselves before they show rows or record commands. */
+void every_model_begin_frame(void);
+void every_model_enter_system(uint32_t system);
+void every_model_enter_reaction(uint32_t reaction);
+void every_model_end_frame(void);
+
+/* Whether the entity's row is one of the system's. */
+bool every_model_matches(const every_terms *terms, int entity);
+
+/* A row of the running system, with the handle and the id that the view shows. Returns the entity. */
+int every_model_visit(uint32_t system, quern_entity handle, uint64_t id);
+
+/* A row of the running reaction, of one kind. olds: the old value, or NULL; values: those of a copy of a removed row,
+ * in the order of words of the types that the reaction reads. Returns the entity, or EVERY_NONE for removed rows. */
+int every_model_visit_reaction(uint32_t reaction, uint32_t kind, quern_entity handle, uint64_t id,
+                               const uint64_t *words, const uint64_t *olds);
+
+/* The system has written a value, or switched a component, of its row. */
+void every_model_write(int system, int entity, uint32_t type, const uint64_t *words);
+void every_model_toggle(int system, int entity, uint32_t type, bool enabled);
+
+/* The next event that a reader sees; readers have numbers below 4. */
+void every_model_read_event(uint32_t reader, uint64_t id, quern_entity entity);
+void every_model_end_events(uint32_t reader); /* the reader has seen all */
+
+int every_model_nearest(const every_terms *terms,
+                        int entity); /* whose value the up-term reads; EVERY_NONE */
+
+/* Forgets what is lost if the trees of the first list are saved without the others: targets in other trees, and handles
+ * of their entities. roots: those of the first list. */
+void every_model_cut(const quern_entity *roots, uint32_t count);
+
+/* What a comparison of the model with a world leaves out. */
+typedef struct every_comparison {
+    uint32_t ignored_types;    /* one bit each */
+    bool ignores_order;        /* of siblings */
+    bool ignores_dead_handles; /* handles of dead entities may be null */
+} every_comparison;
+
+/* Compares the world with the model. The world may be another one than that of the program, for which the entities are
+ * found by their ids. Learns the handles if it is the world of the program (is_own). */
+void every_model_compare(quern_world *world, bool is_own, const every_comparison *comparison);
+
+extern uint64_t every_pairs[EVERY_FEATURES][EVERY_FEATURES];
+
+/* Counts the pairs of features of this frame. frame_features: of the frame itself. */
+void every_model_count_pairs(uint64_t frame_features);
+
+/* -------------------------------------------------------------------------------------- types in a world */
+
+typedef struct every_handles {
+    quern_component types[EVERY_TYPES];
+    quern_relation relations[EVERY_RELATIONS];
+} every_handles;
+
+void every_register(quern_world *world, every_handles *handles);
+
+/* ----------------------------------------------------------------------------------------- the program */
+
+enum { EVERY_MOST_KNOWN = 4000 };
+
+/* The run of the program. */
+typedef struct every_scene {
+    uint64_t seed, frame;
+    bool has_hooks;             /* the seed has EVERY_HOOKED, which deltas cannot write */
+    bool is_modelled;           /* the model follows this run, which is on one thread */
+    bool is_harmless;           /* callbacks record commands without effect, which rule out fast paths */
+    failing_allocator *failing; /* of the world, in runs in which allocations fail; otherwise NULL */
+    uint64_t failed_count;      /* calls and frames that failed for lack of memory, and were repeated */
+    quern_world *world;
+    quern_schedule *schedule;
+    every_handles types;
+    /* the entities that are alive when a frame begins, in the order of their ids */
+    quern_entity known[EVERY_MOST_KNOWN];
+    uint32_t known_count;
+    atomic_ullong observed; /* a sum over all that callbacks have seen */
+} every_scene;
+
+extern every_scene every;
+
+uint64_t every_mix(uint64_t x); /* a hash */
+
+void every_draw_program(void); /* draws the systems and reactions of a seed */
+void every_open(quern_schedule_def style, const quern_allocator *allocator);
+void every_close(void);
+void every_learn_known(void);
+void every_play_between(quern_jobs *jobs); /* plays the calls before the next frame */
+
+/* Reads the words of a value. */
+void every_read(uint32_t type, const void *value, uint64_t *words);
+
+#endif

@@ -1,0 +1,1536 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/every.h"
+#include "tests/support/setup.h"
+#include "tests/support/tracked.h"
+
+#include <quern/enabled.h>
+#include <quern/name.h>
+#include <quern/schedule.h>
+#include <quern/world.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BIT(type) ((uint32_t)1 << (type))
+
+const every_type every_types[EVERY_TYPES] = {
+    [EVERY_ID] = {"id", 0, 1},
+    [EVERY_NUMBER] = {"number", 1, 2},
+    [EVERY_LINK] = {"link", 3, 2},
+    [EVERY_HOOKED] = {"hooked", 5, 1},
+    [EVERY_TAG] = {"tag"},
+    [EVERY_FLAG] = {"flag", .can_disable = true},
+    [EVERY_MODE] = {"mode", 6, 1, .can_disable = true, .row_changes = true},
+    [EVERY_NEED] = {"need", 7, 1, .required = BIT(EVERY_NUMBER) | BIT(EVERY_TAG)},
+    [EVERY_DEEP] = {"deep", 8, 1, .required = BIT(EVERY_NEED) | BIT(EVERY_MODE)},
+    [EVERY_GIVEN] = {"given", 9, 2, .has_default = true},
+    [EVERY_WIDE] = {"wide", 11, 8},
+    [EVERY_ROWS] = {"rows", 19, 2, .row_changes = true},
+    [EVERY_OFF] = {"disabled"},
+};
+
+const quern_relation_def every_relations[EVERY_RELATIONS] = {
+    {.name = "parent", .levels = true, .ordered = true},
+    {.name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
+    {.name = "lock", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
+    {.name = "ring"},
+    {.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
+    {.name = "part", .many = true},
+};
+
+const uint64_t every_default[2] = {41, 42};
+
+const char *const every_feature_names[EVERY_FEATURES] = {
+    "set",
+    "add",
+    "remove",
+    "required",
+    "default",
+    "link",
+    "hooks",
+    "toggle",
+    "switch",
+    "off tag",
+    "create",
+    "create many",
+    "destroy",
+    "spawn",
+    "spawn changed",
+    "parent",
+    "levels",
+    "refusal",
+    "ring",
+    "edges",
+    "name",
+    "accumulate",
+    "view command",
+    "immediate",
+    "bulk",
+    "world commands",
+    "parallel query",
+    "event",
+    "mark",
+    "place",
+    "by level",
+    "target term",
+    "added",
+    "setting",
+    "old",
+    "removed",
+    "up",
+    "filter",
+    "row write",
+    "lookup",
+    "history",
+    "delta",
+    "archive",
+    "session",
+    "json",
+};
+
+enum {
+    MAX_ENTITIES = 4000,
+    MAX_EDGES = 3000,
+    MAX_CHANGES = 30000,
+    MAX_WAITING = 1000,
+    MAX_COPIES = 3000,
+    MAX_EVENTS = 20000,
+    READERS = 4
+};
+
+typedef struct edge {
+    uint32_t relation;
+    int source, target;
+} edge;
+
+typedef struct event {
+    uint64_t id;
+    int entity; /* EVERY_NONE: null */
+} event;
+
+/* A row that reactions to removed rows have not seen. */
+typedef struct copy {
+    uint32_t reaction;
+    int entity;
+    uint64_t words[EVERY_WORDS];
+} copy;
+
+typedef struct prefab {
+    uint32_t member_count;
+    every_values values[EVERY_MEMBERS]; /* the handle of EVERY_LINK: -1 - member, if it is one */
+    bool is_through[EVERY_MEMBERS];
+    int targets[EVERY_MEMBERS][EVERY_SINGLES]; /* MEMBER + number, if it is a member */
+    int64_t ranks[EVERY_MEMBERS][EVERY_SINGLES];
+    char names[EVERY_MEMBERS][4];
+    uint32_t edge_count;
+    edge edges[16]; /* source: a member; target like targets */
+} prefab;
+
+enum { MEMBER = 1 << 20 };
+
+/* What histories save. */
+typedef struct state {
+    every_entity entities[MAX_ENTITIES];
+    int entity_count;
+    edge edges[MAX_EDGES];
+    uint32_t edge_count;
+    int64_t highest_rank, lowest_rank;
+    event events[MAX_EVENTS];
+    uint32_t event_count, positions[READERS];
+    copy copies[MAX_COPIES];
+    uint32_t copy_count;
+    bool is_system_off[EVERY_SYSTEMS], is_reaction_off[EVERY_REACTIONS];
+    every_change waiting[MAX_WAITING]; /* commands of the world itself */
+    uint32_t waiting_count;
+} state;
+
+static state *it, *saves[EVERY_SAVES];
+static prefab prefabs[EVERY_PREFABS];
+static every_change recorded[MAX_CHANGES]; /* commands of the systems */
+static uint32_t recorded_count;
+static uint64_t change_count;
+uint64_t every_pairs[EVERY_FEATURES][EVERY_FEATURES];
+
+static const every_terms *systems, *reactions;
+static const uint32_t *phases;
+static uint32_t system_count, reaction_count;
+
+/* ------------------------------------------------------------------------------------------ entities */
+
+enum { SLOTS = 1 << 16, ID_SLOTS = 1 << 14 };
+static int by_slot[SLOTS];  /* number + 1 of the last entity known in a slot */
+static int by_id[ID_SLOTS]; /* number + 1, by open addressing */
+
+static void enter_slot(int entity)
+{
+    const quern_entity handle = it->entities[entity].handle;
+    if (!quern_entity_is_null(handle) && !quern_entity_is_provisional(handle))
+        by_slot[quern_entity_index(handle) % SLOTS] = entity + 1;
+}
+
+static void enter_id(int entity)
+{
+    uint32_t at = (uint32_t)(it->entities[entity].id * 0x9E3779B97F4A7C15u >> 40) % ID_SLOTS;
+    while (by_id[at] != 0)
+        at = (at + 1) % ID_SLOTS;
+    by_id[at] = entity + 1;
+}
+
+int every_model_find_id(uint64_t id)
+{
+    uint32_t at = (uint32_t)(id * 0x9E3779B97F4A7C15u >> 40) % ID_SLOTS;
+    for (; by_id[at] != 0; at = (at + 1) % ID_SLOTS)
+        if (it->entities[by_id[at] - 1].id == id) return by_id[at] - 1;
+    return EVERY_NONE;
+}
+
+int every_model_find(quern_entity handle)
+{
+    if (quern_entity_is_null(handle)) return EVERY_NONE;
+    const int known = by_slot[quern_entity_index(handle) % SLOTS] - 1;
+    if (known >= 0 && quern_entity_equal(it->entities[known].handle, handle)) return known;
+    for (int i = it->entity_count; i-- > 0;)
+        if (quern_entity_equal(it->entities[i].handle, handle) && !quern_entity_is_provisional(handle))
+            return i;
+    return EVERY_NONE;
+}
+
+/* Finds the entity of a handle that a callback has, which may be provisional. */
+static int resolve(quern_entity handle, uint32_t stream)
+{
+    if (!quern_entity_is_provisional(handle)) return every_model_find(handle);
+    for (int i = it->entity_count; i-- > 0;)
+        if (quern_entity_equal(it->entities[i].handle, handle) && it->entities[i].stream == stream)
+            return i;
+    cr_assert_fail("no entity has this provisional handle");
+    return EVERY_NONE;
+}
+
+static const every_change *applied; /* for messages */
+
+static int must_resolve(quern_entity handle, uint32_t stream)
+{
+    const int found = resolve(handle, stream);
+    cr_assert_neq(found, EVERY_NONE, "the model does not know the handle %llx of a change of kind %d",
+                  (unsigned long long)handle.bits, (int)applied->kind);
+    return found;
+}
+
+uint32_t every_model_count(void)
+{
+    return (uint32_t)it->entity_count;
+}
+
+every_entity *every_model_at(int entity)
+{
+    return &it->entities[entity];
+}
+
+uint64_t every_model_change_count(void)
+{
+    return change_count;
+}
+
+static int add_entity(uint64_t id, quern_entity handle, uint32_t stream)
+{
+    cr_assert_lt(it->entity_count, MAX_ENTITIES);
+    cr_assert_eq(every_model_find_id(id), EVERY_NONE, "the program gives an id twice");
+    every_entity *made = &it->entities[it->entity_count];
+    memset((void *)made, 0, sizeof *made);
+    made->id = id;
+    made->handle = handle;
+    made->stream = stream;
+    made->is_alive = true;
+    made->now.set = BIT(EVERY_ID);
+    made->now.words[0] = id;
+    made->kept = made->now;
+    for (uint32_t r = 0; r < EVERY_SINGLES; r++)
+        made->targets[r] = EVERY_NONE;
+    it->entity_count++;
+    enter_id(it->entity_count - 1);
+    enter_slot(it->entity_count - 1);
+    return it->entity_count - 1;
+}
+
+static void learn(int entity, quern_entity handle)
+{
+    it->entities[entity].handle = handle;
+    enter_slot(entity);
+}
+
+/* -------------------------------------------------------------------------------------------- values */
+
+static uint32_t complete(uint32_t set)
+{
+    for (uint32_t before = 0; before != set;) {
+        before = set;
+        for (uint32_t t = 0; t < EVERY_TYPES; t++)
+            if (every_has(before, t)) set |= every_types[t].required;
+    }
+    return set;
+}
+
+static void put(every_values *values, uint32_t type, const uint64_t *words)
+{
+    for (uint32_t i = 0; i < every_types[type].word_count; i++) {
+        uint64_t fresh = every_types[type].has_default ? every_default[i] : 0;
+        if (type == EVERY_HOOKED) fresh = TRACKED_DEFAULT;
+        values->words[every_types[type].first_word + i] =
+            words != NULL ? words[every_types[type].first_word + i] : fresh;
+    }
+}
+
+/* Adds a type, or gives it another value. words: all words, or NULL. */
+static void give(every_values *values, uint32_t type, const uint64_t *words)
+{
+    const uint32_t needed = complete(BIT(type)) & ~BIT(type);
+    const uint32_t fresh = (BIT(type) | needed) & ~(values->set | values->implied);
+    if (words != NULL && every_types[type].word_count > 0) values->changed |= BIT(type);
+    if (words != NULL || !every_has(values->set, type)) put(values, type, words);
+    values->set |= BIT(type);
+    values->disabled &= ~fresh;
+    values->implied |= needed;
+}
+
+static void take(every_values *values, uint32_t type)
+{
+    values->changed |= BIT(type);
+    values->set &= ~BIT(type);
+    values->disabled &= ~BIT(type);
+    values->implied &= ~BIT(type);
+}
+
+static void toggle(every_values *values, uint32_t type, bool enabled)
+{
+    const uint32_t bit = (values->set | values->implied) & BIT(type);
+    values->disabled &= ~bit;
+    if (!enabled) values->disabled |= bit;
+}
+
+/* What types require at the end of a sync point stays, or is added: removes of it have no effect. */
+static void add_required(every_entity *entity)
+{
+    const uint32_t all = complete(entity->now.set);
+    for (uint32_t t = 0; t < EVERY_TYPES; t++) {
+        bool is_required = false;
+        for (uint32_t by = 0; by < EVERY_TYPES; by++)
+            is_required |= every_has(all, by) && every_has(every_types[by].required, t);
+        if (!is_required) continue;
+        const bool has_value = every_has(entity->kept.set, t);
+        put(&entity->now, t, has_value ? entity->kept.words : NULL);
+        entity->now.set |= BIT(t);
+        entity->now.disabled = (entity->now.disabled & ~BIT(t)) | (entity->kept.disabled & BIT(t));
+        entity->now.changed = (entity->now.changed & ~BIT(t)) | (entity->kept.changed & BIT(t));
+    }
+    entity->now.disabled &= entity->now.set;
+}
+
+/* ----------------------------------------------------------------------------------------- relations */
+
+static bool is_above(uint32_t relation, int above, int below)
+{
+    while (below != EVERY_NONE && below != above)
+        below = it->entities[below].targets[relation];
+    return below == above;
+}
+
+static uint32_t find_edge(uint32_t relation, int source, int target)
+{
+    uint32_t i = 0;
+    while (i < it->edge_count && (it->edges[i].relation != relation || it->edges[i].source != source ||
+                                  it->edges[i].target != target))
+        i++;
+    return i;
+}
+
+static bool has_edges(uint32_t relation, int source)
+{
+    for (uint32_t i = 0; i < it->edge_count; i++)
+        if (it->edges[i].relation == relation && it->edges[i].source == source) return true;
+    return false;
+}
+
+static bool has_target(uint32_t relation, int source)
+{
+    return relation < EVERY_SINGLES ? it->entities[source].targets[relation] != EVERY_NONE
+                                    : has_edges(relation, source);
+}
+
+static bool is_name_taken(int entity, int parent, const char *name)
+{
+    if (name[0] == 0) return false;
+    for (int i = 0; i < it->entity_count; i++)
+        if (i != entity && it->entities[i].is_alive && it->entities[i].targets[0] == parent &&
+            strcmp(it->entities[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool can_relate(int source, uint32_t relation, int target)
+{
+    if (target == EVERY_NONE || !it->entities[target].is_alive || source == target) return false;
+    if (relation >= EVERY_SINGLES) return true;
+    if (it->entities[source].targets[relation] == target) return true;
+    if (every_relations[relation].levels && is_above(relation, source, target)) return false;
+    return relation != 0 || !is_name_taken(source, target, it->entities[source].name);
+}
+
+static void relate(int source, uint32_t relation, int target)
+{
+    every_entity *entity = &it->entities[source];
+    if (relation >= EVERY_SINGLES) {
+        if (find_edge(relation, source, target) < it->edge_count) return;
+        cr_assert_lt(it->edge_count, (uint32_t)MAX_EDGES);
+        it->edges[it->edge_count++] = (edge){relation, source, target};
+    } else if (entity->targets[relation] != target) {
+        entity->targets[relation] = target;
+        entity->ranks[relation] =
+            every_relations[relation].ordered ? ++it->highest_rank : --it->lowest_rank;
+    }
+}
+
+static void remove_edges(uint32_t relation, int source, int target)
+{
+    for (uint32_t i = it->edge_count; i-- > 0;)
+        if (it->edges[i].relation == relation && it->edges[i].source == source &&
+            (target == EVERY_NONE || it->edges[i].target == target))
+            it->edges[i] = it->edges[--it->edge_count];
+}
+
+static bool can_unrelate(int source, uint32_t relation)
+{
+    return relation != 0 || it->entities[source].targets[0] == EVERY_NONE ||
+           !is_name_taken(source, EVERY_NONE, it->entities[source].name);
+}
+
+static void unrelate(int source, uint32_t relation, int target)
+{
+    if (relation >= EVERY_SINGLES)
+        remove_edges(relation, source, target);
+    else if (target == EVERY_NONE || it->entities[source].targets[relation] == target)
+        it->entities[source].targets[relation] = EVERY_NONE;
+}
+
+/* Places a source before a sibling, or at the end. */
+static void place(int source, uint32_t relation, int before_sibling)
+{
+    every_entity *entity = &it->entities[source];
+    if (before_sibling == source) return;
+    if (before_sibling == EVERY_NONE) {
+        entity->ranks[relation] = ++it->highest_rank;
+        return;
+    }
+    const int64_t rank = it->entities[before_sibling].ranks[relation];
+    for (int i = 0; i < it->entity_count; i++)
+        if (it->entities[i].is_alive && it->entities[i].targets[relation] == entity->targets[relation] &&
+            it->entities[i].ranks[relation] >= rank)
+            it->entities[i].ranks[relation]++;
+    entity->ranks[relation] = rank;
+    it->highest_rank++;
+}
+
+static bool ends[MAX_ENTITIES];
+
+/* Marks what is destroyed with an entity. Returns whether no relation refuses that. */
+static bool find_ends(int first)
+{
+    memset(ends, 0, sizeof ends);
+    ends[first] = true;
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (int i = 0; i < it->entity_count; i++)
+            for (uint32_t r = 0; r < EVERY_SINGLES && it->entities[i].is_alive && !ends[i]; r++)
+                if (every_relations[r].on_target_destroyed == QUERN_TARGET_DESTROYS_SOURCE &&
+                    it->entities[i].targets[r] != EVERY_NONE && ends[it->entities[i].targets[r]])
+                    grows = ends[i] = true;
+        for (uint32_t i = 0; i < it->edge_count; i++)
+            if (every_relations[it->edges[i].relation].on_target_destroyed ==
+                    QUERN_TARGET_DESTROYS_SOURCE &&
+                ends[it->edges[i].target] && !ends[it->edges[i].source])
+                grows = ends[it->edges[i].source] = true;
+    }
+    for (int i = 0; i < it->entity_count; i++)
+        for (uint32_t r = 0; r < EVERY_SINGLES; r++)
+            if (every_relations[r].on_target_destroyed == QUERN_TARGET_REFUSES &&
+                it->entities[i].is_alive && !ends[i] && it->entities[i].targets[r] != EVERY_NONE &&
+                ends[it->entities[i].targets[r]])
+                return false;
+    return true;
+}
+
+static void destroy_ends(void)
+{
+    for (uint32_t i = it->edge_count; i-- > 0;)
+        if (ends[it->edges[i].source] || ends[it->edges[i].target])
+            it->edges[i] = it->edges[--it->edge_count];
+    for (int i = 0; i < it->entity_count; i++) {
+        every_entity *entity = &it->entities[i];
+        if (!entity->is_alive) continue;
+        for (uint32_t r = 0; r < EVERY_SINGLES; r++)
+            if (ends[i] || (entity->targets[r] != EVERY_NONE && ends[entity->targets[r]]))
+                entity->targets[r] = EVERY_NONE;
+        if (ends[i]) entity->is_alive = false;
+        if (ends[i]) entity->features |= every_bit(EVERY_USES_DESTROY);
+    }
+}
+
+static void set_off(every_entity *entity, bool is_off, bool is_through)
+{
+    entity->now.set = is_off ? entity->now.set | BIT(EVERY_OFF) : entity->now.set & ~BIT(EVERY_OFF);
+    entity->kept.set = is_off ? entity->kept.set | BIT(EVERY_OFF) : entity->kept.set & ~BIT(EVERY_OFF);
+    entity->is_through = is_through;
+}
+
+static bool is_off(int entity)
+{
+    return entity != EVERY_NONE && every_has(it->entities[entity].now.set, EVERY_OFF);
+}
+
+/* Disables or enables a tree, parents first. */
+static void switch_tree(int root, bool enabled)
+{
+    const bool parent_is_off = is_off(it->entities[root].targets[0]);
+    set_off(&it->entities[root], !enabled || parent_is_off, enabled && parent_is_off);
+    memset(ends, 0, sizeof ends);
+    ends[root] = true;
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (int i = 0; i < it->entity_count; i++) {
+            every_entity *entity = &it->entities[i];
+            const int parent = entity->targets[0];
+            if (!entity->is_alive || ends[i] || parent == EVERY_NONE || !ends[parent]) continue;
+            if (!is_off(i) || entity->is_through) set_off(entity, is_off(parent), is_off(parent));
+            entity->features |= every_bit(EVERY_USES_TREE_SWITCH);
+            grows = ends[i] = true;
+        }
+    }
+}
+
+/* --------------------------------------------------------------------------------- what reactions see */
+
+static struct {
+    bool is_alive;
+    every_values values;
+    int targets[EVERY_SINGLES];
+} before[MAX_ENTITIES];
+static int before_count;
+static bool had_edges[MAX_ENTITIES][EVERY_RELATIONS - EVERY_SINGLES];
+
+static bool matches_set(const every_terms *terms, uint32_t set)
+{
+    if ((set & terms->with) != terms->with || (set & terms->without) != 0) return false;
+    const uint32_t named = terms->with | terms->without | terms->optional;
+    return every_has(named, EVERY_OFF) || !every_has(set, EVERY_OFF);
+}
+
+static bool reacted_before(const every_terms *terms, int i)
+{
+    if (i >= before_count || !before[i].is_alive || !matches_set(terms, before[i].values.set)) return false;
+    if (terms->tie == 0) return true;
+    const uint32_t relation = terms->tie - 1;
+    return relation < EVERY_SINGLES ? before[i].targets[relation] != EVERY_NONE
+                                    : had_edges[i][relation - EVERY_SINGLES];
+}
+
+static bool reacts_now(const every_terms *terms, int i)
+{
+    return it->entities[i].is_alive && matches_set(terms, it->entities[i].now.set) &&
+           (terms->tie == 0 || has_target(terms->tie - 1, i));
+}
+
+static void note_reaction(uint32_t r, int i)
+{
+    if (it->is_reaction_off[r]) return;
+    const every_terms *terms = &reactions[r];
+    every_entity *entity = &it->entities[i];
+    const bool did = reacted_before(terms, i), does = reacts_now(terms, i);
+    const uint32_t watched =
+        terms->reads | terms->writes | (terms->old_type > 0 ? BIT(terms->old_type - 1) : 0);
+    if (!did && does && (terms->triggers & QUERN_REACT_ADDED) != 0) entity->is_added[r] = true;
+    if (did && does && (terms->triggers & QUERN_REACT_SET) != 0 && !entity->is_added[r] &&
+        !entity->is_set[r] && (entity->now.changed & watched) != 0) {
+        entity->is_set[r] = true;
+        if (terms->old_type > 0)
+            memcpy(entity->olds[r], &before[i].values.words[every_types[terms->old_type - 1].first_word],
+                   sizeof entity->olds[r]);
+    }
+    if (did && !does) {
+        if ((terms->triggers & QUERN_REACT_REMOVED) != 0 && !entity->is_added[r]) {
+            cr_assert_lt(it->copy_count, (uint32_t)MAX_COPIES);
+            copy *made = &it->copies[it->copy_count++];
+            *made = (copy){.reaction = r, .entity = i};
+            memcpy(made->words, before[i].values.words, sizeof made->words);
+        }
+        entity->is_added[r] = entity->is_set[r] = false;
+    }
+}
+
+/* A change begins: a call or a sync point. */
+void every_model_begin(void)
+{
+    before_count = it->entity_count;
+    for (int i = 0; i < it->entity_count; i++) {
+        every_entity *entity = &it->entities[i];
+        before[i].is_alive = entity->is_alive;
+        if (!entity->is_alive) continue;
+        entity->now.changed = entity->now.implied = 0;
+        entity->kept = entity->now;
+        entity->is_destroyed = false;
+        before[i].values = entity->now;
+        memcpy(before[i].targets, entity->targets, sizeof before[i].targets);
+        memset(had_edges[i], 0, sizeof had_edges[i]);
+    }
+    for (uint32_t i = 0; i < it->edge_count; i++)
+        had_edges[it->edges[i].source][it->edges[i].relation - EVERY_SINGLES] = true;
+}
+
+void every_model_end(void)
+{
+    for (int i = 0; i < it->entity_count; i++) {
+        every_entity *entity = &it->entities[i];
+        const bool was_alive = i < before_count && before[i].is_alive;
+        if (!was_alive && !entity->is_alive) continue;
+        const uint32_t old_set = was_alive ? before[i].values.set : 0;
+        const uint32_t changed = (entity->now.changed & entity->now.set) | (entity->now.set & ~old_set) |
+                                 (was_alive ? entity->now.disabled ^ before[i].values.disabled : 0);
+        for (uint32_t s = 0; s < system_count; s++)
+            if (systems[s].filter_type > 0 && every_has(changed, systems[s].filter_type - 1))
+                entity->stale |= BIT(s);
+        for (uint32_t r = 0; r < reaction_count; r++)
+            note_reaction(r, i);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ making changes */
+
+/* Copies the words of a change with the handle in EVERY_LINK replaced by the entity's number + 1. */
+static const uint64_t *words_of(const every_change *change)
+{
+    static uint64_t words[EVERY_WORDS];
+    memcpy(words, change->words, sizeof words);
+    words[every_types[EVERY_LINK].first_word] =
+        quern_entity_is_null(change->target) ? 0
+                                             : (uint64_t)must_resolve(change->target, change->stream) + 1;
+    return words;
+}
+
+/* Creates the entities of a command or call. */
+static void create(const every_change *change)
+{
+    if (change->kind == EVERY_CREATE) {
+        add_entity(change->id, change->entity, change->stream);
+    } else if (change->kind == EVERY_SPAWN) {
+        for (uint32_t m = 0; m < prefabs[change->prefab].member_count; m++)
+            add_entity(change->ids[m], change->members[m], change->stream);
+    }
+}
+
+static int member_or(int number, const int *members)
+{
+    return number >= MEMBER ? members[number - MEMBER] : number;
+}
+
+static void fill_members(const every_change *change, const int *members)
+{
+    const prefab *from = &prefabs[change->prefab];
+    const uint32_t link = every_types[EVERY_LINK].first_word;
+    for (uint32_t m = 0; m < from->member_count; m++) {
+        every_entity *entity = &it->entities[members[m]];
+        entity->now = from->values[m];
+        entity->now.words[0] = change->ids[m];
+        if (from->values[m].words[link] >= MEMBER)
+            entity->now.words[link] = (uint64_t)members[from->values[m].words[link] - MEMBER] + 1;
+        entity->kept = entity->now;
+        entity->is_through = from->is_through[m];
+        memcpy(entity->name, from->names[m], sizeof entity->name);
+    }
+}
+
+static void spawn(const every_change *change)
+{
+    int members[EVERY_MEMBERS];
+    const prefab *from = &prefabs[change->prefab];
+    for (uint32_t m = 0; m < from->member_count; m++)
+        members[m] = every_model_find_id(change->ids[m]);
+    fill_members(change, members);
+    for (uint32_t r = 0; r < EVERY_SINGLES; r++)
+        for (uint32_t m = 0; m < from->member_count; m++) {
+            const int target = member_or(from->targets[m][r], members);
+            if (target != EVERY_NONE && it->entities[target].is_alive) relate(members[m], r, target);
+        }
+    for (uint32_t i = 0; i < from->edge_count; i++) {
+        const int target = member_or(from->edges[i].target, members);
+        if (it->entities[target].is_alive)
+            relate(members[from->edges[i].source], from->edges[i].relation, target);
+    }
+    const int parent =
+        quern_entity_is_null(change->target) ? EVERY_NONE : must_resolve(change->target, change->stream);
+    if (parent != EVERY_NONE && can_relate(members[0], 0, parent)) relate(members[0], 0, parent);
+    for (uint32_t m = 0; m < from->member_count; m++)
+        it->entities[members[m]].features |= change->features;
+}
+
+static void fill_created(const every_change *change, int entity)
+{
+    every_entity *made = &it->entities[entity];
+    for (uint32_t t = 1; t < EVERY_TYPES; t++) {
+        if (!every_has(change->set, t)) continue;
+        give(&made->now, t, words_of(change));
+        give(&made->kept, t, words_of(change));
+    }
+    if (change->relation == 0) return;
+    const int target = must_resolve(change->target, change->stream);
+    if (can_relate(entity, change->relation - 1, target)) relate(entity, change->relation - 1, target);
+}
+
+/* Applies a change to an entity that is alive. */
+static void apply_to(const every_change *change, int entity)
+{
+    every_entity *at = &it->entities[entity];
+    const int target =
+        quern_entity_is_null(change->target) ? EVERY_NONE : must_resolve(change->target, change->stream);
+    const uint64_t *words = change->has_value || change->kind == EVERY_SET ? words_of(change) : NULL;
+    switch (change->kind) {
+    case EVERY_ADD:
+    case EVERY_SET:
+        give(&at->now, change->type, words);
+        give(&at->kept, change->type, words);
+        break;
+    case EVERY_REMOVE:
+        take(&at->now, change->type);
+        break;
+    case EVERY_TOGGLE:
+        toggle(&at->now, change->type, change->enabled);
+        toggle(&at->kept, change->type, change->enabled);
+        break;
+    case EVERY_SWITCH:
+        switch_tree(entity, change->enabled);
+        break;
+    case EVERY_RELATE:
+        if (can_relate(entity, change->relation, target)) relate(entity, change->relation, target);
+        break;
+    case EVERY_UNRELATE:
+        if (can_unrelate(entity, change->relation)) unrelate(entity, change->relation, EVERY_NONE);
+        break;
+    case EVERY_UNRELATE_FROM:
+        if (change->relation != 0 || at->targets[0] != target || can_unrelate(entity, 0))
+            unrelate(entity, change->relation, target);
+        break;
+    case EVERY_RENAME:
+        if (!is_name_taken(entity, at->targets[0], change->name))
+            memcpy(at->name, change->name, sizeof at->name);
+        break;
+    case EVERY_MARK:
+        at->now.changed |= BIT(change->type);
+        at->kept.changed |= BIT(change->type);
+        break;
+    case EVERY_PLACE:
+        place(entity, change->relation, target);
+        break;
+    case EVERY_DESTROY:
+        at->is_destroyed = true;
+        if (find_ends(entity)) destroy_ends();
+        break;
+    default:
+        break;
+    }
+}
+
+/* Applies a command, apart from creating its entities, accumulating and emitting. */
+static void apply(const every_change *change)
+{
+    applied = change;
+    if (change->kind == EVERY_ACCUMULATE || change->kind == EVERY_EMIT) return;
+    if (change->kind == EVERY_SPAWN) {
+        spawn(change);
+        return;
+    }
+    const int entity = must_resolve(change->entity, change->stream);
+    it->entities[entity].features |= change->features;
+    if (change->kind == EVERY_CREATE)
+        fill_created(change, entity);
+    else if (it->entities[entity].is_alive)
+        apply_to(change, entity);
+}
+
+static void combine(const every_change *change)
+{
+    const int found = resolve(change->entity, change->stream);
+    if (found == EVERY_NONE || !it->entities[found].is_alive) return;
+    every_entity *entity = &it->entities[found];
+    const uint32_t first = every_types[change->type].first_word;
+    if (!every_has(entity->now.set, change->type)) return;
+    for (uint32_t i = 0; i < every_types[change->type].word_count; i++) {
+        uint64_t *word = &entity->now.words[first + i];
+        const int64_t given = (int64_t)change->words[first + i];
+        if (change->combine == 0) *word += change->words[first + i];
+        if (change->combine == 1 && given < (int64_t)*word) *word = (uint64_t)given;
+        if (change->combine == 2 && given > (int64_t)*word) *word = (uint64_t)given;
+    }
+    entity->now.changed |= BIT(change->type);
+    entity->features |= change->features;
+}
+
+static void publish(const every_change *change)
+{
+    applied = change;
+    const int entity =
+        quern_entity_is_null(change->entity) ? EVERY_NONE : must_resolve(change->entity, change->stream);
+    cr_assert_lt(it->event_count, (uint32_t)MAX_EVENTS);
+    it->events[it->event_count++] = (event){change->id, entity};
+    if (entity != EVERY_NONE) it->entities[entity].features |= change->features;
+}
+
+/* The combined effect of commands is one change. */
+static void apply_all(const every_change *changes, uint32_t count)
+{
+    change_count += count;
+    every_model_begin();
+    for (uint32_t i = 0; i < count; i++)
+        create(&changes[i]);
+    for (uint32_t i = 0; i < count; i++)
+        apply(&changes[i]);
+    for (int i = 0; i < it->entity_count; i++)
+        if (it->entities[i].is_alive) add_required(&it->entities[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (changes[i].kind == EVERY_ACCUMULATE) combine(&changes[i]);
+    every_model_end();
+    for (uint32_t i = 0; i < count; i++)
+        if (changes[i].kind == EVERY_EMIT) publish(&changes[i]);
+    for (int i = 0; i < it->entity_count; i++)
+        if (quern_entity_is_provisional(it->entities[i].handle))
+            it->entities[i].handle = quern_entity_null();
+}
+
+void every_model_record(const every_change *change, bool is_waiting)
+{
+    every_change *list = is_waiting ? it->waiting : recorded;
+    uint32_t *count = is_waiting ? &it->waiting_count : &recorded_count;
+    cr_assert_lt(*count, (uint32_t)(is_waiting ? MAX_WAITING : MAX_CHANGES));
+    list[(*count)++] = *change;
+}
+
+/* A system that runs level by level shows its rows in another order than that of its views, in which commands count. */
+static void sort_recorded(void)
+{
+    for (uint32_t i = 1; i < recorded_count; i++) {
+        if (!recorded[i].is_by_level) continue;
+        const every_change moved = recorded[i];
+        uint32_t to = i;
+        for (; to > 0 && recorded[to - 1].is_by_level && recorded[to - 1].ordinal > moved.ordinal; to--)
+            recorded[to] = recorded[to - 1];
+        recorded[to] = moved;
+    }
+}
+
+void every_model_flush(bool is_waiting)
+{
+    if (!is_waiting) sort_recorded();
+    apply_all(is_waiting ? it->waiting : recorded, is_waiting ? it->waiting_count : recorded_count);
+    *(is_waiting ? &it->waiting_count : &recorded_count) = 0;
+}
+
+/* Whether a call can make the change. */
+static bool can_make(const every_change *change)
+{
+    const int entity =
+        change->kind == EVERY_CREATE || change->kind == EVERY_SPAWN || change->kind == EVERY_EMIT
+            ? EVERY_NONE
+            : every_model_find(change->entity);
+    const int target = every_model_find(change->target);
+    const every_entity *at = entity == EVERY_NONE ? NULL : &it->entities[entity];
+    switch (change->kind) {
+    case EVERY_CREATE:
+        return change->relation == 0 || (target != EVERY_NONE && it->entities[target].is_alive);
+    case EVERY_SPAWN:
+        for (uint32_t m = 0; m < prefabs[change->prefab].member_count; m++)
+            for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
+                const int outside = prefabs[change->prefab].targets[m][r];
+                if (outside != EVERY_NONE && outside < MEMBER && !it->entities[outside].is_alive)
+                    return false;
+            }
+        for (uint32_t i = 0; i < prefabs[change->prefab].edge_count; i++) {
+            const int outside = prefabs[change->prefab].edges[i].target;
+            if (outside < MEMBER && !it->entities[outside].is_alive) return false;
+        }
+        return quern_entity_is_null(change->target) ||
+               (target != EVERY_NONE && it->entities[target].is_alive);
+    case EVERY_EMIT:
+        return true;
+    default:
+        break;
+    }
+    if (at == NULL || !at->is_alive) return false;
+    switch (change->kind) {
+    case EVERY_ADD:
+        return !every_has(at->now.set, change->type);
+    case EVERY_REMOVE:
+        return every_has(at->now.set, change->type) &&
+               !every_has(complete(at->now.set & ~BIT(change->type)), change->type);
+    case EVERY_TOGGLE:
+        return every_has(at->now.set, change->type);
+    case EVERY_RELATE:
+        return can_relate(entity, change->relation, target);
+    case EVERY_UNRELATE:
+        return has_target(change->relation, entity) && can_unrelate(entity, change->relation);
+    case EVERY_UNRELATE_FROM:
+        if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
+        return change->relation < EVERY_SINGLES
+                   ? at->targets[change->relation] == target && can_unrelate(entity, change->relation)
+                   : find_edge(change->relation, entity, target) < it->edge_count;
+    case EVERY_RENAME:
+        return !is_name_taken(entity, at->targets[0], change->name);
+    case EVERY_MARK:
+        return every_has(at->now.set, change->type);
+    case EVERY_PLACE:
+        return at->targets[change->relation] != EVERY_NONE &&
+               (quern_entity_is_null(change->target) ||
+                (target != EVERY_NONE && it->entities[target].is_alive &&
+                 it->entities[target].targets[change->relation] == at->targets[change->relation]));
+    case EVERY_DESTROY:
+        return find_ends(entity);
+    default:
+        return true;
+    }
+}
+
+bool every_model_now(const every_change *change)
+{
+    if (!can_make(change)) return false;
+    apply_all(change, 1);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- prefabs */
+
+static int member_of(const int *members, uint32_t count, int entity)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (members[i] == entity) return MEMBER + (int)i;
+    return entity;
+}
+
+/* Captures the tree whose members the caller lists, the root first. */
+void every_model_capture(uint32_t number, quern_entity root, const char *const *paths, uint32_t count)
+{
+    prefab *to = &prefabs[number];
+    int members[EVERY_MEMBERS] = {every_model_find(root)};
+    const uint32_t link = every_types[EVERY_LINK].first_word;
+    memset(to, 0, sizeof *to);
+    to->member_count = count;
+    for (uint32_t m = 1; m < count;
+         m++) { /* a path is the name of the parent in the list, a slash, and the name */
+        const int parent = members[paths[m][0] - '0'];
+        for (int i = 0; i < it->entity_count; i++)
+            if (it->entities[i].is_alive && it->entities[i].targets[0] == parent &&
+                strcmp(it->entities[i].name, paths[m] + 1) == 0)
+                members[m] = i;
+    }
+    for (uint32_t m = 0; m < count; m++) {
+        const every_entity *entity = &it->entities[members[m]];
+        to->values[m] = entity->now;
+        to->values[m].changed = to->values[m].implied = 0;
+        if (entity->now.words[link] != 0) {
+            const int linked = member_of(members, count, (int)entity->now.words[link] - 1);
+            to->values[m].words[link] = linked >= MEMBER ? (uint64_t)linked : entity->now.words[link];
+        }
+        to->is_through[m] = entity->is_through;
+        if (m > 0) memcpy(to->names[m], entity->name, sizeof to->names[m]);
+        for (uint32_t r = 0; r < EVERY_SINGLES; r++) {
+            to->targets[m][r] = entity->targets[r] == EVERY_NONE || (m == 0 && r == 0)
+                                    ? EVERY_NONE
+                                    : member_of(members, count, entity->targets[r]);
+        }
+        for (uint32_t i = 0; i < it->edge_count; i++)
+            if (it->edges[i].source == members[m])
+                to->edges[to->edge_count++] =
+                    (edge){it->edges[i].relation, (int)m, member_of(members, count, it->edges[i].target)};
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+enum { PROGRAM, SYSTEMS, ROUND };
+static int mode;
+static uint32_t phase, expected_count;
+static bool shows[MAX_ENTITIES][EVERY_REACTIONS]; /* the row is expected in this round */
+static bool shows_as_added[MAX_ENTITIES][EVERY_REACTIONS];
+static copy shown_copies[MAX_COPIES];
+static uint32_t shown_copy_count;
+static int round_entity_count;
+
+static int climb(const every_terms *terms, int entity)
+{
+    const uint32_t relation = terms->up_relation;
+    int at = it->entities[entity].targets[relation];
+    if (!terms->up_is_nearest)
+        return at != EVERY_NONE && every_has(it->entities[at].now.set, terms->up_type) ? at : EVERY_NONE;
+    while (at != EVERY_NONE && !every_has(it->entities[at].now.set, terms->up_type))
+        at = it->entities[at].targets[relation];
+    return at;
+}
+
+int every_model_nearest(const every_terms *terms, int entity)
+{
+    return climb(terms, entity);
+}
+
+static bool is_source_of(uint32_t relation, int source, quern_entity handle)
+{
+    const int target = every_model_find(handle);
+    if (target == EVERY_NONE || !it->entities[target].is_alive) return false;
+    return relation < EVERY_SINGLES ? it->entities[source].targets[relation] == target
+                                    : find_edge(relation, source, target) < it->edge_count;
+}
+
+bool every_model_matches(const every_terms *terms, int entity)
+{
+    const every_entity *at = &it->entities[entity];
+    if (!at->is_alive || !matches_set(terms, at->now.set)) return false;
+    for (uint32_t t = 0; t < EVERY_TYPES; t++) {
+        if (!every_types[t].can_disable || !every_has(terms->with, t)) continue;
+        if (terms->enabled[t] == QUERN_TERM_ENABLED && every_has(at->now.disabled, t)) return false;
+        if (terms->enabled[t] == QUERN_TERM_DISABLED && !every_has(at->now.disabled, t)) return false;
+    }
+    if (terms->tie > 0 && !has_target(terms->tie - 1, entity)) return false;
+    if (terms->by_target && !is_source_of(terms->tie - 1, entity, terms->target)) return false;
+    return !terms->has_up || terms->up_is_optional || climb(terms, entity) != EVERY_NONE;
+}
+
+static bool must_visit[MAX_ENTITIES][EVERY_SYSTEMS];
+static uint32_t begun; /* systems of the phase that have begun, one bit each */
+
+/* The systems of the phase up to `last` begin: what they have to visit is known now. */
+static void begin_systems(uint32_t last)
+{
+    for (uint32_t s = 0; s <= last && s < system_count; s++) {
+        if (phases[s] != phase || every_has(begun, s)) continue;
+        begun |= BIT(s);
+        for (int i = 0; i < it->entity_count; i++) {
+            if (it->is_system_off[s]) {
+                must_visit[i][s] = false;
+                continue;
+            }
+            must_visit[i][s] = every_model_matches(&systems[s], i) &&
+                               (systems[s].filter_type == 0 || every_has(it->entities[i].stale, s));
+            it->entities[i].stale &= ~BIT(s);
+        }
+    }
+}
+
+/* Describes terms and an entity, for messages. */
+static const char *describe(const every_terms *terms, int entity)
+{
+    static char text[512];
+    const every_entity *at = &it->entities[entity];
+    snprintf(text, sizeof text,
+             "with %x, without %x, optional %x, up %d %u of %u, tie %u, filter %u, old %u, triggers %u; "
+             "the entity: alive "
+             "%d, set %x, disabled %x, stale %x, targets %d %d %d %d",
+             terms->with, terms->without, terms->optional, terms->has_up, terms->up_type,
+             terms->up_relation, terms->tie, terms->filter_type, terms->old_type, terms->triggers,
+             at->is_alive, at->now.set, at->now.disabled, at->stale, at->targets[0], at->targets[1],
+             at->targets[2], at->targets[3]);
+    return text;
+}
+
+static void end_systems(void)
+{
+    begin_systems(system_count);
+    begun = 0;
+    for (uint32_t s = 0; s < system_count; s++)
+        for (int i = 0; i < it->entity_count && phases[s] == phase; i++) {
+            every_entity *entity = &it->entities[i];
+            cr_assert(every_has(entity->visited, s) || !must_visit[i][s],
+                      "system %u has not visited the entity with id %llx: %s", s,
+                      (unsigned long long)entity->id, describe(&systems[s], i));
+            entity->visited &= ~BIT(s);
+        }
+}
+
+static void begin_round(void)
+{
+    mode = ROUND;
+    expected_count = it->copy_count;
+    memcpy(shown_copies, it->copies, it->copy_count * sizeof *shown_copies);
+    shown_copy_count = it->copy_count;
+    it->copy_count = 0;
+    round_entity_count = it->entity_count;
+    for (int i = 0; i < it->entity_count; i++)
+        for (uint32_t r = 0; r < reaction_count; r++) {
+            every_entity *entity = &it->entities[i];
+            shows_as_added[i][r] = entity->is_added[r];
+            shows[i][r] = entity->is_alive && (entity->is_added[r] || entity->is_set[r]);
+            entity->is_added[r] = entity->is_set[r] = false;
+            expected_count += shows[i][r];
+        }
+}
+
+static void fail_round(void)
+{
+    for (uint32_t i = 0; i < shown_copy_count; i++)
+        cr_assert_fail("reaction %u was not shown that it lost the entity with id %llx",
+                       shown_copies[i].reaction,
+                       (unsigned long long)it->entities[shown_copies[i].entity].id);
+    for (int i = 0; i < round_entity_count; i++)
+        for (uint32_t r = 0; r < reaction_count; r++)
+            cr_assert_not(shows[i][r], "reaction %u was not shown the entity with id %llx as %s: %s", r,
+                          (unsigned long long)it->entities[i].id, shows_as_added[i][r] ? "added" : "set",
+                          describe(&reactions[r], i));
+}
+
+static void advance(void)
+{
+    if (mode == ROUND) {
+        if (expected_count > 0) fail_round();
+    } else {
+        end_systems();
+    }
+    every_model_flush(false);
+    begin_round();
+    if (expected_count > 0) return;
+    mode = SYSTEMS;
+    phase++;
+}
+
+void every_model_begin_frame(void)
+{
+    phase = UINT32_MAX; /* the first rounds precede phase 0 */
+    every_model_flush(true);
+    begin_round();
+    if (expected_count > 0) return;
+    mode = SYSTEMS;
+    phase = 0;
+}
+
+void every_model_enable_system(uint32_t system, bool is_enabled)
+{
+    it->is_system_off[system] = !is_enabled;
+}
+
+void every_model_enable_reaction(uint32_t reaction, bool is_enabled)
+{
+    it->is_reaction_off[reaction] = !is_enabled;
+}
+
+void every_model_enter_system(uint32_t system)
+{
+    cr_assert_not(it->is_system_off[system], "system %u is disabled", system);
+    while (mode != SYSTEMS || phase != phases[system]) {
+        cr_assert(mode == ROUND || phase < EVERY_PHASES, "system %u runs too late", system);
+        advance();
+    }
+    begin_systems(system);
+}
+
+void every_model_enter_reaction(uint32_t reaction)
+{
+    cr_assert_not(it->is_reaction_off[reaction], "reaction %u is disabled", reaction);
+    while (mode != ROUND || expected_count == 0) {
+        cr_assert(mode == ROUND || phase < EVERY_PHASES, "reaction %u has rows without a reason", reaction);
+        advance();
+    }
+}
+
+void every_model_end_frame(void)
+{
+    while (mode != SYSTEMS || phase != EVERY_PHASES)
+        advance();
+    mode = PROGRAM;
+}
+
+static int find_row(quern_entity handle, uint64_t id)
+{
+    const int entity = every_model_find_id(id);
+    cr_assert_neq(entity, EVERY_NONE, "no entity has the id %llx", (unsigned long long)id);
+    if (quern_entity_is_null(it->entities[entity].handle)) learn(entity, handle);
+    cr_assert_eq(it->entities[entity].handle.bits, handle.bits,
+                 "the entity with id %llx has another handle", (unsigned long long)id);
+    return entity;
+}
+
+void every_model_learn(quern_entity handle, uint64_t id)
+{
+    find_row(handle, id);
+}
+
+int every_model_visit(uint32_t system, quern_entity handle, uint64_t id)
+{
+    const int entity = find_row(handle, id);
+    every_entity *at = &it->entities[entity];
+    cr_assert(every_model_matches(&systems[system], entity), "system %u visits the entity with id %llx: %s",
+              system, (unsigned long long)id, describe(&systems[system], entity));
+    cr_assert_not(every_has(at->visited, system), "system %u visits the entity with id %llx twice", system,
+                  (unsigned long long)id);
+    at->visited |= BIT(system);
+    if (systems[system].has_up) at->features |= every_bit(EVERY_USES_UP);
+    if (systems[system].is_by_level) at->features |= every_bit(EVERY_USES_BY_LEVEL);
+    if (systems[system].by_target) at->features |= every_bit(EVERY_USES_TARGET_TERM);
+    if (systems[system].filter_type > 0) at->features |= every_bit(EVERY_USES_FILTER);
+    return entity;
+}
+
+static void visit_copy(uint32_t reaction, quern_entity handle, uint64_t id, const uint64_t *words)
+{
+    const uint32_t reads = reactions[reaction].reads | BIT(EVERY_ID);
+    for (uint32_t i = 0; i < shown_copy_count; i++) {
+        const copy *made = &shown_copies[i];
+        bool is_same = made->reaction == reaction && it->entities[made->entity].id == id;
+        for (uint32_t t = 0; t < EVERY_TYPES && is_same; t++)
+            for (uint32_t w = 0; w < every_types[t].word_count && every_has(reads, t); w++) {
+                const uint32_t at = every_types[t].first_word + w;
+                if (t == EVERY_LINK && w == 0) continue;
+                is_same &= words[at] == made->words[at];
+            }
+        if (!is_same) continue;
+        if (quern_entity_is_null(it->entities[made->entity].handle)) learn(made->entity, handle);
+        it->entities[made->entity].features |= every_bit(EVERY_USES_REMOVED);
+        shown_copies[i] = shown_copies[--shown_copy_count];
+        expected_count--;
+        return;
+    }
+    cr_assert_fail(
+        "reaction %u is shown that it lost the entity with id %llx, which it did not, or with other values",
+        reaction, (unsigned long long)id);
+}
+
+int every_model_visit_reaction(uint32_t reaction, uint32_t kind, quern_entity handle, uint64_t id,
+                               const uint64_t *words, const uint64_t *olds)
+{
+    if (kind == QUERN_REACT_REMOVED) {
+        visit_copy(reaction, handle, id, words);
+        return EVERY_NONE;
+    }
+    const int entity = find_row(handle, id);
+    every_entity *at = &it->entities[entity];
+    cr_assert(entity < round_entity_count && shows[entity][reaction],
+              "reaction %u is shown the entity with id %llx as %s without a reason: %s", reaction,
+              (unsigned long long)id, kind == QUERN_REACT_ADDED ? "added" : "set",
+              describe(&reactions[reaction], entity));
+    cr_assert_eq(kind == QUERN_REACT_ADDED, shows_as_added[entity][reaction],
+                 "reaction %u is shown the entity with id %llx as %s", reaction, (unsigned long long)id,
+                 kind == QUERN_REACT_ADDED ? "added" : "set");
+    at->features |= every_bit(kind == QUERN_REACT_ADDED ? EVERY_USES_ADDED : EVERY_USES_SETTING);
+    if (olds != NULL) {
+        const uint32_t type = reactions[reaction].old_type - 1;
+        at->features |= every_bit(EVERY_USES_OLD);
+        for (uint32_t w = type == EVERY_LINK; w < every_types[type].word_count && w < 2; w++)
+            cr_assert_eq(olds[w], at->olds[reaction][w],
+                         "reaction %u is shown another old value of '%s' of the entity with id %llx",
+                         reaction, every_types[type].name, (unsigned long long)id);
+    }
+    shows[entity][reaction] = false;
+    expected_count--;
+    return entity;
+}
+
+static void note_write(int system, int entity, uint32_t type)
+{
+    every_entity *at = &it->entities[entity];
+    for (uint32_t s = 0; s < system_count; s++)
+        if ((int)s != system && systems[s].filter_type == type + 1) at->stale |= BIT(s);
+    at->features |= every_bit(EVERY_USES_ROW_WRITE);
+}
+
+void every_model_write(int system, int entity, uint32_t type, const uint64_t *words)
+{
+    const uint32_t first = every_types[type].first_word;
+    for (uint32_t w = type == EVERY_LINK; w < every_types[type].word_count; w++)
+        it->entities[entity].now.words[first + w] = words[first + w];
+    note_write(system, entity, type);
+}
+
+void every_model_toggle(int system, int entity, uint32_t type, bool enabled)
+{
+    toggle(&it->entities[entity].now, type, enabled);
+    note_write(system, entity, type);
+}
+
+void every_model_read_event(uint32_t reader, uint64_t id, quern_entity entity)
+{
+    cr_assert_lt(it->positions[reader], it->event_count, "reader %u sees an event too many", reader);
+    const event *expected = &it->events[it->positions[reader]++];
+    cr_assert_eq(expected->id, id, "reader %u sees another event", reader);
+    cr_assert_eq(expected->entity == EVERY_NONE, quern_entity_is_null(entity));
+    if (expected->entity == EVERY_NONE) return;
+    if (quern_entity_is_null(it->entities[expected->entity].handle)) learn(expected->entity, entity);
+    cr_assert_eq(it->entities[expected->entity].handle.bits, entity.bits, "an event has another entity");
+}
+
+void every_model_end_events(uint32_t reader)
+{
+    cr_assert_eq(it->positions[reader], it->event_count, "reader %u did not see all events", reader);
+}
+
+/* ----------------------------------------------------------------------------------------- comparing */
+
+static quern_entity handles[MAX_ENTITIES]; /* in the world that is compared; null: not found */
+
+static void find_handles(quern_world *world, const every_handles *in, bool is_own)
+{
+    const quern_term terms[] = {quern_term_read(in->types[EVERY_ID]),
+                                quern_term_optional(in->types[EVERY_OFF], QUERN_ACCESS_NONE)};
+    quern_query *query = setup_query(world, terms, 2);
+    quern_query_iterator walk = quern_query_iterate(query);
+    memset(handles, 0, sizeof handles);
+    while (quern_query_next(&walk)) {
+        const uint64_t *ids = quern_view_read(&walk.view, 0);
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            const int entity = every_model_find_id(ids[i]);
+            cr_assert(entity != EVERY_NONE && it->entities[entity].is_alive,
+                      "the entity with id %llx is alive, but not in the model", (unsigned long long)ids[i]);
+            cr_assert(quern_entity_is_null(handles[entity]), "two entities have the id %llx",
+                      (unsigned long long)ids[i]);
+            handles[entity] = walk.view.entities[i];
+            if (is_own) find_row(walk.view.entities[i], ids[i]);
+        }
+    }
+    quern_query_destroy(query);
+    for (int i = 0; i < it->entity_count; i++) {
+        cr_assert(!it->entities[i].is_alive || !quern_entity_is_null(handles[i]),
+                  "the entity with id %llx is missing", (unsigned long long)it->entities[i].id);
+        if (is_own && !it->entities[i].is_alive) handles[i] = it->entities[i].handle;
+    }
+}
+
+void every_read(uint32_t type, const void *value, uint64_t *words)
+{
+    const uint32_t first = every_types[type].first_word;
+    if (type == EVERY_HOOKED) {
+        cr_assert(tracked_is_live(value));
+        words[first] = ((const tracked *)value)->payload;
+    } else {
+        memcpy(&words[first], value, every_types[type].word_count * sizeof *words);
+    }
+}
+
+static void compare_values(quern_world *world, const every_handles *in, int i,
+                           const every_comparison *comparison)
+{
+    const every_entity *entity = &it->entities[i];
+    const quern_entity handle = handles[i];
+    for (uint32_t t = 0; t < EVERY_TYPES; t++) {
+        uint64_t words[EVERY_WORDS];
+        if (every_has(comparison->ignored_types, t)) continue;
+        cr_assert_eq(quern_entity_has(world, handle, in->types[t]), every_has(entity->now.set, t),
+                     "'%s' of the entity with id %llx", every_types[t].name,
+                     (unsigned long long)entity->id);
+        if (!every_has(entity->now.set, t)) continue;
+        if (every_types[t].can_disable)
+            cr_assert_eq(quern_entity_is_component_enabled(world, handle, in->types[t]),
+                         !every_has(entity->now.disabled, t), "'%s' of the entity with id %llx, enabled",
+                         every_types[t].name, (unsigned long long)entity->id);
+        if (every_types[t].word_count == 0) continue;
+        every_read(t, quern_entity_get(world, handle, in->types[t]), words);
+        for (uint32_t w = 0; w < every_types[t].word_count; w++) {
+            const uint32_t at = every_types[t].first_word + w;
+            uint64_t expected = entity->now.words[at];
+            if (t == EVERY_LINK && w == 0) {
+                const int linked = (int)expected - 1;
+                if (linked >= 0 && !it->entities[linked].is_alive &&
+                    (comparison->ignores_dead_handles || quern_entity_is_null(handles[linked])))
+                    continue;
+                expected = linked < 0 ? 0 : handles[linked].bits;
+            }
+            cr_assert_eq(words[at], expected,
+                         "word %u of '%s' of the entity with id %llx is %llx, not %llx", w,
+                         every_types[t].name, (unsigned long long)entity->id, (unsigned long long)words[at],
+                         (unsigned long long)expected);
+        }
+    }
+}
+
+static int next_sibling(uint32_t relation, int target, bool is_first, int64_t rank)
+{
+    int found = EVERY_NONE;
+    for (int i = 0; i < it->entity_count; i++) {
+        const every_entity *entity = &it->entities[i];
+        if (!entity->is_alive || entity->targets[relation] != target ||
+            (!is_first && entity->ranks[relation] <= rank))
+            continue;
+        if (found == EVERY_NONE || entity->ranks[relation] < it->entities[found].ranks[relation]) found = i;
+    }
+    return found;
+}
+
+static void compare_siblings(const quern_world *world, quern_relation relation, uint32_t r, int target)
+{
+    quern_entity actual = quern_entity_first_source(world, handles[target], relation);
+    int expected = next_sibling(r, target, true, 0);
+    while (expected != EVERY_NONE) {
+        cr_assert_eq(actual.bits, handles[expected].bits,
+                     "the order of sources of the entity with id %llx in '%s'",
+                     (unsigned long long)it->entities[target].id, every_relations[r].name);
+        actual = quern_entity_next_sibling(world, actual, relation);
+        expected = next_sibling(r, target, false, it->entities[expected].ranks[r]);
+    }
+    cr_assert(quern_entity_is_null(actual));
+}
+
+static void compare_relations(const quern_world *world, const every_handles *in,
+                              const every_comparison *comparison)
+{
+    static uint32_t source_counts[MAX_ENTITIES];
+    for (uint32_t r = 0; r < EVERY_RELATIONS; r++) {
+        memset(source_counts, 0, sizeof source_counts);
+        for (int i = 0; i < it->entity_count; i++)
+            if (r < EVERY_SINGLES && it->entities[i].is_alive && it->entities[i].targets[r] != EVERY_NONE)
+                source_counts[it->entities[i].targets[r]]++;
+        for (uint32_t i = 0; i < it->edge_count; i++)
+            if (it->edges[i].relation == r) {
+                source_counts[it->edges[i].target]++;
+                cr_assert(quern_entity_has_target(world, handles[it->edges[i].source], in->relations[r],
+                                                  handles[it->edges[i].target]));
+            }
+        for (int i = 0; i < it->entity_count; i++) {
+            const every_entity *entity = &it->entities[i];
+            if (!entity->is_alive) continue;
+            cr_assert_eq(quern_entity_source_count(world, handles[i], in->relations[r]), source_counts[i],
+                         "sources of the entity with id %llx in '%s'", (unsigned long long)entity->id,
+                         every_relations[r].name);
+            cr_assert_eq(quern_entity_has(world, handles[i], quern_relation_component(in->relations[r])),
+                         has_target(r, i), "'%s' of the entity with id %llx", every_relations[r].name,
+                         (unsigned long long)entity->id);
+            if (r >= EVERY_SINGLES) continue;
+            const quern_entity expected =
+                entity->targets[r] == EVERY_NONE ? quern_entity_null() : handles[entity->targets[r]];
+            cr_assert_eq(quern_entity_target(world, handles[i], in->relations[r]).bits, expected.bits,
+                         "target of the entity with id %llx in '%s'", (unsigned long long)entity->id,
+                         every_relations[r].name);
+            if (source_counts[i] > 0 && !comparison->ignores_order)
+                compare_siblings(world, in->relations[r], r, i);
+        }
+    }
+}
+
+void every_model_compare(quern_world *world, bool is_own, const every_comparison *comparison)
+{
+    every_handles in;
+    static const every_comparison everything;
+    if (comparison == NULL) comparison = &everything;
+    assert_valid(world);
+    every_register(world, &in);
+    find_handles(world, &in, is_own);
+    for (int i = 0; i < it->entity_count; i++) {
+        if (!it->entities[i].is_alive) continue;
+        const char *name = quern_entity_name(world, handles[i]);
+        compare_values(world, &in, i, comparison);
+        cr_assert_str_eq(name != NULL ? name : "", it->entities[i].name, "name of the entity with id %llx",
+                         (unsigned long long)it->entities[i].id);
+    }
+    compare_relations(world, &in, comparison);
+}
+
+void every_model_cut(const quern_entity *roots, uint32_t count)
+{
+    static bool is_first[MAX_ENTITIES];
+    const uint32_t link = every_types[EVERY_LINK].first_word;
+    memset(is_first, 0, sizeof is_first);
+    for (uint32_t i = 0; i < count; i++)
+        is_first[every_model_find(roots[i])] = true;
+    for (int i = 0; i < it->entity_count; i++) {
+        int root = i;
+        while (it->entities[root].targets[0] != EVERY_NONE)
+            root = it->entities[root].targets[0];
+        is_first[i] = is_first[root];
+    }
+    for (int i = 0; i < it->entity_count; i++) {
+        every_entity *entity = &it->entities[i];
+        if (!entity->is_alive || !is_first[i]) continue;
+        for (uint32_t r = 1; r < EVERY_SINGLES; r++)
+            if (entity->targets[r] != EVERY_NONE && !is_first[entity->targets[r]])
+                entity->targets[r] = EVERY_NONE;
+        const int linked = (int)entity->now.words[link] - 1;
+        if (every_has(entity->now.set, EVERY_LINK) && linked >= 0 && !is_first[linked])
+            entity->now.words[link] = 0;
+    }
+    for (uint32_t i = it->edge_count; i-- > 0;)
+        if (is_first[it->edges[i].source] && !is_first[it->edges[i].target])
+            it->edges[i] = it->edges[--it->edge_count];
+}
+
+void every_model_count_pairs(uint64_t frame_features)
+{
+    uint64_t all = frame_features;
+    for (int i = 0; i < it->entity_count; i++) {
+        const uint64_t features = it->entities[i].features;
+        all |= features;
+        it->entities[i].features = 0;
+        for (uint32_t a = 0; a < EVERY_FRAME_FEATURES && features != 0; a++)
+            for (uint32_t b = 0; b < EVERY_FRAME_FEATURES && (features >> a & 1) != 0; b++)
+                every_pairs[a][b] += features >> b & 1;
+    }
+    for (uint32_t a = 0; a < EVERY_FEATURES; a++)
+        for (uint32_t b = EVERY_FRAME_FEATURES; b < EVERY_FEATURES; b++) {
+            const bool both = (all >> a & 1) != 0 && (all >> b & 1) != 0;
+            every_pairs[a][b] += both;
+            if (a < EVERY_FRAME_FEATURES) every_pairs[b][a] += both;
+        }
+}
+
+/* ------------------------------------------------------------------------------------ opening, saving */
+
+static void enter_all(void)
+{
+    memset(by_slot, 0, sizeof by_slot);
+    memset(by_id, 0, sizeof by_id);
+    for (int i = 0; i < it->entity_count; i++) {
+        enter_id(i);
+        if (!it->entities[i].is_alive) enter_slot(i);
+    }
+    for (int i = 0; i < it->entity_count; i++)
+        if (it->entities[i].is_alive) enter_slot(i);
+}
+
+void every_model_open(const every_terms *system_terms, const uint32_t *system_phases,
+                      uint32_t systems_count, const every_terms *reaction_terms, uint32_t reactions_count)
+{
+    systems = system_terms;
+    phases = system_phases;
+    system_count = systems_count;
+    reactions = reaction_terms;
+    reaction_count = reactions_count;
+    it = calloc(1, sizeof *it);
+    cr_assert_not_null(it);
+    recorded_count = 0;
+    change_count = 0;
+    mode = PROGRAM;
+    enter_all();
+}
+
+void every_model_close(void)
+{
+    free(it);
+    for (uint32_t i = 0; i < EVERY_SAVES; i++) {
+        free(saves[i]);
+        saves[i] = NULL;
+    }
+}
+
+void every_model_save(uint32_t number)
+{
+    if (saves[number] == NULL) saves[number] = malloc(sizeof *it);
+    cr_assert_not_null(saves[number]);
+    memcpy(saves[number], it, sizeof *it);
+}
+
+void every_model_restore(uint32_t number)
+{
+    memcpy(it, saves[number], sizeof *it);
+    enter_all();
+}
+
+void every_model_begin_schedule(void)
+{
+    it->copy_count = 0;
+    for (int i = 0; i < it->entity_count; i++) {
+        every_entity *entity = &it->entities[i];
+        memset(entity->is_added, 0, sizeof entity->is_added);
+        memset(entity->is_set, 0, sizeof entity->is_set);
+        entity->stale = UINT32_MAX;
+    }
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Test labels: threaded */
+/* One random program that draws everything together: calls, commands for entities and whole views, prefabs, relations
+ * of all kinds, names, required components, toggles, disabled trees, accumulated values, events, reactions with old
+ * values, hooks, change filters, up-terms, levels and target terms; and after frames histories, deltas, archives,
+ * sessions and JSON. One run is compared with a serial model (every_model.c), the others with that run, at every thread
+ * count and in every style, and after failed allocations. A table counts the pairs of features that were drawn together.
+ *
+ * QUERN_EVERY_SEED=N in the environment plays that seed alone. */
+
+#include "core/calls/world_commands.h"
+#include "core/world/world_internal.h"
+#include "sched/frame/schedule_internal.h"
+#include "tests/flow/every.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/effort.h"
+
+#include <quern/archive.h>
+#include <quern/history.h>
+#include <quern/name.h>
+
+#include <kit/json.h>
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEEDS = effort(100, 14, 5), FRAMES = 10 };
+
+/* ------------------------------------------------------------------------------------------- playing */
+
+typedef struct outcome {
+    uint64_t hash, observed;
+} outcome;
+
+static outcome expected[FRAMES];
+static uint64_t change_count;   /* of all seeds, in one run of each */
+enum { RUNS = POOL_COUNT + 2 }; /* of each seed */
+
+static outcome play_frame(quern_jobs *jobs)
+{
+    every_play_between(jobs);
+    if (every.is_modelled) every_model_begin_frame();
+    must_run(every.schedule, jobs);
+    if (every.is_modelled) every_model_end_frame();
+    return (outcome){quern_world_hash(every.world), every.observed};
+}
+
+/* ------------------------------------------------------------------------------------- other worlds */
+
+static quern_byte_buffer bytes;
+
+/* A world with the same types, and nothing else. */
+static quern_world *open_other(void)
+{
+    every_handles other;
+    quern_world *made = setup_world();
+    every_register(made, &other);
+    return made;
+}
+
+static quern_component leave_out(void)
+{
+    return every.has_hooks ? every.types.types[EVERY_HOOKED] : (quern_component){0};
+}
+
+/* Compares another world with the model. The ids of its entities are those of the program's. */
+static void compare_other(quern_world *other, bool keeps_order)
+{
+    const every_comparison comparison = {.ignored_types = every.has_hooks ? (uint32_t)1 << EVERY_HOOKED : 0,
+                                         .ignores_order = !keeps_order,
+                                         .ignores_dead_handles = true};
+    every_handles in;
+    every_model_compare(other, false, &comparison);
+    every_register(other, &in);
+    if (!every.has_hooks)
+        cr_assert_eq(quern_world_hash_by(other, in.types[EVERY_ID]),
+                     quern_world_hash_by(every.world, every.types.types[EVERY_ID]),
+                     "seed %llu, frame %llu: the hash by id", (unsigned long long)every.seed,
+                     (unsigned long long)every.frame);
+}
+
+static quern_world *load_archive(void)
+{
+    quern_world *other = open_other();
+    const quern_save_def def = {.leave_out = {leave_out()}};
+    bytes.size_bytes = 0;
+    must(quern_world_save(every.world, quern_sink_bytes(&bytes), &def));
+    must(quern_world_load(other, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, NULL));
+    return other;
+}
+
+static void check_archive(void)
+{
+    quern_world *other = load_archive();
+    compare_other(other, true);
+    if (!every.has_hooks) cr_assert_eq(quern_world_hash(other), quern_world_hash(every.world));
+    quern_world_destroy(other);
+}
+
+static void check_json(void)
+{
+    quern_world *other = open_other();
+    bytes.size_bytes = 0;
+    must(quern_json_write_world(every.world, quern_sink_bytes(&bytes)));
+    must(quern_json_read_world(other, bytes.bytes, bytes.size_bytes, NULL));
+    compare_other(other, false);
+    quern_world_destroy(other);
+}
+
+static uint64_t outside_id(void *user_data, quern_entity entity)
+{
+    (void)user_data;
+    return every_model_at(every_model_find(entity))->id;
+}
+
+/* The entities of the first message, by id. */
+static struct {
+    uint64_t ids[EVERY_MOST_KNOWN];
+    quern_entity entities[EVERY_MOST_KNOWN];
+    uint32_t count;
+} arrived;
+
+static void learn_arrived(quern_world *other)
+{
+    every_handles in;
+    every_register(other, &in);
+    quern_query *all =
+        setup_query(other,
+                    (const quern_term[]){quern_term_read(in.types[EVERY_ID]),
+                                         quern_term_optional(in.types[EVERY_OFF], QUERN_ACCESS_NONE)},
+                    2);
+    quern_query_iterator walk = quern_query_iterate(all);
+    arrived.count = 0;
+    while (quern_query_next(&walk)) {
+        const uint64_t *ids = quern_view_read(&walk.view, 0);
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            arrived.ids[arrived.count] = ids[i];
+            arrived.entities[arrived.count++] = walk.view.entities[i];
+        }
+    }
+    quern_query_destroy(all);
+}
+
+static quern_entity outside_entity(void *user_data, uint64_t id)
+{
+    (void)user_data;
+    for (uint32_t i = 0; i < arrived.count; i++)
+        if (arrived.ids[i] == id) return arrived.entities[i];
+    return quern_entity_null();
+}
+
+/* Sends the trees of the world in two messages of a session, in another process so to speak. Targets and handles that
+ * lead from the first message to the second are lost. */
+static void check_session(void)
+{
+    quern_world *other = open_other();
+    quern_archive *lists[2];
+    quern_save_session *writer;
+    quern_load_session *loader;
+    must(quern_save_session_create(
+        every.world, &(quern_save_def){.leave_out = {leave_out()}, .outside_id = outside_id}, &writer));
+    must(quern_load_session_create(other, &(quern_load_def){.outside_entity = outside_entity}, &loader));
+    for (uint32_t l = 0; l < 2; l++)
+        must(quern_archive_create(every.world, &lists[l]));
+    static quern_entity first_roots[EVERY_MOST_KNOWN];
+    uint32_t first_count = 0;
+    every_learn_known();
+    for (uint32_t i = 0; i < every.known_count; i++) {
+        if (!quern_entity_is_null(
+                quern_entity_target(every.world, every.known[i], every.types.relations[0])))
+            continue;
+        const uint32_t list = every_mix(every.seed + i) % 2;
+        if (list == 0) first_roots[first_count++] = every.known[i];
+        must(quern_archive_append_tree(lists[list], every.known[i]));
+    }
+    every_model_save(0);
+    every_model_cut(first_roots, first_count);
+    for (uint32_t l = 0; l < 2; l++) {
+        bytes.size_bytes = 0;
+        learn_arrived(other);
+        must(quern_save_session_write(writer, lists[l], quern_sink_bytes(&bytes)));
+        must(quern_load_session_read(loader, quern_source_bytes(bytes.bytes, bytes.size_bytes), NULL, 0,
+                                     NULL));
+        quern_archive_destroy(lists[l]);
+    }
+    const every_comparison comparison = {.ignored_types = every.has_hooks ? (uint32_t)1 << EVERY_HOOKED : 0,
+                                         .ignores_order = true,
+                                         .ignores_dead_handles = true};
+    every_model_compare(other, false, &comparison);
+    every_model_restore(0);
+    quern_save_session_destroy(writer);
+    quern_load_session_destroy(loader);
+    quern_world_destroy(other);
+}
+
+/* A second world that follows the first one by deltas. */
+static quern_history *history;
+static quern_world *replica;
+static quern_delta_applier *applier;
+static uint64_t replica_number;
+
+static void follow(uint64_t number)
+{
+    quern_delta *delta;
+    must(quern_delta_create(history, replica_number, number, &delta));
+    bytes.size_bytes = 0;
+    must(quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
+    must(quern_delta_apply(applier, quern_source_bytes(bytes.bytes, bytes.size_bytes)));
+    quern_delta_destroy(delta);
+    replica_number = number;
+    compare_other(replica, false);
+}
+
+/* Goes back to a frame and runs the next ones again, which must be as before. */
+static void repeat_frames(quern_jobs *jobs, uint64_t first, uint64_t count)
+{
+    outcome before[FRAMES];
+    for (uint64_t i = 0; i < count; i++) {
+        every.frame = first + i;
+        before[i] = play_frame(jobs);
+    }
+    must(quern_history_restore(history, first, jobs));
+    if (every.is_modelled) every_model_restore(1);
+    if (every.is_modelled) every_model_compare(every.world, true, NULL);
+    for (uint64_t i = 0; i < count; i++) {
+        every.frame = first + i;
+        const outcome again = play_frame(jobs);
+        cr_assert_eq(again.hash, before[i].hash, "seed %llu: frame %llu, again",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame);
+    }
+}
+
+/* Carries the frame that has just run elsewhere. Returns the features. */
+static uint64_t check_elsewhere(void)
+{
+    const uint64_t chosen = every_mix(every.seed * 31 + every.frame);
+    uint64_t features = 0;
+    if (chosen % 3 == 0) {
+        check_archive();
+        features |= every_bit(EVERY_USES_ARCHIVE);
+    }
+    if (chosen / 3 % 3 == 0) {
+        check_json();
+        features |= every_bit(EVERY_USES_JSON);
+    }
+    if (chosen / 9 % 3 == 0) {
+        check_session();
+        features |= every_bit(EVERY_USES_SESSION);
+    }
+    if (chosen / 27 % 3 != 0 && replica != NULL) {
+        follow(every.frame + 1);
+        features |= every_bit(EVERY_USES_DELTA);
+    }
+    return features;
+}
+
+/* ------------------------------------------------------------------------------------------- styles */
+
+static void play_with_model(void)
+{
+    every.is_modelled = true;
+    every.observed = 0;
+    every_open((quern_schedule_def){.disable_fusing = true}, NULL);
+    const bool has_history = every.seed % 2 == 0;
+    if (has_history)
+        must(quern_history_create(every.world, &(quern_history_def){.schedules = {every.schedule}},
+                                  &history));
+    if (has_history) must(quern_history_save(history, 0, NULL));
+    if (has_history && !every.has_hooks) {
+        replica = load_archive();
+        must(quern_delta_applier_create(replica, &applier));
+        replica_number = 0;
+    }
+    every_model_compare(every.world, true, NULL);
+    for (uint64_t at = 0; at < FRAMES; at++) {
+        uint64_t features = 0;
+        if (has_history && at > 0 && at % 3 == 0 && at + 1 < FRAMES) {
+            const uint64_t seen = every.observed;
+            every_model_save(1);
+            repeat_frames(NULL, at, 2);
+            must(quern_history_restore(history, at, NULL));
+            every_model_restore(1);
+            every.observed = seen;
+            features |= every_bit(EVERY_USES_HISTORY);
+        }
+        every.frame = at;
+        expected[at] = play_frame(NULL);
+        every_model_compare(every.world, true, NULL);
+        if (has_history) must(quern_history_save(history, at + 1, NULL));
+        features |= check_elsewhere();
+        every_model_count_pairs(features);
+    }
+    change_count += every_model_change_count();
+    quern_delta_applier_destroy(applier);
+    if (replica != NULL) quern_world_destroy(replica);
+    applier = NULL;
+    replica = NULL;
+    quern_history_destroy(history);
+    history = NULL;
+    every_close();
+    every.is_modelled = false;
+}
+
+static void play_as_expected(quern_schedule_def style, uint32_t thread_count, bool disable_fast_paths)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    every.observed = 0;
+    every_open(style, NULL);
+    every.schedule->playback.parallel_command_count = 1;
+    cr_assert_eq(quern__world_reserve_commands(every.world, 1), QUERN_OK);
+    every.world->commands->playback.parallel_command_count = 1;
+    every.schedule->playback.disable_fast_paths = disable_fast_paths;
+    every.world->commands->playback.disable_fast_paths = disable_fast_paths;
+    for (every.frame = 0; every.frame < FRAMES; every.frame++) {
+        const outcome actual = play_frame(jobs);
+        assert_valid(every.world);
+        cr_assert_eq(actual.observed, expected[every.frame].observed,
+                     "seed %llu, frame %llu, %u threads: what was seen", (unsigned long long)every.seed,
+                     (unsigned long long)every.frame, thread_count);
+        cr_assert_eq(actual.hash, expected[every.frame].hash, "seed %llu, frame %llu, %u threads: the hash",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, thread_count);
+    }
+    every_close();
+    quern_jobs_destroy(jobs);
+}
+
+/* Plays frames in which allocations fail: at random calls, and anywhere in the frame. A frame that fails is taken back
+ * and runs again, with the outcome that it must have. */
+static void play_without_memory(quern_schedule_def style, uint32_t thread_count)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    every.failing = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(every.failing);
+    every_open(style, &allocator);
+    must(quern_history_create(every.world, &(quern_history_def){.schedules = {every.schedule}}, &history));
+    for (every.frame = 0; every.frame < FRAMES; every.frame++) {
+        must(quern_history_save(history, every.frame, jobs));
+        failing_allocator_fail_often(every.failing, 20, every.seed + every.frame);
+        every_play_between(jobs);
+        failing_allocator_heal(every.failing);
+        failing_allocator_pause(every.failing, false);
+        failing_allocator_fail_often(every.failing,
+                                     1 + (uint32_t)(every_mix(every.seed + every.frame) % 40),
+                                     every.seed * 3 + every.frame);
+        const quern_result result = quern_schedule_run(every.schedule, jobs, 0);
+        failing_allocator_heal(every.failing);
+        assert_valid(every.world);
+        if (result != QUERN_OK) {
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "seed %llu, frame %llu: %s",
+                         (unsigned long long)every.seed, (unsigned long long)every.frame,
+                         quern_error_message());
+            every.failed_count++;
+            must(quern_history_restore(history, every.frame, jobs));
+            every_play_between(jobs);
+            failing_allocator_pause(every.failing, false);
+            must_run(every.schedule, jobs);
+        }
+        cr_assert_eq(quern_world_hash(every.world), expected[every.frame].hash,
+                     "seed %llu, frame %llu, %u threads: the hash after failed allocations",
+                     (unsigned long long)every.seed, (unsigned long long)every.frame, thread_count);
+    }
+    quern_history_destroy(history);
+    history = NULL;
+    every_close();
+    failing_allocator_close(every.failing);
+    every.failing = NULL;
+    quern_jobs_destroy(jobs);
+}
+
+/* Pairs that cannot occur: nothing is drawn together with a feature that excludes it. */
+static const struct {
+    every_feature first, second;
+    const char *reason;
+} impossible[] = {
+    {EVERY_USES_HOOKS, EVERY_USES_DELTA, "values with hooks cannot be written as bytes of a delta"},
+    {EVERY_USES_SPAWN, EVERY_USES_CREATE, "an entity is created once"},
+    {EVERY_USES_SPAWN, EVERY_USES_CREATE_MANY, "an entity is created once"},
+    {EVERY_USES_SPAWN_CHANGED, EVERY_USES_CREATE, "an entity is created once"},
+    {EVERY_USES_SPAWN_CHANGED, EVERY_USES_CREATE_MANY, "an entity is created once"},
+};
+
+static bool is_impossible(uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < COUNT_OF(impossible); i++)
+        if ((impossible[i].first == a && impossible[i].second == b) ||
+            (impossible[i].first == b && impossible[i].second == a))
+            return true;
+    return false;
+}
+
+/* Each pair of features must have been drawn together, by so many seeds. */
+static void check_pairs(void)
+{
+    for (uint32_t a = 0; a < EVERY_FEATURES; a++)
+        for (uint32_t b = 0; b <= a; b++)
+            cr_assert(every_pairs[a][b] > 0 || is_impossible(a, b),
+                      "'%s' and '%s' were never drawn together", every_feature_names[a],
+                      every_feature_names[b]);
+}
+
+Test(every, frames_match_the_model_in_every_style, .timeout = 600)
+{
+    const char *only = getenv("QUERN_EVERY_SEED");
+    for (uint64_t i = 1; i <= SEEDS; i++) {
+        every.seed = only != NULL ? strtoull(only, NULL, 10) : i;
+        every_draw_program();
+        play_with_model();
+        for (uint32_t k = 0; k < POOL_COUNT; k++) {
+            every.is_harmless = k % 2 == 1;
+            play_as_expected(schedule_style((uint32_t)(every.seed + k) % STYLE_COUNT), pool_threads[k],
+                             k % 3 == 1);
+        }
+        every.is_harmless = false;
+        play_without_memory(schedule_style((uint32_t)every.seed % STYLE_COUNT),
+                            pool_threads[every.seed % POOL_COUNT]);
+        if (only != NULL) return;
+    }
+    if (SEEDS < 100) return; /* under sanitizers, a few seeds reach all code */
+    check_pairs();
+    cr_assert_gt(every.failed_count, 1000u);
+    cr_assert_gt(change_count * RUNS, 1000000u, "%llu changes in each run",
+                 (unsigned long long)change_count);
+}

@@ -123,30 +123,33 @@ static bool have_values_hooks(const quern__storage *storage)
 
 typedef QUERN__ARRAY(quern_entity) entity_list;
 
+static bool append_entity(const quern__storage *storage, entity_list *list, quern_entity entity)
+{
+    if (!quern__array_reserve(&storage->allocator, list, list->count + 1)) return false;
+    list->items[list->count++] = entity;
+    return true;
+}
+
 /* Appends the entities without parent, then, level by level, those with one. Returns false if out of memory. */
 static bool list_entities(const quern__storage *storage, entity_list *list)
 {
     const quern__relation *parent = storage->relations->parent;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
-        const uint64_t row_count = quern__archetype_row_count(archetype);
-        if (!quern__array_reserve(&storage->allocator, list, list->count + (uint32_t)row_count))
-            return false;
         for (uint32_t c = 0; c < archetype->chunk_count; c++) {
             const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[c].chunk);
-            for (uint32_t row = 0; row < archetype->slots[c].row_count; row++)
-                if (parent == NULL ||
-                    quern__links_target(&parent->links, quern_entity_index(handles[row])) ==
-                        QUERN__SLOT_NONE)
-                    list->items[list->count++] = handles[row];
+            for (uint32_t row = 0; row < archetype->slots[c].row_count; row++) {
+                const uint32_t slot = quern_entity_index(handles[row]);
+                const bool is_root =
+                    parent == NULL || quern__links_target(&parent->links, slot) == QUERN__SLOT_NONE;
+                if (is_root && !append_entity(storage, list, handles[row])) return false;
+            }
         }
     }
     for (uint32_t i = 0; parent != NULL && i < list->count; i++) {
         uint32_t child = quern__links_first(&parent->links, quern_entity_index(list->items[i]));
-        for (; child != QUERN__SLOT_NONE; child = quern__links_at(&parent->links, child)->next) {
-            if (!quern__array_reserve(&storage->allocator, list, list->count + 1)) return false;
-            list->items[list->count++] = quern__entity_of_slot(storage, child);
-        }
+        for (; child != QUERN__SLOT_NONE; child = quern__links_at(&parent->links, child)->next)
+            if (!append_entity(storage, list, quern__entity_of_slot(storage, child))) return false;
     }
     return true;
 }

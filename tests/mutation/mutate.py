@@ -7,9 +7,11 @@
     tests/mutation/mutate.py --tests 'event' --count 20 --seed 7 core/events/event.c
     tests/mutation/mutate.py --list core/calls/entity_enabled.c
 
-A mutant is a copy of the tree in which one condition is flipped, one bound is moved or one statement is
-dropped. Each mutant is built and the tests that match --tests run until one fails. A mutant that does not
-compile, or that compiles to the same object code, is replaced by another one.
+A mutant is a program in which one condition is flipped, one bound is moved or one statement is dropped. All
+chosen mutants are built at once, so that one costs a test run and no build: a function with mutants has its
+body once for each of them, and the environment variable QUERN_MUTANT selects one. The tests that match
+--tests run until one fails. A mutant that does not compile is replaced by another one. One that no test
+notices is compiled by itself, and does not count if its object code is that of the unchanged file.
 
 A surviving mutant either changes no behaviour (then say why) or shows the next test to write. The copy of the
 tree and its build are in build/mutants, so that the sources themselves never change.
@@ -19,9 +21,11 @@ import argparse
 import difflib
 import glob
 import hashlib
+import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -116,6 +120,40 @@ def file_mutants(path, text):
             yield path, index + 1, operator, changed
 
 
+SWITCH = (
+    "#include <stdlib.h>\n"
+    "static int quern__mutant;\n"
+    "__attribute__((constructor)) static void quern__choose_mutant(void)\n"
+    "{\n"
+    '    const char *text = getenv("QUERN_MUTANT");\n'
+    "    quern__mutant = text != NULL ? atoi(text) : 0;\n"
+    "}\n"
+)
+
+
+def with_switches(text, numbered):
+    """Returns the text of a file with all its mutants, and a list with the number of the mutant, or 0, of each line.
+
+    numbered: (number, mutant) of this file. A function body begins and ends with a brace in the first column."""
+    lines = text.split("\n")
+    out = [(line, 0) for line in SWITCH.split("\n")[:-1]]
+    start = 0
+    while start < len(lines):
+        end = lines.index("}", start) if lines[start] == "{" else start
+        inside = [(number, mutant) for number, mutant in numbered if start < mutant[1] - 1 < end]
+        if inside:
+            out.append(("{", 0))
+            for number, (_, line, _, changed) in inside:
+                body = lines[start + 1 : line - 1] + [changed] + lines[line:end]
+                out += [(f"if (quern__mutant == {number}) {{", number)]
+                out += [(row, number) for row in body] + [("} else", number)]
+            out += [(row, 0) for row in ["{"] + lines[start + 1 : end] + ["}", "}"]]
+        else:
+            out += [(row, 0) for row in lines[start : end + 1]]
+        start = end + 1
+    return "\n".join(row for row, _ in out), [number for _, number in out]
+
+
 def source_files(paths):
     """Returns the C files at or below the paths, relative to the root of the tree."""
     found = set()
@@ -197,11 +235,14 @@ class Workshop:
         targets = set(re.findall(r"^(?:\.\.\. )?([\w.-]+)", listed, re.M))
         return [name for name in self.tests if name in targets] or ["all"]
 
-    def failing_test(self):
-        """Runs the tests and returns the name of the first one that fails, or None."""
+    def failing_test(self, number=0):
+        """Runs the tests with a mutant and returns the name of the first one that fails, or None."""
         command = ["ctest", "--preset", self.options.preset, "-R", self.options.tests, "--stop-on-failure"]
         command += ["--timeout", str(self.options.timeout), "-j", str(self.options.jobs)]
-        done = subprocess.run(command, cwd=self.tree, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        environment = {**os.environ, "QUERN_MUTANT": str(number)}
+        done = subprocess.run(
+            command, cwd=self.tree, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         self.kill_stragglers()
         failed = re.search(r"Test +#\d+: (\S+) \.+ *\*\*\*", done.stdout)
         return None if done.returncode == 0 else (failed.group(1) if failed else "ctest")
@@ -215,32 +256,43 @@ class Workshop:
             except OSError:
                 continue  # the process has ended, or belongs to another user
 
-    def object_digests(self, source):
-        """Returns digests of all object files that the build made of the source."""
-        name, digests = os.path.basename(source) + ".o", []
-        for folder, _, names in os.walk(self.build):
-            if name in names and os.path.join(folder, name).endswith(source + ".o"):
-                with open(os.path.join(folder, name), "rb") as file:
-                    digests.append(hashlib.sha256(file.read()).hexdigest())
-        return sorted(digests)
+    def compile_alone(self, path, text):
+        """Compiles a file of the library with another text. Returns a digest of its object code, without debugging
+        information, and the messages of the compiler."""
+        with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as file:
+            entry = next(entry for entry in json.load(file) if entry["file"] == os.path.join(self.tree, path))
+        write(entry["file"], text)
+        words = shlex.split(entry["command"])
+        place = os.path.join(self.build, "mutant.o")
+        words[words.index("-o") + 1] = place
+        done = subprocess.run(words + ["-g0"], cwd=entry["directory"], capture_output=True, text=True)
+        if done.returncode:
+            return None, done.stderr
+        with open(place, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest(), done.stderr
 
+    def write_mutants(self, texts, numbered):
+        """Writes the files with all mutants that compile, and returns the numbers of the others."""
+        broken = set()
+        for path, text in texts.items():
+            while True:
+                here = [(n, mutant) for n, mutant in numbered if mutant[0] == path and n not in broken]
+                switched, owners = with_switches(text, here)
+                digest, messages = self.compile_alone(path, switched if here else text)
+                if digest:
+                    break
+                lines = re.findall(re.escape(path) + r":(\d+):\d+: (?:fatal )?error: ", messages)
+                found = {owners[int(line) - 1] for line in lines} - {0}
+                if not found:
+                    sys.exit(f"mutate.py: {path} does not compile\n{messages[-4000:]}")
+                broken |= found
+        return broken
 
-def try_mutant(workshop, programs, mutant, original):
-    """Builds and tests a mutant. Returns the name of the failing test, 'SURVIVED', or why it does not count."""
-    path, number, _, changed = mutant
-    target = os.path.join(workshop.tree, path)
-    before = workshop.object_digests(path)
-    lines = original.split("\n")
-    lines[number - 1] = changed
-    write(target, "\n".join(lines))
-    try:
-        if workshop.compile(programs).returncode:
-            return "does not compile"
-        if workshop.object_digests(path) == before:
-            return "same object code"
-        return workshop.failing_test() or "SURVIVED"
-    finally:
-        write(target, original)
+    def is_same_code(self, path, number, text, changed):
+        """Whether the object code of a mutant is that of the unchanged file."""
+        lines = text.split("\n")
+        lines[number - 1] = changed
+        return self.compile_alone(path, "\n".join(lines))[0] == self.compile_alone(path, text)[0]
 
 
 def report(mutant, original, verdict, order):
@@ -289,9 +341,12 @@ def main():
         for path, number, operator, changed in mutants:
             print(f"{path}:{number}: {operator}: {changed.strip()}")
         return
+    order = chosen_mutants(mutants, options)
+    # Some more than are tried, in place of those that do not compile.
+    numbered = list(enumerate(order if options.only else order[: 2 * options.count + 10], 1))
     workshop = Workshop(options)
-    programs = workshop.programs()
-    built = workshop.compile(programs)
+    broken = workshop.write_mutants(texts, numbered)
+    built = workshop.compile(workshop.programs())
     if built.returncode:
         sys.exit(f"mutate.py: building failed\n{built.stdout[-4000:]}{built.stderr[-4000:]}")
     failed = workshop.failing_test()
@@ -299,17 +354,20 @@ def main():
         sys.exit(f"mutate.py: {failed} fails without any mutant")
     tried = noticed = 0
     start = time.monotonic()
-    for mutant in chosen_mutants(mutants, options):
+    for number, mutant in numbered:
         if tried == options.count and not options.only:
             break
         original = texts[mutant[0]]
-        verdict = try_mutant(workshop, programs, mutant, original)
+        if number in broken:
+            verdict = "does not compile"
+        else:
+            verdict = workshop.failing_test(number) or "SURVIVED"
+        if verdict == "SURVIVED" and workshop.is_same_code(mutant[0], mutant[1], original, mutant[3]):
+            verdict = "same object code"
         counts = verdict not in ("does not compile", "same object code")
         tried += counts
         noticed += counts and verdict != "SURVIVED"
         report(mutant, original, verdict, tried if counts else "-")
-    # Restores the build of the unchanged sources.
-    workshop.compile(programs)
     print(f"{noticed} of {tried} mutants were noticed, {time.monotonic() - start:.0f} s, seed {options.seed}")
 
 

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""Tests that mutate.py finds each kind of mutant in code, and none in comments, strings and declarations."""
+"""Tests that mutate.py finds each kind of mutant in code, and none in comments, strings and declarations, and that a
+program with all mutants of a file runs the one that it is told to."""
 
+import os
+import shlex
+import subprocess
+import tempfile
 import unittest
 
-from mutate import file_mutants
+from mutate import file_mutants, with_switches
 
 SOURCE = """\
 static const int limit = 4 - 1;
@@ -74,6 +79,53 @@ class Mutants(unittest.TestCase):
 
     def test_braced_condition(self):
         self.assertEqual(mutants_of(16), {("negate the condition", "if (!(value)) {")})
+
+
+PROGRAM = """\
+#include <stdio.h>
+
+static int clamp(int value)
+{
+    if (value < 0) return 0;
+    value = value + 1;
+    return value;
+}
+
+int main(void)
+{
+    int sum = 0;
+    for (int i = -2; i < 3; i++)
+        sum += clamp(i);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
+class Switches(unittest.TestCase):
+    def test_each_number_runs_one_mutant(self):
+        wanted = [
+            ("a.c", 5, "negate the condition", "    if (!(value < 0)) return 0;"),
+            ("a.c", 6, "drop the statement", "    ;"),
+            ("a.c", 13, "< to <=", "    for (int i = -2; i <= 3; i++)"),
+        ]
+        known = list(file_mutants("a.c", PROGRAM))
+        for mutant in wanted:
+            self.assertIn(mutant, known)
+        text, owners = with_switches(PROGRAM, list(enumerate(wanted, 1)))
+        rows = text.split("\n")
+        self.assertEqual([owners[rows.index(mutant[3])] for mutant in wanted], [1, 2, 3])
+        self.assertEqual(owners[rows.index("    if (value < 0) return 0;", rows.index("} else"))], 2)
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(text)
+            subprocess.run(shlex.split(os.environ.get("CC", "cc")) + [source, "-o", program], check=True)
+            printed = []
+            for number in range(5):
+                done = subprocess.run([program], env={"QUERN_MUTANT": str(number)}, capture_output=True, text=True)
+                printed.append(int(done.stdout))
+        self.assertEqual(printed, [6, -1, 3, 10, 6])
 
 
 if __name__ == "__main__":

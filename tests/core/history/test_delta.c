@@ -508,6 +508,35 @@ Test(delta, names_of_entities_in_new_slots_are_found_in_both_directions)
     many_close_world();
 }
 
+/* All columns of the chunks are the same pages: only a bit of a row differs. */
+Test(delta, a_disabled_tag_is_a_change)
+{
+    many_open_world(NULL);
+    quern_component hidden;
+    must(quern_component_register(many_it.world,
+                                  &(quern_component_def){.name = "hidden", .can_disable = true}, &hidden));
+    const quern_component both[] = {many_it.amount, hidden};
+    const quern_entity entity = setup_entity_with(many_it.world, both, 2);
+    setup_entity_with(many_it.world, both, 2);
+    many_open_history(NULL);
+    for (uint64_t frame = 0; frame < 3; frame++) {
+        if (frame > 0) must(quern_entity_set_component_enabled(many_it.world, entity, hidden, frame == 2));
+        must(quern_history_save(many_it.history, frame, NULL));
+    }
+    for (uint64_t frame = 0; frame < 2; frame++) {
+        quern_delta *delta;
+        uint32_t count;
+        must(quern_delta_create(many_it.history, frame, frame + 1, &delta));
+        const quern_delta_batch *batches = quern_delta_batches(delta, &count);
+        cr_assert_eq(count, 1u, "%u batches", count);
+        cr_assert_eq(batches[0].kind, frame == 0 ? QUERN_DELTA_DISABLED : QUERN_DELTA_ENABLED);
+        cr_assert_eq(batches[0].component.bits, hidden.bits);
+        cr_assert(batches[0].count == 1 && quern_entity_equal(batches[0].entities[0], entity));
+        quern_delta_destroy(delta);
+    }
+    many_close_world();
+}
+
 Test(delta, shared_pages_are_not_compared)
 {
     const amount value = {3}, other = {4};

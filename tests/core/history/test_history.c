@@ -367,6 +367,8 @@ Test(history, a_target_term_finds_the_sources_of_each_time_line)
         cr_assert(quern_entity_equal(walk.view.entities[0], list[i]));
         cr_assert_not(quern_query_next(&walk));
         must(quern_history_restore(many_it.history, 0, NULL));
+        walk = quern_query_iterate(query);
+        cr_assert_not(quern_query_next(&walk), "the source of the frame that was left is found");
     }
     quern_query_destroy(query);
     many_close_world();

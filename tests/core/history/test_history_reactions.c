@@ -190,6 +190,35 @@ Test(history_reactions, recreated_archetypes_have_their_subscriptions)
     close_watched();
 }
 
+static void set_all(void)
+{
+    for (uint32_t i = 0; i < ROWS; i++)
+        must(quern_entity_set(many_it.world, rows[i], many_it.amount, &(amount){ROWS + i}));
+}
+
+/* The archetype that the restore brings back is older than the one that the reaction has kept. */
+Test(history_reactions, rows_are_told_in_the_order_of_archetypes_after_a_restore)
+{
+    open_watched();
+    must(quern_history_save(many_it.history, 0, NULL));
+    set_all();
+    told.count = 0;
+    must(quern_world_react(many_it.world, NULL));
+    expected = told;
+    cr_assert_eq(expected.count, (uint32_t)ROWS);
+    for (uint32_t i = 0; i < ROWS; i += 2)
+        must(quern_entity_destroy(many_it.world, rows[i]));
+    must(quern_world_react(many_it.world, NULL));
+    uint32_t removed_count;
+    must(quern_world_remove_empty_archetypes(many_it.world, &removed_count));
+    cr_assert_geq(removed_count, 1u);
+    must(quern_history_restore(many_it.history, 0, NULL));
+    set_all();
+    must(quern_history_save(many_it.history, 1, NULL));
+    expect_told(1);
+    close_watched();
+}
+
 Test(history_reactions, another_number_of_reactions_is_rejected)
 {
     open_watched();

@@ -123,7 +123,8 @@ static void add_tag(const hashing *it, const quern__archetype *archetype, const 
     if (component->managed.relation != NULL && component->managed.relation->is_many)
         add_edges(it, archetype, slot, component, rows);
     const uint32_t disabled = it->storage->disabled_index;
-    if (component->managed.relation != NULL || (disabled != QUERN__NO_COMPONENT && index == disabled + 1)) return;
+    if (component->managed.relation != NULL || (disabled != QUERN__NO_COMPONENT && index == disabled + 1))
+        return;
     const uint64_t hash = quern__hash_word(quern__hash_string(component->type.name), 0);
     for (uint32_t row = 0; row < slot->row_count; row++)
         rows->sums[row] += hash;

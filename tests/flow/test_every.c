@@ -401,6 +401,14 @@ static void check_pairs(void)
                       every_feature_names[b]);
 }
 
+static void check_amounts(void)
+{
+    check_pairs();
+    cr_assert_gt(every.failed_count, 1000u);
+    cr_assert_gt(change_count * RUNS, 1000000u, "%llu changes in each run",
+                 (unsigned long long)change_count);
+}
+
 Test(every, frames_match_the_model_in_every_style, .timeout = 600)
 {
     const char *only = getenv("QUERN_EVERY_SEED");
@@ -416,11 +424,7 @@ Test(every, frames_match_the_model_in_every_style, .timeout = 600)
         every.is_harmless = false;
         play_without_memory(schedule_style((uint32_t)every.seed % STYLE_COUNT),
                             pool_threads[every.seed % POOL_COUNT]);
-        if (only != NULL) return;
+        if (only != NULL) break;
     }
-    if (SEEDS < 100) return; /* under sanitizers, a few seeds reach all code */
-    check_pairs();
-    cr_assert_gt(every.failed_count, 1000u);
-    cr_assert_gt(change_count * RUNS, 1000000u, "%llu changes in each run",
-                 (unsigned long long)change_count);
+    if (SEEDS >= 100 && only == NULL) check_amounts(); /* under sanitizers, a few seeds reach all code */
 }

@@ -74,6 +74,7 @@ BOOL SwitchToThread(void);
 void Sleep(DWORD ms);
 BOOL InitOnceExecuteOnce(PINIT_ONCE once, PINIT_ONCE_FN function, PVOID parameter, LPVOID *context);
 DWORD FlsAlloc(PFLS_CALLBACK_FUNCTION function);
+BOOL FlsFree(DWORD index);
 BOOL FlsSetValue(DWORD index, PVOID value);
 void InitializeSRWLock(PSRWLOCK lock);
 void AcquireSRWLockExclusive(PSRWLOCK lock);

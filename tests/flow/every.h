@@ -219,8 +219,8 @@ typedef struct every_entity {
 } every_entity;
 
 /* Begins with a world without entities. `reactions` and `systems` describe the schedule. */
-void every_model_open(const every_terms *systems, const uint32_t *phases, uint32_t system_count,
-                      const every_terms *reactions, uint32_t reaction_count);
+void every_model_open(const every_terms *system_terms, const uint32_t *system_phases,
+                      uint32_t systems_count, const every_terms *reaction_terms, uint32_t reactions_count);
 void every_model_close(void);
 
 /* Saves and restores the whole model, for histories. Up to EVERY_SAVES numbers. */
@@ -246,7 +246,7 @@ void every_model_end(void);
 void every_model_record(const every_change *change, bool is_waiting);
 void every_model_flush(bool is_waiting); /* applies the recorded commands */
 
-void every_model_capture(uint32_t prefab, quern_entity root, const char *const *paths, uint32_t count);
+void every_model_capture(uint32_t number, quern_entity root, const char *const *paths, uint32_t count);
 
 /* The reactions of the schedule begin to watch. Everything before counts as seen. */
 void every_model_begin_schedule(void);
@@ -310,7 +310,7 @@ typedef struct every_handles {
     quern_relation relations[EVERY_RELATIONS];
 } every_handles;
 
-void every_register(quern_world *world, every_handles *handles);
+void every_register(quern_world *into, every_handles *handles);
 
 /* ----------------------------------------------------------------------------------------- the program */
 

@@ -18,19 +18,26 @@
 #define BIT(type) ((uint32_t)1 << (type))
 
 const every_type every_types[EVERY_TYPES] = {
-    [EVERY_ID] = {"id", 0, 1},
-    [EVERY_NUMBER] = {"number", 1, 2},
-    [EVERY_LINK] = {"link", 3, 2},
-    [EVERY_HOOKED] = {"hooked", 5, 1},
-    [EVERY_TAG] = {"tag"},
-    [EVERY_FLAG] = {"flag", .can_disable = true},
-    [EVERY_MODE] = {"mode", 6, 1, .can_disable = true, .row_changes = true},
-    [EVERY_NEED] = {"need", 7, 1, .required = BIT(EVERY_NUMBER) | BIT(EVERY_TAG)},
-    [EVERY_DEEP] = {"deep", 8, 1, .required = BIT(EVERY_NEED) | BIT(EVERY_MODE)},
-    [EVERY_GIVEN] = {"given", 9, 2, .has_default = true},
-    [EVERY_WIDE] = {"wide", 11, 8},
-    [EVERY_ROWS] = {"rows", 19, 2, .row_changes = true},
-    [EVERY_OFF] = {"disabled"},
+    [EVERY_ID] = {.name = "id", .word_count = 1},
+    [EVERY_NUMBER] = {.name = "number", .first_word = 1, .word_count = 2},
+    [EVERY_LINK] = {.name = "link", .first_word = 3, .word_count = 2},
+    [EVERY_HOOKED] = {.name = "hooked", .first_word = 5, .word_count = 1},
+    [EVERY_TAG] = {.name = "tag"},
+    [EVERY_FLAG] = {.name = "flag", .can_disable = true},
+    [EVERY_MODE] =
+        {.name = "mode", .first_word = 6, .word_count = 1, .can_disable = true, .row_changes = true},
+    [EVERY_NEED] = {.name = "need",
+                    .first_word = 7,
+                    .word_count = 1,
+                    .required = BIT(EVERY_NUMBER) | BIT(EVERY_TAG)},
+    [EVERY_DEEP] = {.name = "deep",
+                    .first_word = 8,
+                    .word_count = 1,
+                    .required = BIT(EVERY_NEED) | BIT(EVERY_MODE)},
+    [EVERY_GIVEN] = {.name = "given", .first_word = 9, .word_count = 2, .has_default = true},
+    [EVERY_WIDE] = {.name = "wide", .first_word = 11, .word_count = 8},
+    [EVERY_ROWS] = {.name = "rows", .first_word = 19, .word_count = 2, .row_changes = true},
+    [EVERY_OFF] = {.name = "disabled"},
 };
 
 const quern_relation_def every_relations[EVERY_RELATIONS] = {

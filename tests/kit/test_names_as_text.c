@@ -79,10 +79,11 @@ static const char *const names[] = {
     "\xC2\xA0",
     "door\xC2\xA0",
     "door\xE2\x80\x83",
-    "\xE3\x80\x80"
-    "door",
-    "\xEF\xBB\xBF"
-    "door",
+    /* in two parts: the d would belong to the escape before it */
+    ("\xE3\x80\x80"
+     "door"),
+    ("\xEF\xBB\xBF"
+     "door"),
     "door\xE2\x80\xA8",
     "-1",
     "door",

@@ -190,9 +190,9 @@ bool quern__exit_key_init(quern__exit_key *made, void (*function)(void *value))
     return true;
 }
 
-void quern__exit_key_deinit(const quern__exit_key *deleted)
+void quern__exit_key_deinit(const quern__exit_key *key)
 {
-    (void)deleted;
+    (void)key;
 }
 
 bool quern__exit_key_set(const quern__exit_key *set, void *value)

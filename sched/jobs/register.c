@@ -18,7 +18,7 @@ QUERN__THREAD_LOCAL(quern__registration *, quern__thread_registrations);
  * a shared library that contains Quern leaves nothing behind when it is unloaded after its last pool: no
  * function that the system would call, and no key, of which a process has few. */
 static quern__mutex key_mutex = QUERN__MUTEX_INIT; /* of the next three variables */
-static quern__exit_key key;                        /* not NULL in threads with registrations */
+static quern__exit_key exit_key;                   /* not NULL in threads with registrations */
 static bool has_key;
 static uint32_t registered_count; /* registrations of all threads with all pools */
 
@@ -29,8 +29,8 @@ static void unregister_at_thread_exit(void *value);
 static bool set_exit_key(void)
 {
     quern__mutex_lock(&key_mutex);
-    if (!has_key) has_key = quern__exit_key_init(&key, unregister_at_thread_exit);
-    const bool is_set = has_key && quern__exit_key_set(&key, &key);
+    if (!has_key) has_key = quern__exit_key_init(&exit_key, unregister_at_thread_exit);
+    const bool is_set = has_key && quern__exit_key_set(&exit_key, &exit_key);
     if (is_set) registered_count++;
     quern__mutex_unlock(&key_mutex);
     return is_set;
@@ -41,7 +41,7 @@ static void clear_exit_key(void)
 {
     quern__mutex_lock(&key_mutex);
     registered_count--;
-    if (quern__registrations == NULL) (void)quern__exit_key_set(&key, NULL);
+    if (quern__registrations == NULL) (void)quern__exit_key_set(&exit_key, NULL);
     quern__mutex_unlock(&key_mutex);
 }
 
@@ -49,7 +49,7 @@ void quern__registrations_drop_unused_key(void)
 {
     quern__mutex_lock(&key_mutex);
     if (has_key && registered_count == 0) {
-        quern__exit_key_deinit(&key);
+        quern__exit_key_deinit(&exit_key);
         has_key = false;
     }
     quern__mutex_unlock(&key_mutex);

@@ -111,7 +111,8 @@ static void relink(quern__storage *storage, uint32_t first)
 }
 
 /* Replaces scanned_count of each query by the number of archetypes that the query has not checked yet and that are not
- * marked; 0 for the query of a system without terms, which checks none. These are the last ones of the list that a refresh checks, also after the marked ones have left it. So
+ * marked; 0 for the query of a system without terms, which checks none. These are the last ones of the list that a
+ * refresh checks, also after the marked ones have left it. So
  * removing needs no refresh, which could run out of memory. */
 static void count_unscanned(quern__storage *storage)
 {

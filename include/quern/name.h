@@ -49,7 +49,8 @@ QUERN_API quern_entity quern_entity_find_child(const quern_world *world, quern_e
                                                const char *path);
 
 /** Writes the path of an entity from its root. An ancestor without a name is written as '#' and the index
- * of its slot; such a path is for people, and does not lead back to the entity: quern_entity_to_text does. Errors: NULL_ARGUMENT, those of a wrong handle,
+ * of its slot; such a path is for people, and does not lead back to the entity: quern_entity_to_text does. Errors:
+ * NULL_ARGUMENT, those of a wrong handle,
  * OUT_OF_MEMORY (only with more than 64 ancestors), IO. Threads: as quern_entity_name. */
 QUERN_API quern_result quern_entity_get_path(const quern_world *world, quern_entity entity,
                                              quern_sink sink);

@@ -186,9 +186,9 @@ typedef struct quern_system_def {
      *
      * A reaction needs terms, and none of them may be a change filter, a target term or a required up-term
      * (quern_term_up, quern_term_up_nearest): what happens to the target of a row does not happen to the row.
-     * With REMOVED, no term may be an up-term. It has no interval and no levels. before and after name other reactions of the
-     * phase; reactions of earlier phases run first. An exclusive reaction may have terms: its views then
-     * have handles only, and in REMOVED views also the copies. */
+     * With REMOVED, no term may be an up-term. It has no interval and no levels. before and after name other
+     * reactions of the phase; reactions of earlier phases run first. An exclusive reaction may have terms: its views
+     * then have handles only, and in REMOVED views also the copies. */
     uint32_t reacts_to QUERN__ZERO;
     /** A relation with levels; the system then processes its views level by level. All views of entities
      * without a target are processed before the views of their sources, and so on, at any number of

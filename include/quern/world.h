@@ -187,8 +187,9 @@ typedef struct quern_reserve_def {
 
 /** Reserves memory and touches it, so that no later call or frame pays for first uses: a fresh page costs up
  * to 10 milliseconds, in the middle of a call. The rows stay reserved when entities are destroyed, until
- * quern_world_trim or the removal of their archetype, while it is empty; call this for each combination of components. Entities, handles and hashes do not change;
- * an archetype with the components is created if there is none. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * quern_world_trim or the removal of their archetype, while it is empty; call this for each combination of
+ * components. Entities, handles and hashes do not change; an archetype with the components is created if there is
+ * none. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
  * (components without row_count, a relation of another world), UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
  * COMPONENT_TOO_LARGE, LIMIT, WORLD_LOCKED, OUT_OF_MEMORY; what was reserved until then stays reserved.
  * Threads: main, between frames. */

@@ -88,9 +88,8 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
 }
 
 /* The seq_cst store and load are those of pop: each pairs with the two loads in read_oldest. Release at the end:
- * pairs with the load of bottom there, and publishes the placeholder, and the slots
- * above, again. It is also the write of a handshake with workers that fall asleep, which may have found the
- * deque empty. */
+ * pairs with the load of bottom there, and publishes the placeholder and, again, the slots above it. It is
+ * also the write of a handshake with workers that fall asleep, which may have found the deque empty. */
 bool quern__deque_take_at(quern__deque *deque, int64_t index, const quern__job *placeholder,
                           quern__job *out_job)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* In place of events, if QUERN_WITHOUT names them: no world has any, and no system emits or reads one. */
 
-#include "sched/frame/event_frame.h"
+#include "sched/frame/schedule_internal.h"
 
 #include "core/base/base_internal.h"
 

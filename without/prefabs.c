@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* In place of prefabs, if QUERN_WITHOUT names them: no world has any, and no recorder spawns. */
 
-#include "core/playback/spawned.h"
+#include "core/playback/stages.h"
 #include "core/record/spawn.h"
 
 void quern__prefabs_release(quern__storage *storage)

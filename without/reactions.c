@@ -6,9 +6,8 @@
 
 #include "core/base/base_internal.h"
 #include "core/storage/storage.h"
-#include "sched/frame/pass_run.h"
-#include "sched/frame/reaction_rounds.h"
-#include "sched/schedule/reaction_pass.h"
+#include "sched/frame/schedule_internal.h"
+#include "sched/schedule/schedule_plan.h"
 
 const quern__row_events quern__subscription_events;
 

@@ -22,7 +22,7 @@
  *   RETIRED    n     slots that are never reused
  *   OUTSIDE    n     ids that the program gave to entities outside of a list
  *   NAMES      n     slots with their names
- *   RUN        n     consecutive bytes of the state of schedules (run_restorer.h)
+ *   RUN        n     consecutive bytes of the state of schedules (image.h)
  *   END        1
  *
  * An archive describes a complete world. Each slot below the slot count is in exactly one row, or free,
@@ -44,7 +44,10 @@
  * sections. Without a callback for ids, such handles are null. A target outside of the list is in LINKS sections only,
  * as the slot count plus the position of its id; rows and levels are as if the source had no such target. */
 
-#include "core/bytes/schema.h"
+#include "core/base/base_internal.h"
+#include "core/base/bytes.h"
+#include "core/base/containers.h"
+#include "core/storage/type_internal.h"
 
 #define QUERN__ARCHIVE_MAGIC "QUERNARC"
 enum {
@@ -120,7 +123,8 @@ typedef struct quern__world_section {
     uint32_t row_count;
     uint32_t free_count;
     uint32_t retired_count;
-    uint32_t next_visit; /* next archetype that the world checks for removal: see core/calls/reclaim.c */
+    uint32_t
+        next_visit; /* next archetype that the world checks for removal: see core/calls/world_calls.c */
     uint64_t visit_count;
 } quern__world_section;
 
@@ -212,5 +216,152 @@ static inline size_t quern__archived_row_bits_bytes(uint32_t row_count)
 {
     return ((size_t)row_count + 63) / 64 * sizeof(uint64_t);
 }
+
+/* The checksum of archives. It detects accidental damage, but not forgery. It is part of the file
+ * format, so it must not change.
+ *
+ * Eight lanes process the words of the input in turn. Each step of a lane (xor, multiplication by an odd
+ * number, rotation) is invertible, and so is the combination of the lanes. Therefore inputs that differ
+ * in only one word always have different checksums; other inputs collide with a probability of 2^-64. A
+ * lane waits for its last multiplication; eight lanes are enough to keep the multiplier busy during that
+ * time. */
+
+uint64_t quern__checksum(uint64_t seed, const void *bytes, size_t count);
+
+/* Writes the sections of an archive to a sink in blocks, and reads the blocks from a source.
+ *
+ * Code that writes sections need not check for errors of the sink: quern__archive_writer_close reports
+ * the first one. Reading checks all blocks before it returns the first section. It allocates memory only
+ * for blocks that exist in the source, so a forged size cannot cause a large allocation. */
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+typedef struct quern__archive_writer {
+    quern__sink_writer sink;
+    quern_allocator allocator;
+    quern__byte_writer block; /* in memory of fixed size: head of the block, then its sections */
+    size_t section_at;        /* offset of the open section in the block */
+    char *compressed;         /* memory for compressed blocks; NULL: blocks are not compressed */
+    uint32_t number;
+    bool has_head; /* whether the head of the archive has reached the sink */
+    quern__archive_head head;
+    uint64_t checksum; /* of the checksums of the head and of all blocks so far */
+} quern__archive_writer;
+
+/* Whether the library was built with zstd, so that it can write and read compressed blocks. */
+bool quern__archive_can_compress(void);
+
+/* Allocates the memory of a writer. Errors: OUT_OF_MEMORY; UNAVAILABLE (compression without zstd, or a big-endian
+ * machine). */
+quern_result quern__archive_writer_init(quern__archive_writer *writer, const quern_allocator *allocator,
+                                        bool compresses);
+void quern__archive_writer_release(quern__archive_writer *writer);
+
+/* Starts an archive. Nothing reaches the sink before a block is full, or the archive is finished. A writer can write
+ * several archives, one after another; an unfinished one is abandoned. previous: the messages before this one; NULL for
+ * an archive that is no message. */
+void quern__archive_writer_start(quern__archive_writer *writer, quern_sink sink,
+                                 const quern__archive_position *previous);
+
+/* Begins a section with a payload of at most max_bytes bytes (at most QUERN__SECTION_BYTES). Returns the
+ * writer for the payload, valid until the section is ended. */
+quern__byte_writer *quern__section_begin(quern__archive_writer *writer, quern__section_kind kind,
+                                         size_t max_bytes);
+
+void quern__section_end(quern__archive_writer *writer);
+
+/* Returns the current size of the open section's payload in bytes. */
+static inline size_t quern__section_bytes(const quern__archive_writer *writer)
+{
+    return writer->block.count - writer->section_at - sizeof(quern__section_head);
+}
+
+/* Writes the last block. Errors: IO (the sink failed). */
+quern_result quern__archive_writer_finish(quern__archive_writer *writer);
+
+/* ----------------------------------------------------------------------------------------- reading */
+
+typedef struct quern__archive_block {
+    const char *sections;
+    char *owned; /* memory of `sections`; NULL: it belongs to the source */
+    uint32_t bytes;
+} quern__archive_block;
+
+typedef struct quern__archive_blocks {
+    quern__archive_head head;
+    uint64_t checksum; /* of the checksums of the head and of all blocks */
+    QUERN__ARRAY(quern__archive_block) list;
+} quern__archive_blocks;
+
+/* Reads and checks all blocks of an archive. Errors: BAD_ARCHIVE, OUT_OF_MEMORY, UNAVAILABLE (compressed
+ * archive without zstd, or a big-endian machine); then `blocks` is empty. */
+quern_result quern__archive_blocks_read(quern__archive_blocks *blocks, quern_source source,
+                                        const quern_allocator *allocator);
+void quern__archive_blocks_release(quern__archive_blocks *blocks, const quern_allocator *allocator);
+
+/* Iterates over the sections of all blocks. Initialise it with `blocks` alone. */
+typedef struct quern__section_iterator {
+    const quern__archive_blocks *blocks;
+    uint32_t next_block;
+    quern__byte_reader block; /* unread rest of the current block */
+} quern__section_iterator;
+
+typedef struct quern__archive_section {
+    quern__section_kind kind;
+    quern__byte_reader payload;
+} quern__archive_section;
+
+/* Stores the next section. Returns false if there is none. */
+bool quern__section_next(quern__section_iterator *walk, quern__archive_section *out_section);
+
+/* Conversion of values from one layout to another, field by field. */
+
+/* How values are converted. */
+typedef enum quern__conversion_kind {
+    QUERN__CONVERT_BYTES, /* values are copied as bytes: the layouts are equal, or one side has no described fields */
+    QUERN__CONVERT_FIELDS, /* values are constructed, then converted field by field */
+    QUERN__CONVERT_MIGRATION
+} quern__conversion_kind;
+
+/* Two fields of the same name, in the source and in the target. */
+typedef struct quern__field_pair {
+    uint32_t source, target; /* indices in the lists of fields */
+} quern__field_pair;
+
+typedef struct quern__conversion {
+    const quern__type *source, *target;
+    quern__conversion_kind kind;
+    bool may_fail;                /* a number of some pair may not fit into the target's type */
+    uint32_t dropped_field_count; /* number of fields of the source that the target lacks */
+    uint32_t pair_count;
+    quern__field_pair pairs[QUERN_MAX_FIELDS];
+} quern__conversion;
+
+/* Initialises the conversion from `source` to `target`. If one type has no described fields, both must
+ * have the same size. Errors: LAYOUT_MISMATCH; the message names the field or the sizes. */
+quern_result quern__conversion_init(quern__conversion *conversion, const quern__type *source,
+                                    const quern__type *target);
+
+/* Checks that all numbers in the values fit into the target. Errors: INVALID_ARGUMENT; the message names
+ * the field. */
+quern_result quern__conversion_check(const quern__conversion *conversion, const char *sources,
+                                     uint32_t count);
+
+/* Converts values into uninitialised memory. Handles are copied unchanged. Preconditions: the kind is
+ * BYTES or FIELDS, and quern__conversion_check has accepted the sources. */
+void quern__convert(const quern__conversion *conversion, char *targets, const char *sources,
+                    uint32_t count);
+
+/* Remaps the handles that the converted values got from their sources. For kind MIGRATION, remaps all
+ * handles in described fields of the target. */
+void quern__conversion_remap(const quern__conversion *conversion, char *targets, uint32_t count,
+                             quern__remap_function *remap, void *argument);
+
+/* Writes the fields that both types have to one value of the target. Other bytes of the value are
+ * unchanged. */
+void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source);
+
+/* Copies the described fields of one value. Other bytes of the target are unchanged. */
+void quern__copy_fields(const quern__type *type, char *target, const char *source);
 
 #endif

@@ -6,15 +6,14 @@
 /* An *image* is an archive that has been read and checked completely. It contains everything except the
  * values of components, which remain in the blocks.
  *
- * Each section is checked when it is parsed (image.c, image_types.c, image_rows.c). Consistency between
+ * Each section is checked when it is parsed (image.c, image_types.c, image.c). Consistency between
  * sections is checked at the end (quern__image_check_consistency). So code that uses an image needs no
  * further checks. Memory is allocated in proportion to bytes that exist in the archive, never for a
  * count alone. */
 
-#include "core/archive/archive_block.h"
-#include "core/archive/convert.h"
-#include "core/base/sort.h"
-#include "core/bytes/byte_writer.h"
+#include "core/archive/archive_format.h"
+#include "core/base/bytes.h"
+#include "core/base/containers.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>
@@ -202,5 +201,61 @@ static inline bool quern__image_is_alive(const quern__image *image, uint32_t slo
 {
     return slot < image->head.slot_count && image->states.items[slot] == QUERN__STATE_ALIVE;
 }
+
+/* Loading the edges of relations with several targets per source. */
+
+/* Gives the slots of the loaded entities their sets of targets and sources, and adds their edges to entities outside of
+ * the list. The slots are not alive yet, so the world has no edges of them. handles: by slot of the archive. Errors:
+ * OUT_OF_MEMORY; the caller then calls quern__unload_edges. */
+quern_result quern__load_edges(const quern__image *image, quern__archived_links *links,
+                               const quern_entity *handles);
+
+/* Removes the edges that quern__load_edges added, and clears the sets of all slots of the loaded entities. */
+void quern__unload_edges(const quern__image *image, const quern__archived_links *links,
+                         const quern_entity *handles);
+
+/* Loading entities that have targets outside of their list. The archive describes their rows as if they had no such
+ * target; in the world they also have the component of the relation, and they and all entities below them have levels
+ * that follow from the target's. So rows of one archived archetype may belong to several archetypes. */
+
+/* Returns whether any entity of the image has a target outside of the list. */
+bool quern__image_leads_outside(const quern__image *image);
+
+/* Computes the levels that the entities have in the world. Errors: OUT_OF_MEMORY. */
+quern_result quern__image_raise_levels(const quern__image *image);
+
+/* Reserves a row for each entity in the archetype that it has in the world. out_archetypes: by slot of the archive.
+ * Errors: OUT_OF_MEMORY, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+quern_result quern__load_outside_reserve(const quern__image *image, quern__archetype **out_archetypes);
+
+/* Saving and loading a world with the state of its schedules: everything that the next frame depends on, apart
+ * from the world's contents. To this room the state is a sequence of bytes in RUN sections. The caller writes
+ * them, and restores them by functions that it passes. */
+
+/* Saves a world. run: state of its schedules; empty if none is saved. Errors: as quern_world_save, except
+ * NULL_ARGUMENT and WORLD_LOCKED. Precondition: the world is not locked. */
+quern_result quern__world_save(quern_world *world, quern_sink sink, const quern_save_def *def,
+                               const quern__byte_writer *run);
+
+/* Restores the state of schedules. All functions get `argument` and the image, of which image->run holds the
+ * bytes. They are called only if the archive has a state, and its types and their order are those of the world. */
+typedef struct quern__run_restorer {
+    void *argument;
+    /* Checks the bytes and reserves memory, as the last step that may fail. Then nothing is reserved. */
+    quern_result (*prepare)(void *argument, const quern__image *image);
+    /* Restores the state, after everything else was loaded. Cannot fail. `remap` maps handles of the archive. */
+    void (*restore)(void *argument, const quern__image *image, quern__remap_function *remap,
+                    void *remap_argument);
+} quern__run_restorer;
+
+/* Loads an archive. restorer: NULL to load without the state of schedules. Errors: as quern_world_load, except
+ * NULL_ARGUMENT and WORLD_LOCKED, and the errors of the restorer. Precondition: the world is not locked. */
+quern_result quern__world_load(quern_world *world, quern_source source, const quern_load_def *def,
+                               const quern__run_restorer *restorer, quern_load_report *report);
+
+/* Reads an archive into an image and loads it. The caller has set the definition, report, world, allocator and flags of
+ * the image, and owns its types, also afterwards; all other members are released. Errors: as quern__world_load. */
+quern_result quern__image_load(quern__image *image, quern_source source,
+                               const quern__run_restorer *restorer);
 
 #endif

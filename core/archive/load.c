@@ -1,13 +1,280 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/archive/image.h"
+
+#include "core/base/base_internal.h"
+#include "core/storage/change.h"
+#include "core/storage/type_internal.h"
+
+typedef void put_function(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                          const quern__edge_list *list);
+
+static quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "out of memory for the edges of entities; the world is unchanged");
+}
+
+/* Gives each slot in the upper halves of the keys the set of slots in the lower halves. slots: memory for the members
+ * of the largest set. */
+static bool put_sets(const quern__image *image, const quern__archived_links *links, uint32_t *slots,
+                     put_function *put)
+{
+    quern__edges *edges = &links->relation->edges;
+    const quern_allocator *allocator = &image->world->storage.allocator;
+    for (uint32_t i = 0, count; i < links->edges.count; i += count) {
+        const uint32_t slot = (uint32_t)(links->edges.items[i].key >> 32);
+        for (count = 0; i + count < links->edges.count && links->edges.items[i + count].key >> 32 == slot;
+             count++)
+            slots[count] = (uint32_t)links->edges.items[i + count].key;
+        quern__edge_list list;
+        if (!quern__edges_reserve_page(edges, allocator, slot) ||
+            !quern__edge_list_build(edges->pool, allocator, slots, count, &list))
+            return false;
+        put(edges, allocator, slot, &list);
+    }
+    return true;
+}
+
+/* Exchanges source and target in all keys, and sorts them. */
+static void turn(quern__archived_links *links)
+{
+    for (uint32_t i = 0; i < links->edges.count; i++) {
+        const uint64_t key = links->edges.items[i].key;
+        links->edges.items[i].key = key << 32 | key >> 32;
+    }
+    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
+}
+
+/* Replaces the slots of the archive in all keys by those of the world. */
+static void map_slots(quern__archived_links *links, const quern_entity *handles)
+{
+    for (uint32_t i = 0; i < links->edges.count; i++) {
+        const uint64_t key = links->edges.items[i].key;
+        links->edges.items[i].key = (uint64_t)quern_entity_index(handles[key >> 32]) << 32 |
+                                    quern_entity_index(handles[(uint32_t)key]);
+    }
+    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
+}
+
+/* Gives the loaded entities their sets of targets and sources in the list. */
+static quern_result load_sets(const quern__image *image, quern__archived_links *links,
+                              const quern_entity *handles)
+{
+    QUERN__ARRAY(uint32_t) slots = {0};
+    if (links->edges.count == 0) return QUERN_OK;
+    if (!quern__array_reserve(&image->allocator, &slots, links->edges.count)) return fail_memory();
+    map_slots(links, handles);
+    bool is_done = put_sets(image, links, slots.items, quern__edges_put_targets);
+    turn(links);
+    is_done = is_done && put_sets(image, links, slots.items, quern__edges_put_sources);
+    quern__array_release(&image->allocator, &slots);
+    return is_done ? QUERN_OK : fail_memory();
+}
+
+/* Adds the edges that lead outside of the list. Several ids may belong to one entity of the world. */
+static quern_result add_outside(const quern__image *image, quern__archived_links *links,
+                                const quern_entity *handles)
+{
+    quern__edges *edges = &links->relation->edges;
+    for (uint32_t i = 0; i < links->outside_edges.count; i++) {
+        const uint64_t edge = links->outside_edges.items[i];
+        const uint32_t source = quern_entity_index(handles[edge >> 32]);
+        const uint32_t target = quern_entity_index(image->outside.items[(uint32_t)edge]);
+        if (quern__edges_has(edges, source, target)) continue;
+        if (!quern__edges_reserve(edges, &image->world->storage.allocator, source, target))
+            return fail_memory();
+        quern__edges_add(edges, source, target);
+        links->outside_edges.items[links->outside_added_count++] = (uint64_t)source << 32 | target;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__load_edges(const quern__image *image, quern__archived_links *links,
+                               const quern_entity *handles)
+{
+    const quern_result result = load_sets(image, links, handles);
+    links->relation->links.version++;
+    return result == QUERN_OK ? add_outside(image, links, handles) : result;
+}
+
+void quern__unload_edges(const quern__image *image, const quern__archived_links *links,
+                         const quern_entity *handles)
+{
+    for (uint32_t i = 0; i < links->outside_added_count; i++)
+        quern__edges_remove(&links->relation->edges, (uint32_t)(links->outside_edges.items[i] >> 32),
+                            (uint32_t)links->outside_edges.items[i]);
+    for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
+        if (quern__image_is_alive(image, slot))
+            quern__edges_clear(&links->relation->edges, &image->world->storage.allocator,
+                               quern_entity_index(handles[slot]));
+}
+
+bool quern__image_leads_outside(const quern__image *image)
+{
+    for (uint32_t i = 0; i < image->types.count; i++)
+        if (image->types.items[i]->links != NULL && image->types.items[i]->links->outside_count > 0)
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------- levels */
+
+enum { RAISE_UNKNOWN = UINT8_MAX };
+
+static uint32_t least_level(uint32_t level)
+{
+    return level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
+}
+
+/* Stores by how much the levels of an entity and of all entities above it in the archive rise: by the level of the
+ * sources of the topmost entity's target. */
+static void find_raise(const quern__image *image, const quern__archived_links *links, uint32_t slot,
+                       uint8_t *raises)
+{
+    uint32_t top = slot, target;
+    while (raises[top] == RAISE_UNKNOWN && (target = links->targets[top]) < image->head.slot_count)
+        top = target;
+    uint32_t raise = raises[top];
+    if (raise == RAISE_UNKNOWN) {
+        const quern_entity outside = quern__image_outside(image, links->targets[top]);
+        raise =
+            outside.bits == 0
+                ? 0
+                : least_level(quern__links_level(&links->relation->links, quern_entity_index(outside)) + 1);
+    }
+    for (uint32_t at = slot; raises[at] == RAISE_UNKNOWN; at = links->targets[at]) {
+        raises[at] = (uint8_t)raise;
+        if (at == top) break;
+    }
+}
+
+static quern_result raise_levels(const quern__image *image, const quern__archived_links *links)
+{
+    const uint32_t slot_count = image->head.slot_count;
+    uint8_t *raises = quern__allocate(&image->allocator, slot_count, QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (raises == NULL) return quern__image_fail_memory();
+    memset(raises, RAISE_UNKNOWN, slot_count);
+    for (uint32_t slot = 0; slot < slot_count; slot++)
+        find_raise(image, links, slot, raises);
+    for (uint32_t slot = 0; slot < slot_count; slot++)
+        links->levels[slot] = (uint8_t)least_level((uint32_t)links->levels[slot] + raises[slot]);
+    quern__release(&image->allocator, raises, slot_count, QUERN__ARRAY_ALIGNMENT_BYTES);
+    return QUERN_OK;
+}
+
+quern_result quern__image_raise_levels(const quern__image *image)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
+        const quern__archived_links *links = image->types.items[i]->links;
+        if (links != NULL && links->outside_count > 0 && links->relation->has_levels)
+            result = raise_levels(image, links);
+    }
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------- archetypes */
+
+/* The ascending set of components of a row. */
+typedef struct row_set {
+    uint16_t indices[QUERN_MAX_COMPONENTS];
+    uint32_t count;
+} row_set;
+
+/* Adds a component unless the set has it. */
+static void add_component(row_set *set, uint32_t index)
+{
+    uint32_t at = set->count;
+    while (at > 0 && set->indices[at - 1] >= index)
+        at--;
+    if (at < set->count && set->indices[at] == index) return;
+    memmove(&set->indices[at + 1], &set->indices[at], (set->count - at) * sizeof set->indices[0]);
+    set->indices[at] = (uint16_t)index;
+    set->count++;
+}
+
+/* Replaces the tag of a level. */
+static void set_level(row_set *set, const quern__relation *relation, uint32_t level)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const uint32_t index = set->indices[i];
+        if (index > relation->component_index &&
+            index <= quern__relation_tag(relation, QUERN_MAX_RELATION_LEVEL))
+            continue;
+        set->indices[kept++] = (uint16_t)index;
+    }
+    set->count = kept;
+    add_component(set, quern__relation_tag(relation, level));
+}
+
+/* Adds what the links of one relation say of the entity in the slot. */
+static void add_relation(const quern__image *image, const quern__archived_links *links, uint32_t slot,
+                         row_set *set)
+{
+    const quern__relation *relation = links->relation;
+    if (links->targets == NULL) { /* a relation with several targets, which has no levels */
+        if ((links->levels[slot] & QUERN__EDGES_LEAD_OUTSIDE) != 0)
+            add_component(set, relation->component_index);
+        return;
+    }
+    if (quern__image_outside(image, links->targets[slot]).bits != 0)
+        add_component(set, relation->component_index);
+    if (relation->has_levels && links->targets[slot] != QUERN__SLOT_NONE)
+        set_level(set, relation, links->levels[slot]);
+}
+
+static quern_result find_archetype(const quern__image *image, const quern__archived_archetype *archived,
+                                   uint32_t slot, quern__archetype **out_archetype)
+{
+    quern__storage *storage = &image->world->storage;
+    row_set set = {.count = archived->component_count};
+    memcpy(set.indices, archived->component_indices, set.count * sizeof set.indices[0]);
+    for (uint32_t i = 0; i < image->types.count; i++) {
+        const quern__archived_links *links = image->types.items[i]->links;
+        if (links != NULL && links->outside_count > 0) add_relation(image, links, slot, &set);
+    }
+    set.count = quern__components_complete(&storage->components, set.indices, set.count);
+    return quern__storage_ensure_archetype(storage, set.indices, set.count, out_archetype);
+}
+
+static quern_result reserve_rows_outside(const quern__image *image,
+                                         const quern__archived_archetype *archived,
+                                         quern__byte_reader *payload, quern__archetype **out_archetypes)
+{
+    quern__storage *storage = &image->world->storage;
+    quern__rows_section section;
+    quern__read(payload, &section, sizeof section);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < section.row_count && result == QUERN_OK; i++) {
+        const uint32_t slot = quern_entity_index((quern_entity){quern__read_u64(payload)});
+        quern__archetype *archetype;
+        result = find_archetype(image, archived, slot, &archetype);
+        if (result != QUERN_OK) break;
+        out_archetypes[slot] = archetype; /* the caller cancels its reservations if the next call fails */
+        result = quern__rows_reserve(storage, archetype, 1);
+    }
+    return result;
+}
+
+quern_result quern__load_outside_reserve(const quern__image *image, quern__archetype **out_archetypes)
+{
+    quern__section_iterator walk = {.blocks = &image->blocks};
+    quern__archive_section section;
+    uint32_t archetype_count = 0;
+    quern_result result = QUERN_OK;
+    while (result == QUERN_OK && quern__section_next(&walk, &section)) {
+        if (section.kind == QUERN__SECTION_ARCHETYPE) archetype_count++;
+        if (section.kind == QUERN__SECTION_ROWS)
+            result = reserve_rows_outside(image, &image->archetypes.items[archetype_count - 1],
+                                          &section.payload, out_archetypes);
+    }
+    return result;
+}
+
 /* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
  * reserved for all of it. Then it is loaded, which cannot fail. */
-
-#include "core/archive/load_edges.h"
-#include "core/archive/load_outside.h"
-#include "core/archive/run_restorer.h"
-#include "core/storage/change.h"
-#include "core/storage/required.h"
 
 /* State of one call of quern_world_load. */
 typedef struct loading {
@@ -646,4 +913,105 @@ quern_result quern__world_load(quern_world *world, quern_source source, const qu
     quern__archived_types_release(&image.types, 0, &world->storage.allocator);
     quern__array_release(&world->storage.allocator, &image.types);
     return result;
+}
+
+/* Load sessions: the messages of a save session, whose types are kept from one message to the next. */
+
+struct quern_load_session {
+    quern_world *world;
+    quern_load_def def;
+    uint32_t extra_count;
+    quern__archive_position position; /* the messages that were read */
+    quern__archived_types types;      /* of all messages so far */
+    quern__call_memory memory;        /* memory of one message */
+};
+
+static quern_result create(quern_world *world, const quern_load_def *def, quern_load_session **out_session)
+{
+    static const quern_load_def zero;
+    if (def == NULL) def = &zero;
+    uint32_t extra_count;
+    quern_result result = quern__world_check_unlocked(world, "quern_load_session_create");
+    if (result == QUERN_OK) result = quern__load_check_def(world, def, &extra_count);
+    if (result == QUERN_OK &&
+        (def->schedules[0] != NULL || def->entities != NULL || def->entity_capacity > 0))
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "schedules, entities and entity_capacity have no meaning for a session: leave them zero, "
+            "and pass entities to quern_load_session_read");
+    if (result != QUERN_OK) return result;
+    quern_load_session *session =
+        quern__allocate(&world->storage.allocator, sizeof *session, _Alignof(quern_load_session));
+    if (session != NULL) {
+        *session = (quern_load_session){.world = world, .def = *def, .extra_count = extra_count};
+        if (!quern__call_memory_init(&session->memory, &world->storage.allocator)) {
+            quern__release(&world->storage.allocator, session, sizeof *session,
+                           _Alignof(quern_load_session));
+            session = NULL;
+        }
+    }
+    if (session == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
+    *out_session = session;
+    return QUERN_OK;
+}
+
+quern_result quern_load_session_create(quern_world *world, const quern_load_def *def,
+                                       quern_load_session **out_session)
+{
+    static const char function[] = "quern_load_session_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_session == NULL) return quern__fail_null(function, "out_session");
+    return quern__in_call(create(world, def, out_session), function);
+}
+
+void quern_load_session_destroy(quern_load_session *session)
+{
+    if (session == NULL) return;
+    const quern_allocator allocator = session->world->storage.allocator;
+    quern__archived_types_release(&session->types, 0, &allocator);
+    quern__array_release(&allocator, &session->types);
+    quern__call_memory_release(&session->memory);
+    quern__release(&allocator, session, sizeof *session, _Alignof(quern_load_session));
+}
+
+static quern_result read_message(quern_load_session *session, quern_source source,
+                                 quern_load_report *report)
+{
+    quern_world *world = session->world;
+    const uint32_t known_count = session->types.count;
+    quern_result result = quern__world_check_unlocked(world, "quern_load_session_read");
+    if (result != QUERN_OK) return result;
+    quern__image image = {.def = &session->def,
+                          .report = report,
+                          .world = world,
+                          .allocator = quern__call_memory_allocator(&session->memory),
+                          .keeps_handles = world->storage.entities.slot_count == 0,
+                          .session = &session->position,
+                          .extra_count = session->extra_count,
+                          .types = session->types};
+    result = quern__image_load(&image, source, NULL);
+    /* the types of a message that failed are read again, if the program passes it again */
+    if (result != QUERN_OK)
+        quern__archived_types_release(&image.types, known_count, &world->storage.allocator);
+    session->types = image.types;
+    return result;
+}
+
+quern_result quern_load_session_read(quern_load_session *session, quern_source source,
+                                     quern_entity *entities, uint32_t capacity,
+                                     quern_load_report *out_report)
+{
+    static const char function[] = "quern_load_session_read";
+    quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
+    *report = (quern_load_report){0};
+    if (session == NULL) return quern__fail_null(function, "session");
+    if (entities == NULL && capacity > 0) return quern__fail_null(function, "entities");
+    const quern_result result = quern__check_source(source, function);
+    if (result != QUERN_OK) return result;
+    if (!quern__world_enter(session->world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    session->def.entities = entities;
+    session->def.entity_capacity = capacity;
+    return quern__world_leave(session->world,
+                              quern__in_call(read_message(session, source, report), function));
 }

@@ -2,10 +2,112 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/save.h"
 
-#include "core/archive/convert.h"
-#include "core/archive/run_restorer.h"
-#include "core/calls/world_commands.h"
-#include "core/relations/naming.h"
+#include "core/archive/archive_format.h"
+#include "core/archive/image.h"
+#include "core/base/base_internal.h"
+#include "core/calls/calls_internal.h"
+#include "core/relations/relation_internal.h"
+
+void quern__saved_outside_release(quern__saved_outside *outside, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &outside->ids);
+    quern__array_release(allocator, &outside->links);
+    quern__map_release(&outside->numbers, allocator);
+}
+
+uint32_t quern__outside_number(const quern__saving *saving, quern__saved_outside *outside,
+                               quern_entity entity)
+{
+    const quern_allocator *allocator = &saving->allocator;
+    const uint64_t *known = quern__map_find(&outside->numbers, entity.bits);
+    if (known != NULL) return (uint32_t)*known;
+    const uint64_t id = saving->def->outside_id(saving->def->user_data, entity);
+    if (id == 0) return QUERN__OUTSIDE_NONE;
+    const uint32_t number = outside->ids.count;
+    if (!quern__array_reserve(allocator, &outside->ids, number + 1) ||
+        !quern__map_reserve(&outside->numbers, allocator, number + 1)) {
+        outside->lacks_memory = true;
+        return QUERN__OUTSIDE_NONE;
+    }
+    outside->ids.items[outside->ids.count++] = id;
+    quern__map_put(&outside->numbers, entity.bits, number);
+    return number;
+}
+
+static void add_link(quern__saving *saving, quern__saved_outside *outside, const quern__relation *relation,
+                     uint32_t slot, uint32_t target)
+{
+    const quern__storage *storage = &saving->world->storage;
+    if (target == QUERN__SLOT_NONE || quern__saving_find_slot(saving, target) != QUERN__SLOT_NONE) return;
+    const uint32_t number = quern__outside_number(saving, outside, quern__entity_of_slot(storage, target));
+    if (number == QUERN__OUTSIDE_NONE) return;
+    if (!quern__array_reserve(&saving->allocator, &outside->links, outside->links.count + 1)) {
+        outside->lacks_memory = true;
+        return;
+    }
+    outside->links.items[outside->links.count++] =
+        (quern__outside_link){relation->component_index, quern__saving_find_slot(saving, slot), number};
+    quern__saving_use_type(saving, relation->component_index);
+}
+
+void quern__outside_add_links(quern__saving *saving, quern__saved_outside *outside,
+                              const quern__relation *relation, uint32_t slot)
+{
+    if (!relation->is_many) {
+        add_link(saving, outside, relation, slot, quern__links_target(&relation->links, slot));
+        return;
+    }
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, slot);
+    for (uint32_t i = 0; i < quern__edge_list_ranges(targets); i++) {
+        const quern__edge_range range = quern__edge_list_range(targets, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            add_link(saving, outside, relation, slot, range.slots[k]);
+    }
+}
+
+/* Writes the links of one relation, each as a target with one source. */
+static void write_relation(quern__saving *saving, const quern__saved_outside *outside, uint32_t relation)
+{
+    enum { ENTRY = 3 * sizeof(uint32_t), MOST_BYTES = QUERN__SECTION_BYTES / 2 / ENTRY * ENTRY };
+    const quern__links_section section = {.relation = saving->numbers[relation]};
+    quern__byte_writer *writer = NULL;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < outside->links.count; i++) {
+        const quern__outside_link *link = &outside->links.items[i];
+        if (link->relation != relation) continue;
+        if (left == 0) {
+            if (writer != NULL) quern__section_end(&saving->writer);
+            writer =
+                quern__section_begin(&saving->writer, QUERN__SECTION_LINKS, sizeof section + MOST_BYTES);
+            quern__write(writer, &section, sizeof section);
+            left = MOST_BYTES / ENTRY;
+        }
+        const uint32_t entry[] = {saving->selected_count + link->number, 1, link->source};
+        quern__write(writer, entry, sizeof entry);
+        left--;
+    }
+    if (writer != NULL) quern__section_end(&saving->writer);
+}
+
+void quern__outside_write_links(quern__saving *saving, const quern__saved_outside *outside)
+{
+    const quern__relations *relations = saving->world->storage.relations;
+    for (uint32_t i = 0; i < relations->list.count && outside->links.count > 0; i++)
+        write_relation(saving, outside, relations->list.items[i]->component_index);
+}
+
+void quern__outside_write_ids(quern__saving *saving, const quern__saved_outside *outside)
+{
+    enum { MOST_IDS = QUERN__SECTION_BYTES / 2 / sizeof(uint64_t) };
+    for (uint32_t done = 0, count; done < outside->ids.count; done += count) {
+        const uint32_t left = outside->ids.count - done;
+        count = left < MOST_IDS ? left : MOST_IDS;
+        quern__write(
+            quern__section_begin(&saving->writer, QUERN__SECTION_OUTSIDE, count * sizeof(uint64_t)),
+            outside->ids.items + done, count * sizeof(uint64_t));
+        quern__section_end(&saving->writer);
+    }
+}
 
 /* -------------------------------------------------------------------------------- opening and closing */
 
@@ -588,4 +690,84 @@ quern_result quern__world_save(quern_world *world, quern_sink sink, const quern_
     }
     quern__world_set_locked(world, false);
     return result;
+}
+
+/* Save sessions: many lists of entities, of which only the first archives have the types. */
+
+struct quern_save_session {
+    quern__saving saving;
+    quern_save_def def;
+    quern__call_memory memory; /* memory of one message */
+};
+
+static quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for a session; nothing has changed");
+}
+
+static quern_result create(quern_world *world, const quern_save_def *def, quern_save_session **out_session)
+{
+    quern_result result = quern__world_check_unlocked(world, "quern_save_session_create");
+    if (result == QUERN_OK) result = quern__archive_check_def(def);
+    if (result != QUERN_OK) return result;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern_save_session *session = quern__allocate(allocator, sizeof *session, _Alignof(quern_save_session));
+    if (session == NULL) return fail_memory();
+    session->def = def != NULL ? *def : (quern_save_def){0};
+    result = quern__saving_init(&session->saving, world, &session->def);
+    session->saving.is_session = true;
+    if (result == QUERN_OK && !quern__call_memory_init(&session->memory, allocator)) {
+        quern__saving_release(&session->saving);
+        result = fail_memory();
+    }
+    session->saving.allocator = quern__call_memory_allocator(&session->memory);
+    if (result == QUERN_OK)
+        *out_session = session;
+    else
+        quern__release(allocator, session, sizeof *session, _Alignof(quern_save_session));
+    return result;
+}
+
+quern_result quern_save_session_create(quern_world *world, const quern_save_def *def,
+                                       quern_save_session **out_session)
+{
+    static const char function[] = "quern_save_session_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_session == NULL) return quern__fail_null(function, "out_session");
+    return quern__in_call(create(world, def, out_session), function);
+}
+
+void quern_save_session_destroy(quern_save_session *session)
+{
+    if (session == NULL) return;
+    const quern_allocator allocator = session->saving.world->storage.allocator;
+    quern__saving_release(&session->saving);
+    quern__call_memory_release(&session->memory);
+    quern__release(&allocator, session, sizeof *session, _Alignof(quern_save_session));
+}
+
+static quern_result write_list(quern_save_session *session, const quern_archive *archive, quern_sink sink)
+{
+    quern_world *world = session->saving.world;
+    quern_result result = quern__world_check_unlocked(world, "quern_save_session_write");
+    if (result == QUERN_OK && archive->world != world)
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "the list belongs to another world than the session: create a session for its world");
+    if (result != QUERN_OK) return result;
+    quern__world_set_locked(world, true); /* the sink may call a function of the program */
+    result = quern__archive_write(archive, &session->saving, sink);
+    quern__world_set_locked(world, false);
+    return result;
+}
+
+quern_result quern_save_session_write(quern_save_session *session, const quern_archive *archive,
+                                      quern_sink sink)
+{
+    static const char function[] = "quern_save_session_write";
+    if (session == NULL) return quern__fail_null(function, "session");
+    if (archive == NULL) return quern__fail_null(function, "archive");
+    const quern_result result = quern__check_sink(sink, function);
+    if (result != QUERN_OK) return result;
+    return quern__in_call(write_list(session, archive, sink), function);
 }

@@ -6,7 +6,7 @@
 /* Functions shared by saving a world (save.c) and saving selected entities (select.c). The two differ in
  * how they write the rows. */
 
-#include "core/archive/archive_block.h"
+#include "core/archive/archive_format.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>
@@ -97,5 +97,54 @@ static inline uint32_t quern__saving_find_slot(const quern__saving *saving, uint
     const uint64_t *found = quern__map_find(saving->selected, (uint64_t)slot + 1);
     return found != NULL ? (uint32_t)*found : QUERN__SLOT_NONE;
 }
+
+/* Entities outside of a list that is saved: their ids, and which entities of the list have them as targets. */
+
+#define QUERN__OUTSIDE_NONE UINT32_MAX /* number of an entity without id */
+
+/* A target outside of the list. */
+typedef struct quern__outside_link {
+    uint32_t relation; /* component index of the relation */
+    uint32_t source;   /* slot of the source in the archive */
+    uint32_t number;   /* index of the target in `ids` */
+} quern__outside_link;
+
+typedef struct quern__saved_outside {
+    QUERN__ARRAY(uint64_t) ids;
+    quern__map numbers;                      /* handle of an entity -> index in ids */
+    QUERN__ARRAY(quern__outside_link) links; /* by source, then by relation */
+    bool lacks_memory;                       /* whether an id or a link could not be added */
+} quern__saved_outside;
+
+void quern__saved_outside_release(quern__saved_outside *outside, const quern_allocator *allocator);
+
+/* Returns the index of the entity's id, or QUERN__OUTSIDE_NONE if the program gives it none or memory is exhausted.
+ * Preconditions: the entity is alive and not in the list; outside_id is set. */
+uint32_t quern__outside_number(const quern__saving *saving, quern__saved_outside *outside,
+                               quern_entity entity);
+
+/* Adds the links from an entity of the list to its targets outside of the list, as far as these have an id, and marks
+ * the relation's type as used. slot: slot of the entity in the world. */
+void quern__outside_add_links(quern__saving *saving, quern__saved_outside *outside,
+                              const quern__relation *relation, uint32_t slot);
+
+/* Write the links as LINKS sections, and the ids as OUTSIDE sections. */
+void quern__outside_write_links(quern__saving *saving, const quern__saved_outside *outside);
+void quern__outside_write_ids(quern__saving *saving, const quern__saved_outside *outside);
+
+/* A list of entities to save together, and saving it. */
+
+struct quern_archive {
+    quern_world *world;
+    QUERN__ARRAY(quern_entity) entities;
+    quern__map slots; /* slot + 1 -> index in `entities` */
+};
+
+/* Checks the members of a definition that make no sense for a list. def may be NULL. Errors: INVALID_ARGUMENT. */
+quern_result quern__archive_check_def(const quern_save_def *def);
+
+/* Saves the list as one archive. Errors: as quern_archive_save, except those of the definition. Preconditions: the
+ * world is locked, and `saving` is initialised for it. */
+quern_result quern__archive_write(const quern_archive *archive, quern__saving *saving, quern_sink sink);
 
 #endif

@@ -2,12 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 /* Archives of selected entities. In the archive, the entities have the slots 0, 1, 2 ... in the order of
  * the list, so the archive is a complete small world. Links and handles to entities outside of the list
- * are removed while saving, unless the program has ids for these entities (save_outside.h). Entities that
+ * are removed while saving, unless the program has ids for these entities (save.h). Entities that
  * have the same components in the archive are saved together. */
 
-#include "core/archive/select.h"
-#include "core/archive/save_outside.h"
-#include "core/base/printer.h"
+#include "core/archive/save.h"
+#include "core/base/text.h"
 #include "core/query/query_internal.h"
 
 /* Entities of the list that have the same components in the archive, by their indices in the list. */

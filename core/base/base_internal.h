@@ -123,4 +123,83 @@ static inline void quern__touch_pages(void *memory, size_t bytes)
         byte[i] = byte[i];
 }
 
+/* An allocator for the temporary memory of a call that is repeated often. It hands out parts of one block, one after
+ * another, and begins again when all of them were released. What does not fit into the block is allocated by the
+ * allocator behind it, so a large call costs as much as without a block, and leaves nothing behind. Builds with the
+ * address sanitizer allocate everything there, since the sanitizer does not check the parts of a block. */
+
+typedef struct quern__call_memory {
+    quern_allocator backing;
+    char *block;         /* QUERN__CALL_MEMORY_BYTES bytes; NULL: not initialised */
+    size_t used;         /* parts begin below this offset */
+    uint32_t live_count; /* number of parts that were not released */
+} quern__call_memory;
+
+enum { QUERN__CALL_MEMORY_BYTES = 32 * 1024 };
+
+/* Allocates the block. Returns false if out of memory. */
+bool quern__call_memory_init(quern__call_memory *memory, const quern_allocator *backing);
+
+/* Releases the block. Precondition: all allocated memory was released. */
+void quern__call_memory_release(quern__call_memory *memory);
+
+/* Returns the allocator, which is not thread-safe and refers to `memory`. */
+quern_allocator quern__call_memory_allocator(quern__call_memory *memory);
+
+/* Parallel loops for the core, which knows no threads. The owner of the threads passes an executor. */
+
+/* The body of a loop. Processes the items [begin, end). worker_index: below worker_count. */
+typedef void quern__executor_function(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+
+/* The stages of a sync point, in order. */
+typedef enum quern__sync_stage {
+    QUERN__STAGE_SYNC, /* the whole sync point */
+    QUERN__STAGE_GATHER,
+    QUERN__STAGE_MERGE,
+    QUERN__STAGE_RESOLVE,
+    QUERN__STAGE_APPLY
+} quern__sync_stage;
+
+typedef struct quern__executor {
+    uint32_t thread_count; /* number of threads that usually share a loop; at least 1 */
+    uint32_t worker_count; /* number of worker indices; at least thread_count */
+    bool always_divides;   /* divide loops on one thread, too: an observer records the division */
+    void *context;
+    /* Calls the function for ranges of at most `grain` items that cover each item of [0, count) exactly once. Returns
+     * when all calls have returned; their writes are then visible to the caller. Calls with the same worker index
+     * never overlap. */
+    void (*parallel_for)(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                         void *argument);
+    /* Called on the thread of the sync point when a stage begins; NULL: not called. */
+    void (*begin_stage)(void *context, quern__sync_stage stage);
+} quern__executor;
+
+static inline uint32_t quern__executor_worker_count(const quern__executor *executor)
+{
+    return executor != NULL ? executor->worker_count : 1;
+}
+
+/* Returns whether loops should be divided for several threads. A NULL executor runs loops on the calling thread. */
+static inline bool quern__executor_is_shared(const quern__executor *executor)
+{
+    return executor != NULL && (executor->thread_count > 1 || executor->always_divides);
+}
+
+static inline void quern__executor_begin_stage(const quern__executor *executor, quern__sync_stage stage)
+{
+    if (executor != NULL && executor->begin_stage != NULL) executor->begin_stage(executor->context, stage);
+}
+
+/* Runs a parallel loop, as quern__executor.parallel_for does. A loop of at most `grain` items, or with a NULL executor,
+ * is one call on the calling thread. */
+static inline void quern__executor_run(const quern__executor *executor, uint32_t count, uint32_t grain,
+                                       quern__executor_function *function, void *argument)
+{
+    if (count == 0) return;
+    if (executor == NULL || count <= grain)
+        function(argument, 0, count, 0);
+    else
+        executor->parallel_for(executor->context, count, grain, function, argument);
+}
+
 #endif

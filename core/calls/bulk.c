@@ -6,10 +6,9 @@
 #include <quern/bulk.h>
 
 #include "core/calls/calls_internal.h"
-#include "core/query/matching.h"
-#include "core/relations/naming.h"
+#include "core/query/query_internal.h"
+#include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
-#include "core/storage/fill.h"
 
 /* ----------------------------------------------------------------------------------------- create */
 

@@ -6,7 +6,14 @@
 /* Functions that several calls share, also those of rooms above. `function` is the public function that messages
  * name. */
 
+#include "core/playback/playback.h"
+#include "core/prefabs/prefab_internal.h"
+#include "core/query/query_internal.h"
+#include "core/relations/relation_internal.h"
+#include "core/storage/change.h"
 #include "core/world/world_internal.h"
+
+#include <quern/getter.h>
 
 /* Finds or creates the archetype of a list of components, in any order. Managed components are refused. Errors:
  * UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, INVALID_ARGUMENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
@@ -54,11 +61,11 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
  * quern__storage_create_archetype, with room for them reserved. */
 void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
 
-/* Removes empty archetypes, as the settings of the world say (reclaim.c). Sync points call this after applying commands
+/* Removes empty archetypes, as the settings of the world say (world_calls.c). Sync points call this after applying commands
  * if the world has at least removal_count archetypes. */
 void quern__world_reclaim_archetypes(quern_world *world);
 
-/* The functions of quern_flag_info, for each row flag (core/storage/column_flags.h) and named after its member. The
+/* The functions of quern_flag_info, for each row flag (core/storage/type_internal.h) and named after its member. The
  * first returns whether the bit of a component is set for an entity; the second records the command that sets it. */
 #define QUERN__FLAG_FUNCTIONS(flag, member, ...)                                       \
     bool quern__##member##_is_listed(const quern_world *world, quern_entity entity,    \
@@ -66,5 +73,194 @@ void quern__world_reclaim_archetypes(quern_world *world);
     quern_result quern__##member##_list(quern_commands *commands, quern_entity entity, \
                                         quern_component component);
 QUERN__ROW_FLAGS(QUERN__FLAG_FUNCTIONS)
+
+/* Destroys entities in a world with links or names (storage->has_attachments). */
+
+/* Destroys living entities and the sources that the policies of relations destroy with them. These sources end
+ * first, sources before their targets; then the listed entities end in their order. The list may contain an entity
+ * twice. Errors, with nothing changed: TARGET_IN_USE, OUT_OF_MEMORY, those of quern__storage_ensure_archetype. */
+quern_result quern__world_destroy_cascade(quern_world *world, const quern_entity *entities, uint32_t count);
+
+/* Getters. A getter finds the position of its component's column in a table, by the archetype number in the entity's
+ * record. A lookup therefore reads only the record and the table. */
+
+typedef struct quern__getter {
+    quern_getter base; /* public part, first: the caller has its address */
+    quern_world *world;
+    quern__position_table table;
+    bool has_refs;
+} quern__getter;
+
+_Static_assert(offsetof(quern__getter, base) == 0, "a getter begins with its public part");
+
+/* Whether values that the caller will write have to be noted: change filters exist, or checks are on. */
+static inline bool quern__getter_notes_writes(const quern__getter *getter)
+{
+    return QUERN_CHECKS || *getter->base.filter_count > 0;
+}
+
+/* Notes that the caller is about to write the value at this location. */
+static inline void quern__getter_note_written(const quern__getter *getter, uintptr_t location)
+{
+    const uint32_t index = getter->table.component_index;
+    quern__row_note_pointer_given(quern__chunk_of(location)->archetype, location, index);
+    quern__storage_note_pointer_given(&getter->world->storage, index);
+}
+
+/* Commands recorded outside of frames: by code between frames and exclusive systems (quern_world_commands), and by
+ * the callbacks of parallel queries. The state is allocated when the first recorder is requested. */
+
+typedef struct quern__world_commands {
+    quern_commands recorder;          /* for quern_world_commands; callers keep its address */
+    quern_commands *recorder_list[1]; /* the recorder, as a list */
+    /* By worker of a parallel query. Callbacks may keep the addresses, so elements never move. Streams that
+     * could not be applied stay in the recorders. */
+    QUERN__ARRAY(quern_commands *) worker_recorders;
+    QUERN__ARRAY(quern__plain_context *) worker_contexts;
+    quern__accessor accessor;               /* of the latest parallel query */
+    _Atomic bool has_logged_failed_command; /* of the latest parallel query */
+    uint64_t flush_count;                   /* key of the next stream of `recorder` */
+    quern__playback playback;
+    quern_flush_stats stats;
+} quern__world_commands;
+
+/* Errors of a sync point that processed all commands. */
+typedef struct quern__flush_report {
+    quern_result record_result;  /* error if a command could not be recorded */
+    quern_result refused_result; /* error if an entity exceeded a limit of entities or of the world */
+    uint64_t refused_count;      /* number of entities that exceeded a limit */
+} quern__flush_report;
+
+/* Adds the refused entities of one playback. */
+static inline void quern__flush_report_add(quern__flush_report *report,
+                                           const quern__playback_stats *applied)
+{
+    report->refused_count += applied->refused_count;
+    if (report->refused_result == QUERN_OK) report->refused_result = applied->refused_result;
+}
+
+static inline quern__recorders quern__world_recorder_list(const quern__world_commands *commands)
+{
+    return (quern__recorders){commands->recorder_list, 1};
+}
+
+static inline quern__recorders quern__world_worker_recorders(const quern__world_commands *commands)
+{
+    return (quern__recorders){commands->worker_recorders.items, commands->worker_recorders.count};
+}
+
+/* Creates the state if there is none, with recorders and contexts for worker_count workers. Errors: OUT_OF_MEMORY,
+ * with existing state unchanged. */
+quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count);
+
+void quern__world_release_commands(quern_world *world);
+
+/* Ends the recording of an exclusive system: calls on the recorder fail until it is requested again. */
+void quern__world_end_recording(const quern_world *world);
+
+/* Returns whether any recorder has commands, values or a recording error. */
+bool quern__world_has_commands(const quern_world *world);
+
+/* Applies the commands of workers. On failure they stay recorded. executor may be NULL. */
+quern_result quern__world_apply_worker_commands(quern_world *world, const quern__executor *executor,
+                                                quern__flush_report *report);
+
+/* Applies all commands, first those that a parallel query could not apply. The world may be locked. Calls on the
+ * recorder fail from now on until it is requested again. */
+quern_result quern__world_apply_commands(quern_world *world, quern__flush_report *report);
+
+/* Reports two errors of a call or frame in one message: `result`, and `lost`, the error of something that could not
+ * be recorded. The next call would not report the loss. Returns lost, or result if nothing was lost (QUERN_OK).
+ * where: call or system, begins the message. what: for example "record a command". */
+quern_result quern__fail_with_loss(quern_result result, quern_result lost, const char *what,
+                                   const char *where);
+
+/* Returns the first error of the report, with a message that names the function, or QUERN_OK. */
+quern_result quern__flush_result(const quern__flush_report *report, const char *function);
+
+/* State of making a prefab. prefab_make.c compiles members and their values, prefab_make.c their links. Members have
+ * one of two sources: entities of a tree (prefab_make.c), or a description (prefab_make.c). */
+
+/* The components of a member, ascending. */
+typedef struct quern__prefab_set {
+    const uint16_t *indices;
+    uint32_t count;
+} quern__prefab_set;
+
+/* By member: the index of its link in the current relation, or QUERN_NO_MEMBER. */
+typedef QUERN__ARRAY(uint32_t) quern__prefab_link_indices;
+
+struct quern__prefab_source;
+
+/* A prefab under construction. */
+typedef struct quern__prefab_capture {
+    quern_world *world;
+    const quern_allocator *allocator;
+    quern__prefab *prefab;
+    const struct quern__prefab_source *source;
+    QUERN__ARRAY(uint32_t) depths;        /* levels below the root, by member */
+    QUERN__ARRAY(quern__prefab_set) sets; /* by member */
+    /* common to all members of a group, by group: */
+    QUERN__ARRAY(quern__prefab_set) group_sets;
+    QUERN__ARRAY(uint32_t) previous_groups; /* the group of the same depth before it, or QUERN_NO_MEMBER */
+    QUERN__ARRAY(uint32_t) last_groups;     /* by depth: its last group */
+    /* of captured trees: */
+    QUERN__ARRAY(quern_entity) entities; /* by member */
+    quern__map members;                  /* handle -> member */
+    /* of descriptions: */
+    const quern_prefab_member_def *described;
+    QUERN__ARRAY(uint16_t) set_indices; /* the sets of all members, one after another */
+    QUERN__ARRAY(quern_entity) parts;   /* the handles that stand for members, by member */
+} quern__prefab_capture;
+
+/* Where members are from. */
+typedef struct quern__prefab_source {
+    /* Returns the value of a component of a member, or NULL if the type constructs it. */
+    const void *(*value)(const quern__prefab_capture *it, uint32_t member, uint32_t component_index);
+    const char *(*name)(const quern__prefab_capture *it, uint32_t member); /* NULL if it has none */
+    /* Finds the member that a handle in a field stands for, or QUERN_NO_MEMBER. Fails if the handle must not be in a
+     * prefab. */
+    quern_result (*find_member)(const quern__prefab_capture *it, quern_entity entity,
+                                const quern__type *type, const quern_field *field, uint32_t *out_member);
+    quern_result (*list_toggles)(quern__prefab_capture *it);
+    /* Lists the links of one relation by quern__prefab_capture_add_link. */
+    quern_result (*list_links)(quern__prefab_capture *it, quern__relation *relation,
+                               quern__prefab_link_indices *links);
+} quern__prefab_source;
+
+static inline quern_result quern__prefab_capture_fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a prefab");
+}
+
+/* Returns the member number of an entity, or QUERN_NO_MEMBER. */
+static inline uint32_t quern__prefab_capture_find_member(const quern__prefab_capture *it,
+                                                         quern_entity entity)
+{
+    const uint64_t *member = entity.bits != 0 ? quern__map_find(&it->members, entity.bits) : NULL;
+    return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
+}
+
+/* Adds a link to the prefab. target: member, or QUERN_NO_MEMBER if it is `outside` of the tree. In a relation with
+ * levels, the link of the target must have been added before. Returns false if out of memory. */
+bool quern__prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
+                                    quern__prefab_link_indices *links, uint32_t source, uint32_t target,
+                                    quern_entity outside);
+
+/* Lists the links of a captured tree; the function of its source. */
+quern_result quern__prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
+                                              quern__prefab_link_indices *links);
+
+/* Adds the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member,
+ * and the links that decide the levels of each group. Errors: OUT_OF_MEMORY, and those of the source. */
+quern_result quern__prefab_capture_add_links(quern__prefab_capture *it);
+
+/* Compiles members that have their depths and sets into it->prefab, and registers it. Releases `it`, and on failure
+ * also the prefab. */
+quern_result quern__prefab_capture_finish(quern__prefab_capture *it, quern_result result,
+                                          quern_prefab *out_prefab);
+
+/* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot, or is none of the world. */
+quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot);
 
 #endif

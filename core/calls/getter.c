@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Random access by getters and refs. A ref caches a value's address, with the move count of its chunk at that time
- * (core/storage/move_counts.h). */
+ * (core/storage/chunk.h). */
 
-#include "core/calls/getter_internal.h"
+#include "core/calls/calls_internal.h"
 
-#include "core/query/find_many.h"
+#include "core/query/query_internal.h"
 
 /* ------------------------------------------------------------------------------------------ create */
 

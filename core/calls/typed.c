@@ -5,8 +5,8 @@
  * then call the public functions. The errors and thread rules of those functions apply. */
 
 #include "core/base/base_internal.h"
-#include "core/record/item_space.h"
-#include "core/storage/component_internal.h"
+#include "core/record/record.h"
+#include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 
 #include <quern/commands.h>

@@ -1,13 +1,316 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The checks of quern_world_validate on relations: links, components and level tags agree. */
+#include "core/check/validate.h"
+
+#include "core/base/containers.h"
+#include "core/events/event_internal.h"
+#include "core/prefabs/prefab_internal.h"
+#include "core/relations/relation_internal.h"
+#include "core/storage/row_bits.h"
+#include "core/storage/type_internal.h"
+
+/* A relation, and the number of its sources as counted in three ways. */
+typedef struct relation_check {
+    const quern__storage *storage;
+    const quern__relation *relation;
+    const char *name;
+    uint64_t target_count; /* slots that have a target */
+    uint64_t listed_count; /* members of all lists of sources */
+    uint64_t source_count; /* rows with the relation's component or a level tag */
+} relation_check;
+
+static bool is_alive(const quern__storage *storage, uint32_t slot)
+{
+    return slot < storage->entities.slot_count &&
+           quern__entities_record(&storage->entities, slot)->location != 0;
+}
+
+/* Checks the list of a slot's sources. */
+static quern_result validate_list(relation_check *check, uint32_t slot, const quern__link_node *node)
+{
+    const quern__links *links = &check->relation->links;
+    uint32_t previous = QUERN__SLOT_NONE, count = 0;
+    for (uint32_t source = node->first; source != QUERN__SLOT_NONE; count++) {
+        const quern__link_node *found = quern__links_find(links, source);
+        REQUIRE(count < node->count && found != NULL && found->target == slot,
+                "slot %u is listed as a source of slot %u in relation '%s', but has another target", source,
+                slot, check->name);
+        REQUIRE(found->previous == previous,
+                "slot %u in relation '%s' refers to another previous sibling than the list has", source,
+                check->name);
+        previous = source;
+        source = found->next;
+    }
+    REQUIRE(count == node->count, "slot %u has %u sources in relation '%s', but counts %u", slot, count,
+            check->name, node->count);
+    REQUIRE(node->last == previous, "slot %u has another last source in relation '%s' than the list has",
+            slot, check->name);
+    check->listed_count += count;
+    return QUERN_OK;
+}
+
+/* Checks the component and the level tag in the row of a source. */
+static quern_result validate_source_row(const relation_check *check, uint32_t slot,
+                                        const quern__link_node *node)
+{
+    const quern__storage *storage = check->storage;
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern_entity *value =
+        quern__storage_value(archetype, record->location, check->relation->component_index);
+    REQUIRE(value != NULL, "slot %u has a target in relation '%s', but not its component", slot,
+            check->name);
+    REQUIRE(value->bits == quern__entity_of_slot(storage, node->target).bits,
+            "slot %u has slot %u as target in relation '%s', but its component holds %#llx: was it written "
+            "through a pointer?",
+            slot, node->target, check->name, (unsigned long long)value->bits);
+    REQUIRE(quern__relation_level(check->relation, archetype) == node->level,
+            "slot %u is on level %u of relation '%s', but among entities of level %u", slot, node->level,
+            check->name, quern__relation_level(check->relation, archetype));
+    return QUERN_OK;
+}
+
+/* Checks the links of one slot: its list of sources, its target, and its level. */
+static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__link_node *node)
+{
+    quern_result result = validate_list(check, slot, node);
+    if (result != QUERN_OK) return result;
+    if (node->target == QUERN__SLOT_NONE) {
+        REQUIRE(node->level == 0 && node->next == QUERN__SLOT_NONE && node->previous == QUERN__SLOT_NONE,
+                "slot %u has no target in relation '%s', but a level or siblings", slot, check->name);
+        REQUIRE(node->count == 0 || is_alive(check->storage, slot),
+                "slot %u has sources in relation '%s', but is not alive", slot, check->name);
+        return QUERN_OK;
+    }
+    REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, node->target),
+            "slot %u has slot %u as target in relation '%s', and not both are alive", slot, node->target,
+            check->name);
+    REQUIRE(node->level == quern__relation_source_level(check->relation, node->target),
+            "slot %u is on level %u of relation '%s', which does not follow from its target", slot,
+            node->level, check->name);
+    check->target_count++;
+    return validate_source_row(check, slot, node);
+}
+
+/* Counts the rows with the relation's component or a level tag. Only sources may have either. */
+static void count_rows(relation_check *check)
+{
+    for (uint32_t i = 0; i < check->storage->archetypes.count; i++) {
+        const quern__archetype *archetype = check->storage->archetypes.items[i];
+        if (quern__archetype_has(archetype, check->relation->component_index) ||
+            quern__relation_level(check->relation, archetype) > 0)
+            check->source_count += quern__archetype_row_count(archetype);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------- edges */
+
+/* Checks that a set ascends within its ranges and counts its members. */
+static quern_result validate_set(const relation_check *check, uint32_t slot, const quern__edge_list *list)
+{
+    uint64_t count = 0, least = 0;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(list); i++) {
+        const quern__edge_range range = quern__edge_list_range(list, i);
+        const bool has_first = list->capacity == QUERN__EDGE_DIRECTORY;
+        REQUIRE(!has_first || list->directory->blocks.items[i].first >= least,
+                "slot %u in relation '%s' has a block of edges out of order", slot, check->name);
+        if (has_first) least = list->directory->blocks.items[i].first;
+        for (uint32_t k = 0; k < range.count; k++) {
+            REQUIRE(range.slots[k] >= least, "slot %u in relation '%s' has edges out of order", slot,
+                    check->name);
+            REQUIRE(range.slots[k] != slot && is_alive(check->storage, range.slots[k]),
+                    "slot %u in relation '%s' has an edge with slot %u, which is itself or not alive", slot,
+                    check->name, range.slots[k]);
+            least = (uint64_t)range.slots[k] + 1;
+        }
+        count += range.count;
+    }
+    REQUIRE(count == list->count, "slot %u in relation '%s' has %llu edges of one kind, but counts %u",
+            slot, check->name, (unsigned long long)count, list->count);
+    return QUERN_OK;
+}
+
+/* Checks the edges of one slot, and the tag of a source. */
+static quern_result validate_node(relation_check *check, uint32_t slot, const quern__edge_node *node)
+{
+    if (node->targets.count == 0 && node->sources.count == 0) return QUERN_OK;
+    REQUIRE(is_alive(check->storage, slot), "slot %u has edges in relation '%s', but is not alive", slot,
+            check->name);
+    quern_result result = validate_set(check, slot, &node->targets);
+    if (result == QUERN_OK) result = validate_set(check, slot, &node->sources);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(&node->targets); i++) {
+        const quern__edge_range range = quern__edge_list_range(&node->targets, i);
+        for (uint32_t k = 0; k < range.count; k++)
+            REQUIRE(
+                quern__edge_list_has(quern__edges_sources(&check->relation->edges, range.slots[k]), slot),
+                "slot %u has slot %u as target in relation '%s', but is not among its sources", slot,
+                range.slots[k], check->name);
+    }
+    check->target_count += node->targets.count;
+    check->listed_count += node->sources.count;
+    if (node->targets.count == 0) return QUERN_OK;
+    const quern__archetype *archetype = quern__storage_archetype_of(
+        check->storage, quern__entities_record(&check->storage->entities, slot));
+    REQUIRE(quern__archetype_has(archetype, check->relation->component_index),
+            "slot %u has a target in relation '%s', but not its tag", slot, check->name);
+    check->source_count--;
+    return QUERN_OK;
+}
+
+static quern_result validate_edges(const quern__storage *storage, const quern__relation *relation)
+{
+    relation_check check = {
+        .storage = storage, .relation = relation, .name = quern__relation_name(storage, relation)};
+    const quern__edges *edges = &relation->edges;
+    count_rows(&check);
+    for (uint32_t page = 0; page < edges->pages.count; page++)
+        for (uint32_t i = 0; edges->pages.items[page] != NULL && i < QUERN__EDGE_PAGE_SLOTS; i++) {
+            quern_result result =
+                validate_node(&check, page * QUERN__EDGE_PAGE_SLOTS + i, &edges->pages.items[page][i]);
+            if (result != QUERN_OK) return result;
+        }
+    REQUIRE(
+        check.listed_count == check.target_count && edges->count == check.target_count &&
+            check.source_count == 0,
+        "relation '%s' has %llu edges by targets, %llu by sources and %llu by count, and %llu rows with "
+        "its tag have no target",
+        check.name, (unsigned long long)check.target_count, (unsigned long long)check.listed_count,
+        (unsigned long long)edges->count, (unsigned long long)check.source_count);
+    return QUERN_OK;
+}
+
+static quern_result validate_relation(const quern__storage *storage, const quern__relation *relation)
+{
+    if (relation->is_many) return validate_edges(storage, relation);
+    relation_check check = {
+        .storage = storage, .relation = relation, .name = quern__relation_name(storage, relation)};
+    const quern__links *links = &relation->links;
+    for (uint32_t page = 0; page < links->pages.count; page++)
+        for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++) {
+            quern_result result =
+                validate_slot(&check, page * QUERN__LINK_PAGE_SLOTS + i, &links->pages.items[page][i]);
+            if (result != QUERN_OK) return result;
+        }
+    count_rows(&check);
+    REQUIRE(check.listed_count == check.target_count && check.source_count == check.target_count,
+            "relation '%s' has %llu sources by links, %llu by lists of sources and %llu by components",
+            check.name, (unsigned long long)check.target_count, (unsigned long long)check.listed_count,
+            (unsigned long long)check.source_count);
+    return QUERN_OK;
+}
+
+quern_result quern__world_validate_relations(const quern_world *world)
+{
+    const quern__relations *relations = world->storage.relations;
+    for (uint32_t i = 0; i < relations->list.count; i++) {
+        quern_result result = validate_relation(&world->storage, relations->list.items[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* The checks of quern_world_validate on reactions: each is subscribed to exactly the archetypes that it matches, and no
+ * row is pending as ADDED and as SET. */
+
+/* Checks the bits of pending rows in one chunk. */
+static quern_result validate_bits(const quern__subscription *subscription, uint32_t added, uint32_t set,
+                                  uint32_t slot)
+{
+    const quern__row_bits *row_bits = subscription->archetype->row_bits;
+    const uint32_t index = subscription->archetype->index, number = subscription->reaction->number;
+    uint32_t count = 0;
+    if (added != QUERN__NO_BIT_COLUMN) count += quern__bit_column_count(row_bits, added, slot);
+    if (set != QUERN__NO_BIT_COLUMN) count += quern__bit_column_count(row_bits, set, slot);
+    REQUIRE(count == 0 || (subscription->is_pending && subscription->reaction->is_pending),
+            "%u rows of chunk %u of archetype %u are pending for reaction %u, whose flag is not set", count,
+            slot, index, number);
+    if (added == QUERN__NO_BIT_COLUMN || set == QUERN__NO_BIT_COLUMN) return QUERN_OK;
+    for (uint32_t i = 0; i + 1 < row_bits->bit_column_words; i++)
+        REQUIRE((quern__bit_column_words(row_bits, added, slot)[i] &
+                 quern__bit_column_words(row_bits, set, slot)[i]) == 0,
+                "a row of chunk %u of archetype %u is pending for reaction %u as added and as set", slot,
+                index, number);
+    return QUERN_OK;
+}
+
+static quern_result validate_subscription(const quern__subscription *subscription)
+{
+    const quern__archetype *archetype = subscription->archetype;
+    const quern__removed *removed = &subscription->removed;
+    const uint32_t kinds = subscription->reaction->kinds, number = subscription->reaction->number;
+    const uint32_t added =
+        quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_ADDED, number);
+    const uint32_t set = quern__row_bits_find_column(archetype->row_bits, QUERN__BIT_COLUMN_SET, number);
+    REQUIRE((added != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_ADDED) != 0) &&
+                (set != QUERN__NO_BIT_COLUMN) == ((kinds & QUERN_REACT_SET) != 0),
+            "reaction %u has bit columns in archetype %u for other kinds than it asks for", number,
+            archetype->index);
+    REQUIRE(archetype->tracks_changes && !(archetype->has_fast_leave && (kinds & QUERN_REACT_REMOVED) != 0),
+            "rows may leave archetype %u without a call of reaction %u", archetype->index, number);
+    REQUIRE(removed->count <= (uint64_t)removed->blocks.count * removed->block_rows,
+            "reaction %u has %u copies of rows of archetype %u, more than its %u blocks hold", number,
+            removed->count, archetype->index, removed->blocks.count);
+    REQUIRE(removed->count == 0 || subscription->reaction->is_pending,
+            "%u copies of rows of archetype %u are pending for reaction %u, whose flag is not set",
+            removed->count, archetype->index, number);
+    REQUIRE(subscription->old.column_count == 0 || subscription->old.blocks.count >= archetype->held_count,
+            "reaction %u has old values for %u of the %u chunks of archetype %u", number,
+            subscription->old.blocks.count, archetype->held_count, archetype->index);
+    quern_result result = QUERN_OK;
+    for (uint32_t slot = 0; slot < archetype->chunk_count && result == QUERN_OK; slot++)
+        result = validate_bits(subscription, added, set, slot);
+    return result;
+}
+
+/* Checks that the reaction's list has the subscriptions of all archetypes that it matches, in their order. */
+static quern_result validate_reaction(const quern__storage *storage, const quern__reaction *reaction)
+{
+    uint32_t count = 0;
+    REQUIRE(!reaction->is_pending || storage->reactions->is_pending,
+            "reaction %u is pending, but the registry's flag is not set", reaction->number);
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        const quern__subscription *subscription = quern__find_subscription(archetype, reaction);
+        REQUIRE((subscription != NULL) == reaction->matches(reaction->query, archetype),
+                "reaction %u must be subscribed to archetype %u exactly if it matches it", reaction->number,
+                i);
+        if (subscription == NULL) continue;
+        REQUIRE(count < reaction->subscriptions.count &&
+                    reaction->subscriptions.items[count] == subscription &&
+                    subscription->archetype == archetype,
+                "the subscription of reaction %u to archetype %u is not number %u of its list",
+                reaction->number, i, count);
+        const quern_result result = validate_subscription(subscription);
+        if (result != QUERN_OK) return result;
+        count++;
+    }
+    REQUIRE(count == reaction->subscriptions.count,
+            "reaction %u matches %u archetypes, but its list has %u", reaction->number, count,
+            reaction->subscriptions.count);
+    return QUERN_OK;
+}
+
+quern_result quern__world_validate_reactions(const quern_world *world)
+{
+    const quern__reactions *reactions = world->storage.reactions;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < reactions->list.count; i++) {
+        const quern__reaction *reaction = reactions->list.items[i];
+        if (reaction == NULL) continue;
+        REQUIRE(reaction->number == i, "reaction %u is listed as number %u", reaction->number, i);
+        const quern_result result = validate_reaction(&world->storage, reaction);
+        if (result != QUERN_OK) return result;
+        count++;
+    }
+    REQUIRE(count == reactions->count, "%u reactions are listed, but %u are counted", count,
+            reactions->count);
+    return QUERN_OK;
+}
+
 /* quern_world_validate: checks the invariants of the storage. References are checked in both directions, such as
  * from rows to records and from records to rows. */
-
-#include "core/base/bitset.h"
-#include "core/check/validate.h"
-#include "core/relations/naming.h"
-#include "core/storage/required.h"
-#include "core/storage/row_mask.h"
 
 static quern_result validate_row(const quern__storage *storage, const quern__archetype *archetype,
                                  const quern__chunk *chunk, uint32_t row)
@@ -315,4 +618,99 @@ quern_result quern_world_validate(const quern_world *world)
     if (world == NULL) return quern__fail_null("quern_world_validate", "world");
     if (world->locked) return quern__world_fail_locked("quern_world_validate");
     return quern__in_call(validate(world), "quern_world_validate");
+}
+
+/* Statistics of a world as a whole and per archetype. */
+
+static uint32_t row_bytes(const quern__archetype *archetype)
+{
+    uint32_t bytes = sizeof(quern_entity);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        bytes += archetype->columns[i].size_bytes;
+    return bytes;
+}
+
+quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *out_stats)
+{
+    if (world == NULL) return quern__fail_null("quern_world_get_stats", "world");
+    if (out_stats == NULL) return quern__fail_null("quern_world_get_stats", "out_stats");
+    quern_world_stats stats = {0};
+    const quern__storage *storage = &world->storage;
+    stats.entity_count = quern__entities_alive_count(&storage->entities);
+    stats.retired_count = storage->entities.retired_count;
+    stats.archetype_count = storage->archetypes.count;
+    stats.component_count = storage->components.list.count;
+    stats.chunk_free_count = storage->slabs.free_count;
+    stats.name_count = storage->names->count;
+    stats.held_bytes = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
+                       quern__entities_record_bytes(&storage->entities);
+    stats.relation_count = storage->relations->list.count;
+    stats.link_bytes = quern__link_pages_held_bytes(&storage->relations->link_pages) +
+                       storage->relations->edge_pool.directory_bytes;
+    for (uint32_t i = 0; i < storage->relations->list.count; i++)
+        stats.edge_count += storage->relations->list.items[i]->edges.count;
+    stats.held_bytes += stats.link_bytes + quern__names_held_bytes(storage->names);
+    stats.held_bytes += quern__prefabs_held_bytes(storage);
+    stats.event_bytes = quern__events_held_bytes(world);
+    stats.held_bytes += stats.event_bytes;
+    stats.prefab_count = storage->prefabs != NULL ? storage->prefabs->count : 0;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        stats.chunk_count += archetype->chunk_count;
+        if (archetype->row_versions != NULL)
+            stats.held_bytes += quern__row_versions_bytes(archetype->row_versions);
+        stats.used_bytes +=
+            (row_bytes(archetype) + sizeof(quern__record)) * quern__archetype_row_count(archetype);
+    }
+    *out_stats = stats;
+    return QUERN_OK;
+}
+
+static const quern__archetype *find_archetype(const quern_world *world, uint32_t index,
+                                              const char *function)
+{
+    if (world == NULL) {
+        quern__fail_null(function, "world");
+        return NULL;
+    }
+    if (index < world->storage.archetypes.count) return world->storage.archetypes.items[index];
+    quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: no archetype %u; the world has %u", function, index,
+                world->storage.archetypes.count);
+    return NULL;
+}
+
+quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t index,
+                                             quern_archetype_stats *out_stats)
+{
+    const quern__archetype *archetype = find_archetype(world, index, "quern_world_get_archetype_stats");
+    if (archetype == NULL) return world ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_ERROR_NULL_ARGUMENT;
+    if (out_stats == NULL) return quern__fail_null("quern_world_get_archetype_stats", "out_stats");
+    uint64_t rows = quern__archetype_row_count(archetype);
+    double held_bytes = (double)archetype->held_count * QUERN__CHUNK_BYTES;
+    *out_stats = (quern_archetype_stats){
+        .component_count = archetype->component_count,
+        .row_bytes = row_bytes(archetype),
+        .row_capacity = archetype->row_capacity,
+        .chunk_count = archetype->chunk_count,
+        .held_count = archetype->held_count,
+        .entity_count = rows,
+        .occupancy = archetype->held_count ? (double)(rows * row_bytes(archetype)) / held_bytes : 0,
+    };
+    return QUERN_OK;
+}
+
+uint32_t quern_world_list_archetype_components(const quern_world *world, uint32_t index,
+                                               quern_component *components, uint32_t capacity)
+{
+    const quern__archetype *archetype =
+        find_archetype(world, index, "quern_world_list_archetype_components");
+    if (archetype == NULL) return 0;
+    if (capacity > 0 && components == NULL) {
+        quern__fail_null("quern_world_list_archetype_components", "components");
+        return 0;
+    }
+    for (uint32_t i = 0; i < archetype->component_count && i < capacity; i++)
+        components[i] =
+            quern__component_handle(&world->storage.components, archetype->component_indices[i]);
+    return archetype->component_count;
 }

@@ -4,7 +4,7 @@
  * memory is exhausted, the commands are discarded, and nothing has changed. Applying the commands is one sync point,
  * which succeeds or fails as a whole. The last steps, the map of keys and the resources, cannot fail. */
 
-#include "core/history/delta_bytes.h"
+#include "core/history/delta.h"
 #include "core/playback/playback.h"
 #include "core/world/world_internal.h"
 

@@ -3,7 +3,103 @@
 #ifndef QUERN_CORE_HISTORY_HISTORY_INTERNAL_H
 #define QUERN_CORE_HISTORY_HISTORY_INTERNAL_H
 
-/* The most recent frames of a world. Each frame is a snapshot, stored in pages (page_store.h) that
+/* The memory of a history: pages in fixed size classes. Frames share pages by counting references. Pages
+ * are cut from blocks. A page without references is reused for the next request of its size class;
+ * blocks are released with the store. So a history of similar frames allocates no memory after the
+ * first ones.
+ *
+ * Sizes are whole cache lines, like columns in chunks, up to the size of a chunk; above that, size
+ * classes grow by at most a quarter. The page freed last is reused first. So code that frees pages in
+ * reverse order and requests the same sizes again receives them in the same memory order as before. */
+
+#include "core/base/base_internal.h"
+#include "core/base/bytes.h"
+#include "core/base/containers.h"
+#include "core/events/event_internal.h"
+#include "core/record/record.h"
+#include "core/storage/type_internal.h"
+#include "core/world/world_internal.h"
+
+/* Index of a page in the store; 0: no page. */
+typedef uint32_t quern__page;
+
+enum { QUERN__PAGE_LINES = 256, QUERN__PAGE_CLASSES = QUERN__PAGE_LINES + 112 };
+
+typedef struct quern__page_entry {
+    char *memory;
+    const quern__type *type; /* type of the values with hooks; NULL: none */
+    uint32_t value_count;
+    uint16_t size_class;
+} quern__page_entry;
+
+typedef struct quern__page_block {
+    char *memory;
+    size_t size_bytes, alignment_bytes;
+} quern__page_block;
+
+typedef struct quern__page_store {
+    quern_allocator allocator;
+    QUERN__ARRAY(quern__page_entry) pages;
+    /* By page: number of references; for a free page, the next free page of its size class. */
+    QUERN__ARRAY(uint32_t) reference_counts;
+    QUERN__ARRAY(quern__page_block) blocks;
+    quern__page first_free[QUERN__PAGE_CLASSES];
+    char *unused; /* unused end of the last block */
+    size_t unused_bytes;
+    uint64_t held_bytes; /* sum of the sizes of all blocks */
+    uint64_t used_bytes; /* sum of the sizes of all pages with a reference */
+    uint32_t used_count;
+} quern__page_store;
+
+/* Releases all memory. Precondition: no page with values that have hooks is referenced. */
+void quern__page_store_release(quern__page_store *store);
+
+/* Slow path of quern__page_allocate: reuses or adds a page when the fast path finds none or the size
+ * exceeds a chunk. */
+quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes);
+
+/* Frees a page without references: destroys its values with hooks and adds the page to the free list. */
+void quern__page_free(quern__page_store *store, quern__page page);
+
+/* Returns a page of at least `bytes` bytes with one reference, or 0 if out of memory. */
+static inline quern__page quern__page_allocate(quern__page_store *store, size_t bytes)
+{
+    const size_t last =
+        bytes > 0 ? (bytes - 1) / QUERN__CACHE_LINE_BYTES : 0; /* index of the last cache line */
+    const quern__page page = last < QUERN__PAGE_LINES ? store->first_free[last] : 0;
+    if (QUERN__UNLIKELY(page == 0)) return quern__page_allocate_slow(store, bytes);
+    store->first_free[last] = store->reference_counts.items[page];
+    store->reference_counts.items[page] = 1;
+    store->used_count++;
+    store->used_bytes += (last + 1) * QUERN__CACHE_LINE_BYTES;
+    return page;
+}
+
+static inline char *quern__page_memory(const quern__page_store *store, quern__page page)
+{
+    return store->pages.items[page].memory;
+}
+
+/* Return a reader and a writer for a page, from its start to the end of its size class. */
+quern__byte_reader quern__page_reader(const quern__page_store *store, quern__page page);
+quern__byte_writer quern__page_writer(const quern__page_store *store, quern__page page);
+
+/* Add and remove a reference. Page 0 means no page: both calls accept it and never free it. */
+static inline quern__page quern__page_acquire(const quern__page_store *store, quern__page page)
+{
+    store->reference_counts.items[page]++;
+    return page;
+}
+
+static inline void quern__page_release(quern__page_store *store, quern__page page)
+{
+    if (--store->reference_counts.items[page] == 0 && page != 0) quern__page_free(store, page);
+}
+
+/* Initialises an empty store and its page 0. Returns false if out of memory. */
+bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator);
+
+/* The most recent frames of a world. Each frame is a snapshot, stored in pages (history_internal.h) that
  * snapshots share with each other.
  *
  * The history also holds the *base*: the snapshot that was saved or restored last. `base_version` is the
@@ -30,15 +126,10 @@
  *
  * Archetypes are matched by their identity. Restoring restores the identity as well. */
 
-#include "core/base/executor.h"
-#include "core/history/page_store.h"
-#include "core/record/record.h"
-#include "core/world/world_internal.h"
-
 /* An archetype in a snapshot. One page contains this struct, then the component indices, the versions of
- * the chunks (version.h), the words of the bit columns (of each: a count, then one bit per row), the bit
+ * the chunks (chunk.h), the words of the bit columns (of each: a count, then one bit per row), the bit
  * columns, and the pages of the chunks. Each chunk has slot_page_count pages: one per column, one for
- * the entity handles, and one per lane of row versions (row_versions.h). A `slot` is the index of a
+ * the entity handles, and one per lane of row versions (chunk.h). A `slot` is the index of a
  * chunk in its archetype. */
 typedef struct quern__saved_archetype {
     uint64_t identity, empty_since;
@@ -84,7 +175,7 @@ typedef struct quern__saved_slots {
     quern__page groups;       /* array of quern__page, by group; 0: absent */
 } quern__saved_slots;
 
-/* The links of one relation in a snapshot, or its edges (saved_edges.h). */
+/* The links of one relation in a snapshot, or its edges (history_internal.h). */
 typedef struct quern__saved_links {
     uint32_t page_count; /* pages of links or edges in the world; each has 64 groups */
     quern__page groups;  /* array of quern__page, by group; 0: no links or edges */
@@ -105,10 +196,10 @@ typedef struct quern__snapshot {
     quern__page archetypes;   /* pages of quern__saved_archetype, in the world's order */
     quern__page relations;    /* array of quern__saved_links */
     quern__page resources;    /* array of quern__page: one value each */
-    quern__page names;        /* names of all entities: see saved_names.c */
-    quern__page world_state;  /* pending reactions, events and numbers: see saved_world_state.c */
+    quern__page names;        /* names of all entities: see saved_world.c */
+    quern__page world_state;  /* pending reactions, events and numbers: see saved_world.c */
     quern__page caller_state; /* written and read by the caller of quern__history_build */
-    quern__page commands;     /* waiting commands (saved_commands.h); 0: none */
+    quern__page commands;     /* waiting commands (history_internal.h); 0: none */
     quern__value_pages command_values, event_values;
     uint64_t names_version; /* version of the world's names when the snapshot was built */
     quern__saved_slots slots;
@@ -135,14 +226,14 @@ typedef struct quern__unpaired_row {
     bool is_in_to; /* whether `to` contains the entity */
 } quern__unpaired_row;
 
-/* Scratch memory of delta_rows.c and delta_names.c, reused by later deltas. */
+/* Scratch memory of delta_compare.c and delta_compare.c, reused by later deltas. */
 typedef struct quern__delta_scratch {
     /* Ordered by row in `to`; then the ranges of destroyed entities, ordered by row in `from`. */
     QUERN__ARRAY(quern__delta_row_range) ranges;
     uint32_t first_destroyed; /* index of the first range of destroyed entities */
     QUERN__ARRAY(quern__unpaired_row) unpaired;
     quern__map unpaired_by_handle; /* entity handle -> index in `unpaired` */
-    quern__map used_names;         /* set of the names that entities have only in `to`: see delta_names.c */
+    quern__map used_names; /* set of the names that entities have only in `to`: see delta_compare.c */
 } quern__delta_scratch;
 
 typedef struct quern__history {
@@ -166,7 +257,7 @@ typedef struct quern__history {
     quern__recorders caller_recorders[QUERN__MAX_RECORDER_LISTS];
     uint32_t caller_recorder_count;
 
-    /* Recorders rebuilt by the current restore: see saved_commands.c. */
+    /* Recorders rebuilt by the current restore: see saved_pending.c. */
     struct quern__rebuilt_recorder *rebuilt;
     uint32_t rebuilt_count;
     uint32_t delta_count; /* existing deltas; each holds two snapshots */
@@ -370,5 +461,110 @@ quern_result quern__prepare_world_state(quern__history *history, const quern__sn
                                         quern__archetype *const *archetypes);
 void quern__undo_world_state(quern__history *history);
 void quern__restore_world_state(quern__history *history, const quern__snapshot *snapshot);
+
+/* Saves and restores the recorded commands that are not applied yet: those of the world and those of the
+ * caller's recorders.
+ *
+ * One page stores the streams, item by item as bytes. Values of types with hooks are copied by those
+ * hooks into pages of their own, listed in the order of the items. An operation belongs to its recorder
+ * and exists as long as the recorder. So each stream is restored into the recorder that it was saved
+ * from.
+ *
+ * Restoring rebuilds the streams in separate recorders, which may fail. Then it swaps these streams with
+ * those of the target recorders, which cannot fail. */
+
+/* Saves the waiting commands into the snapshot. Errors: INVALID_ARGUMENT (a waiting command or value
+ * cannot be copied), OUT_OF_MEMORY. */
+quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot);
+
+/* quern__prepare_commands rebuilds the streams of the snapshot. Errors: OUT_OF_MEMORY.
+ * quern__restore_commands moves them to their recorders; quern__undo_commands destroys them. One of the
+ * two must be called, also after an error. */
+quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot);
+void quern__undo_commands(quern__history *history);
+void quern__restore_commands(quern__history *history);
+
+/* Edges in snapshots. saved_world.c calls the functions below for each group of a relation with several targets per
+ * source. Both sets of each slot are saved, although one follows from the other: a restore then replaces whole sets, and
+ * reserves their memory before it changes the world. */
+
+enum { QUERN__SAVED_EDGE_SETS = 2 * QUERN__EDGE_GROUP };
+
+/* The head of a page: the number of the first member of each set, targets first, and the number of all members. */
+typedef struct quern__saved_edges {
+    uint32_t first[QUERN__SAVED_EDGE_SETS + 1];
+    uint32_t unused; /* padding, 0 */
+} quern__saved_edges;
+
+/* Returns a set of a page: the targets of slot `set` of the group, or from QUERN__EDGE_GROUP on, the sources. page: 0 for
+ * a group without edges. */
+static inline quern__edge_range quern__saved_edge_set(const quern__history *history, quern__page page,
+                                                      uint32_t set)
+{
+    if (page == 0) return (quern__edge_range){NULL, 0};
+    const char *memory = quern__page_memory(&history->store, page);
+    const quern__saved_edges *head = (const quern__saved_edges *)(const void *)memory;
+    return (quern__edge_range){(const uint32_t *)(const void *)(head + 1) + head->first[set],
+                               head->first[set + 1] - head->first[set]};
+}
+
+/* Returns the page of a group of the relation in a snapshot; 0: none. Defined in saved_world.c. */
+quern__page quern__saved_group(const quern__history *history, const quern__snapshot *snapshot,
+                               uint32_t relation_index, uint32_t group);
+
+/* Returns a number of groups that is enough for both snapshots. Defined in saved_world.c. */
+uint32_t quern__saved_group_count(const quern__history *history, const quern__snapshot *a,
+                                  const quern__snapshot *b, uint32_t relation_index);
+
+/* Saves a group. *out_page remains 0 if the group has no edges. Errors: OUT_OF_MEMORY. */
+quern_result quern__build_edge_group(quern__history *history, const quern__edges *edges, uint32_t group,
+                                     quern__page *out_page);
+
+/* Whether the page equals the edges of the group in the world. For builds with checks. */
+bool quern__saved_edges_equal(const quern__history *history, const quern__edges *edges, uint32_t group,
+                              quern__page page);
+
+/* Builds the sets of a group. quern__undo_edges or quern__restore_edges ends the list of built sets. Errors:
+ * OUT_OF_MEMORY. */
+quern_result quern__prepare_edge_group(quern__history *history, quern__edges *edges, uint32_t group,
+                                       quern__page page);
+void quern__undo_edges(quern__history *history);
+
+/* Clears the sets of a group, before quern__restore_edges sets all built ones. */
+void quern__clear_edge_group(const quern__history *history, quern__edges *edges, uint32_t group);
+void quern__restore_edges(quern__history *history);
+
+/* Saves and restores what is pending in a world: changes that are not yet reported to reactions, and
+ * waiting events. Both kinds have these functions:
+ *
+ *   write    writes the state as bytes
+ *   prepare  reserves memory for the state in the reader. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY
+ *   restore  replaces the state of the world by the state in the reader. Cannot fail
+ *
+ * quern__reactions_check_savable and quern__events_save_values are called before writing. They fail with
+ * INVALID_ARGUMENT, and a remedy in the message, if the state cannot be saved.
+ *
+ * Prepare and restore advance the reader past the state. */
+
+quern_result quern__reactions_check_savable(const quern__storage *storage);
+void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer);
+
+/* archetypes: the archetypes of the world in the order of the snapshot. Reserved memory is not released
+ * by an error. */
+quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
+                                      quern__byte_reader *reader);
+void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader);
+
+/* Copies the waiting values that have hooks into pages. Errors: INVALID_ARGUMENT (a type has no copy
+ * hook), OUT_OF_MEMORY. */
+quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages);
+void quern__events_write(const quern_world *world, quern__byte_writer *writer);
+
+/* quern__events_prepare adds blocks for the values to `blocks`, also if it fails later.
+ * quern__packing_undo releases these blocks. */
+quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
+                                   quern__byte_reader *reader);
+void quern__events_restore(quern__history *history, const quern__value_pages *pages,
+                           quern__byte_reader *reader);
 
 #endif

@@ -10,7 +10,7 @@
  *             fail. */
 
 #include "core/calls/calls_internal.h"
-#include "core/history/saved_edges.h"
+#include "core/history/history_internal.h"
 #include "core/storage/change.h"
 
 /* ---------------------------------------------------------------------------------- finding archetypes */

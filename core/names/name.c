@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/names/name_internal.h"
 
-#include "core/base/hash.h"
+#include "core/base/containers.h"
 
 enum {
     NAME_PAGE_BYTES = QUERN__NAME_PAGE_SLOTS * sizeof(uint32_t),

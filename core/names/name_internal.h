@@ -19,7 +19,7 @@
  * Only the reserve functions can fail. After a reservation for a slot, putting a name for it cannot fail, even if the
  * slot's name is dropped and put several times in between. */
 
-#include "core/base/array.h"
+#include "core/base/containers.h"
 #include "core/storage/entity.h"
 
 #include <quern/name.h>

@@ -2,9 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 /* Input: streams of accumulated values, and a world with all other commands applied. Output: the values of
  * entities, and dropped items. Applying cannot fail: preparing reserves the memory for it. */
-#include "core/playback/accumulate.h"
+#include "core/playback/stages.h"
 
-#include "core/playback/apply.h"
 #include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 

@@ -1,5 +1,231 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/playback/stages.h"
+
+#include "core/base/containers.h"
+#include "core/record/spawn.h"
+
+void quern__sequences_release(quern__sequences *sequences)
+{
+    quern__array_release(sequences->allocator, &sequences->list);
+    quern__array_release(sequences->allocator, &sequences->fills);
+    quern__array_release(sequences->allocator, &sequences->toggles);
+    quern__map_release(&sequences->map, sequences->allocator);
+}
+
+static uint64_t key_of(uint32_t parent, uint64_t operation_key)
+{
+    return quern__hash_word(parent, operation_key) | 1;
+}
+
+static uint64_t key_of_sequence(const quern__sequence *sequence)
+{
+    if (sequence->operation != NULL) return key_of(sequence->parent, sequence->operation->key);
+    return key_of(QUERN__SEQUENCE_NONE, (uintptr_t)sequence->source);
+}
+
+void quern__sequences_clear(quern__sequences *sequences)
+{
+    if (sequences->list.count == 0) return;
+    if (sequences->list.count > sequences->map.capacity / 16)
+        quern__map_clear(&sequences->map);
+    else
+        for (uint32_t i = 0; i < sequences->list.count; i++)
+            quern__map_clear_key(&sequences->map, key_of_sequence(&sequences->list.items[i]));
+    sequences->list.count = 0;
+    sequences->fills.count = 0;
+    sequences->toggles.count = 0;
+    memset(sequences->edges, 0, sizeof sequences->edges);
+}
+
+/* Adds a sequence to the tree. */
+static uint32_t sequence_add(quern__sequences *sequences, const quern__sequence *sequence)
+{
+    uint32_t index = sequences->list.count;
+    if (!quern__array_reserve(sequences->allocator, &sequences->list, index + 1) ||
+        !quern__map_reserve(&sequences->map, sequences->allocator, index + 1))
+        return QUERN__SEQUENCE_NONE;
+    quern__sequence *added = &sequences->list.items[sequences->list.count++];
+    *added = *sequence;
+    uint64_t key = key_of_sequence(added);
+    uint64_t *first = quern__map_find(&sequences->map, key);
+    added->next_same_key = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;
+    if (first != NULL)
+        *first = index;
+    else
+        quern__map_put(&sequences->map, key, index);
+    return index;
+}
+
+static bool is_same(const quern__sequence *a, const quern__sequence *b)
+{
+    if (a->parent != b->parent) return false;
+    if (a->operation == NULL || b->operation == NULL)
+        return a->operation == b->operation && a->source == b->source;
+    return quern__operation_equal(a->operation, b->operation);
+}
+
+/* Finds or adds a sequence equal to `wanted`. by: see quern__sequence_edge. */
+static uint32_t find(quern__sequences *sequences, const quern__sequence *wanted, const void *by)
+{
+    const uint64_t *first = quern__map_find(&sequences->map, key_of_sequence(wanted));
+    uint32_t to = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;
+    while (to != QUERN__SEQUENCE_NONE && !is_same(&sequences->list.items[to], wanted))
+        to = sequences->list.items[to].next_same_key;
+    if (to == QUERN__SEQUENCE_NONE) to = sequence_add(sequences, wanted);
+    if (to != QUERN__SEQUENCE_NONE)
+        *quern__sequences_edge(sequences, wanted->parent, by) =
+            (quern__sequence_edge){.by = by, .from = wanted->parent, .to = to};
+    return to;
+}
+
+uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source)
+{
+    const quern__sequence root = {.source = source, .parent = QUERN__SEQUENCE_NONE};
+    return find(sequences, &root, source);
+}
+
+uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
+                                        const quern__operation *operation)
+{
+    const quern__sequence *parent = &sequences->list.items[from];
+    const quern__sequence extended = {.operation = operation,
+                                      .parent = from,
+                                      .depth = parent->depth + 1,
+                                      .source = parent->source,
+                                      .is_destroyed = (operation->traits & QUERN__TRAIT_NO_DESTROYS) == 0};
+    return find(sequences, &extended, operation);
+}
+
+/* Appends a view edit. */
+static quern__view_outcome append(quern__chunk_edits *edits, quern__command_batch *batch)
+{
+    quern__scratch *scratch = edits->scratch;
+    const uint32_t index = scratch->view_edits.count;
+    const uint32_t sequence = quern__sequences_extend(&scratch->sequences, edits->root, batch->operation);
+    if (sequence == QUERN__SEQUENCE_NONE ||
+        !quern__array_reserve(scratch->sequences.allocator, &scratch->view_edits, index + 1))
+        return QUERN__VIEW_OUT_OF_MEMORY;
+    scratch->view_edits.items[scratch->view_edits.count++] =
+        (quern__view_edit){.batch = batch,
+                           .items = quern__view_items_of(batch),
+                           .sequence = sequence,
+                           .earlier = QUERN__EARLIER_NONE};
+    if (edits->view_count++ > 0)
+        quern__view_edit_at(edits, edits->last_view)->next = index;
+    else
+        edits->first_view = index;
+    edits->last_view = edits->current_view = index;
+    return QUERN__VIEW_MERGED;
+}
+
+/* Adds a command on exactly the rows of a view edit, as quern__edit_extend does for one row. */
+static quern__view_outcome extend(quern__scratch *scratch, quern__view_edit *edit,
+                                  quern__command_batch *batch)
+{
+    const quern__operation *operation = batch->operation;
+    const quern__sequence *sequence = &scratch->sequences.list.items[edit->sequence];
+    const quern__operation *last = sequence->operation;
+    const quern__view_items items = quern__view_items_of(batch);
+    if (sequence->is_destroyed) return QUERN__VIEW_DROPPED;
+    if (quern__operation_replaces_itself(operation) && quern__operation_equal(last, operation)) {
+        edit->items = items;
+        return QUERN__VIEW_MERGED;
+    }
+    const uint32_t to = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
+    const uint32_t count = scratch->earlier_views.count;
+    if (to == QUERN__SEQUENCE_NONE ||
+        !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_views, count + 1))
+        return QUERN__VIEW_OUT_OF_MEMORY;
+    scratch->earlier_views.items[scratch->earlier_views.count++] =
+        (quern__earlier_view){.items = edit->items, .earlier = edit->earlier};
+    edit->items = items;
+    edit->sequence = to;
+    edit->earlier = count;
+    return QUERN__VIEW_MERGED;
+}
+
+/* A system that visits the same rows as an earlier one visits them in the same order. Its next command is
+ * therefore on the same rows as its latest one, or on those of the view edit after it. */
+quern__view_outcome quern__view_edits_add(quern__chunk_edits *edits, quern__command_batch *batch)
+{
+    if (edits->view_count == 0) return append(edits, batch);
+    quern__view_edit *current = quern__view_edit_at(edits, edits->current_view);
+    if (quern__view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
+    const quern__view_edit *last = quern__view_edit_at(edits, edits->last_view);
+    if (quern__view_first_row(batch) > quern__view_of(last->batch)->last_row) return append(edits, batch);
+    edits->current_view = edits->current_view != edits->last_view ? current->next : edits->first_view;
+    current = quern__view_edit_at(edits, edits->current_view);
+    if (quern__view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
+    return QUERN__VIEW_REJECTED;
+}
+
+/* Adds the earlier items of the i-th row of a view edit. Returns the index of the first, or
+ * QUERN__EARLIER_NONE. Precondition: memory is reserved. */
+static uint32_t add_earlier_items(quern__scratch *scratch, const quern__view_edit *view, uint32_t i)
+{
+    const uint32_t first = scratch->earlier_items.count;
+    if (view->earlier == QUERN__EARLIER_NONE) return QUERN__EARLIER_NONE;
+    for (uint32_t at = view->earlier; at != QUERN__EARLIER_NONE;) {
+        const quern__earlier_view *earlier = &scratch->earlier_views.items[at];
+        at = earlier->earlier;
+        const uint32_t index = scratch->earlier_items.count++;
+        scratch->earlier_items.items[index] =
+            (quern__earlier_item){.item = quern__view_item(earlier->items, i),
+                                  .earlier = at != QUERN__EARLIER_NONE ? index + 1 : QUERN__EARLIER_NONE};
+    }
+    return first;
+}
+
+static uint32_t earlier_count_of(const quern__scratch *scratch, const quern__view_edit *view)
+{
+    uint32_t count = 0;
+    for (uint32_t at = view->earlier; at != QUERN__EARLIER_NONE;
+         at = scratch->earlier_views.items[at].earlier)
+        count++;
+    return count;
+}
+
+static bool expand_edit(quern__chunk_edits *edits, const quern__view_edit *view)
+{
+    quern__scratch *scratch = edits->scratch;
+    const uint64_t wanted =
+        scratch->earlier_items.count + (uint64_t)view->batch->item_count * earlier_count_of(scratch, view);
+    if (wanted > UINT32_MAX ||
+        !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_items, (uint32_t)wanted))
+        return false;
+    quern__view_range range = {.index = 0};
+    while (quern__view_next_range(view->batch, &range))
+        for (uint32_t i = 0; i < range.rows.count; i++) {
+            const uint32_t row = range.rows.first + i;
+            edits->touched[-1] |= 1ull << row / 64;
+            quern__bitset_add(edits->touched, row);
+            edits->rows[row] = (quern__edit){.item = quern__view_item(view->items, range.index + i),
+                                             .sequence = view->sequence,
+                                             .earlier = add_earlier_items(scratch, view, range.index + i)};
+        }
+    return true;
+}
+
+bool quern__view_edits_expand(quern__chunk_edits *edits)
+{
+    uint32_t index = edits->first_view;
+    for (; edits->view_count > 0; edits->view_count--) {
+        const quern__view_edit *view = quern__view_edit_at(edits, index);
+        if (!expand_edit(edits, view)) return false;
+        index = view->next;
+    }
+    return true;
+}
+
+uint32_t quern__view_edits_sequence(const quern__chunk_edits *edits, uint32_t row)
+{
+    const quern__view_edit *view = quern__view_edit_at(edits, edits->first_view);
+    while (!quern__view_has_row(view->batch, row))
+        view = quern__view_edit_at(edits, view->next);
+    return view->sequence;
+}
+
 /* Input: streams in order. Output: the edits of creates and of chunks, in order, grouped by sequence. Can fail:
  * memory. The world does not change.
  *
@@ -10,13 +236,7 @@
  * its spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of
  * creates are always made in the first step.
  *
- * Commands for views become view edits (view_edits.h) as long as that is possible. */
-
-#include "core/playback/merge.h"
-
-#include "core/base/bitset.h"
-#include "core/playback/view_edits.h"
-#include "core/record/spawn.h"
+ * Commands for views become view edits (stages.h) as long as that is possible. */
 
 enum {
     ARENA_BLOCK_BYTES = 256 * 1024,
@@ -312,7 +532,7 @@ static void merge_view(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
     const quern_entity *entities = quern__view_entities(batch);
     if (!quern__view_is_located(batch, it->gathered->is_located)) {
         for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++)
-            if (!quern_entity_is_null(entities[i])) /* a null entity: relate_stage.h has dropped the row */
+            if (!quern_entity_is_null(entities[i])) /* a null entity: stages.h has dropped the row */
                 merge_moved(it, entities[i], quern__view_item(items, i), i, mode);
         return;
     }
@@ -342,7 +562,7 @@ static inline quern__edit *begin_created(const walk *it, uint32_t number)
     return edit;
 }
 
-/* Members of compact instances get edits without operations: spawned.h adds these members to the world. */
+/* Members of compact instances get edits without operations: stages.h adds these members to the world. */
 static void merge_spawns(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;
@@ -355,7 +575,7 @@ static void merge_spawns(const walk *it)
 }
 
 /* The numbers of a batch's creates need not be consecutive: the creates of an instance expanded by a later
- * command (spawn_compact.c) join the batch that is open at that moment. */
+ * command (spawn.c) join the batch that is open at that moment. */
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;
@@ -385,7 +605,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
             merge_item(it, item, i, mode);
-            /* a null entity: relate_stage.h has dropped the item */
+            /* a null entity: stages.h has dropped the item */
         } else if (mode != WALK_SPAN && item->entity.bits != 0) {
             assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item->entity, (char *)item, i);

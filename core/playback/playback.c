@@ -2,10 +2,117 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/playback/playback.h"
 
-#include "core/playback/apply.h"
-#include "core/playback/in_place.h"
-#include "core/playback/one_entity.h"
-#include "core/playback/only_relates.h"
+#include "core/playback/stages.h"
+
+static bool is_before(const quern__drop *a, const quern__drop *b)
+{
+    if (a->first_key != b->first_key) return a->first_key < b->first_key;
+    return a->first_item_number < b->first_item_number;
+}
+
+bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uint32_t first,
+                      const quern__drop *drop)
+{
+    for (uint32_t i = 0; i < drops->count; i++) {
+        quern__drop *known = &drops->items[i];
+        if (known->system_number != drop->system_number || known->reason != drop->reason) continue;
+        uint64_t count = known->count + drop->count;
+        if (i >= first && is_before(drop, known)) *known = *drop;
+        known->count = count;
+        return true;
+    }
+    if (!quern__array_reserve(allocator, drops, drops->count + 1)) return false;
+    drops->items[drops->count++] = *drop;
+    return true;
+}
+
+/* Insertion sort: the list is short, with one entry per reason and system that lost commands. */
+void quern__drops_sort(quern__drops *drops, uint32_t first)
+{
+    for (uint32_t i = first + 1; i < drops->count; i++) {
+        const quern__drop drop = drops->items[i];
+        uint32_t at = i;
+        for (; at > first && is_before(&drop, &drops->items[at - 1]); at--)
+            drops->items[at] = drops->items[at - 1];
+        drops->items[at] = drop;
+    }
+}
+
+/* Input: the recorders. Output: their streams in order. Can fail: memory for the lists. */
+
+void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &gathered->streams);
+    quern__array_release(allocator, &gathered->order);
+    quern__array_release(allocator, &gathered->order_scratch);
+}
+
+/* Closes a recorder and appends its streams. Updates is_sorted. Returns false if out of memory. */
+static bool list_streams(quern__gathered *gathered, const quern__storage *storage, quern_commands *recorder)
+{
+    quern__commands_close(recorder);
+    const uint32_t stream_count = recorder->streams.count;
+    if (stream_count == 0) return true;
+    if (!quern__array_reserve(&storage->allocator, &gathered->streams,
+                              gathered->streams.count + stream_count))
+        return false;
+    quern__gathered_stream *next = gathered->streams.items + gathered->streams.count;
+    const uint64_t structure_version = storage->structure_version;
+    quern__stream *stream = recorder->streams.items;
+    for (const quern__stream *end = stream + stream_count; stream < end; stream++, next++) {
+        gathered->is_sorted &= stream->origin.key >= gathered->last_key;
+        gathered->last_key = stream->origin.key;
+        gathered->item_count += stream->item_count;
+        gathered->create_count += stream->create_count;
+        gathered->command_count += stream->command_count;
+        gathered->traits &= stream->traits;
+        next->stream = stream;
+        next->is_located = stream->structure_version == structure_version;
+    }
+    gathered->streams.count += stream_count;
+    return true;
+}
+
+/* Sorts the listed streams by their keys. Returns false if out of memory. */
+static bool sort_streams(quern__gathered *gathered, const quern__storage *storage)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    const uint32_t count = gathered->streams.count;
+    if (!quern__array_reserve(allocator, &gathered->order, count) ||
+        !quern__array_reserve(allocator, &gathered->order_scratch, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__stream *stream = gathered->streams.items[i].stream;
+        gathered->order.items[i] = (quern__sort_item){.key = stream->origin.key, .pointer = stream};
+    }
+    quern__sort(gathered->order.items, gathered->order_scratch.items, count);
+    for (uint32_t i = 0; i < count; i++) {
+        quern__stream *stream = gathered->order.items[i].pointer;
+        gathered->streams.items[i] = (quern__gathered_stream){
+            .stream = stream, .is_located = stream->structure_version == storage->structure_version};
+    }
+    return true;
+}
+
+quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
+                                    quern__recorders recorders, bool accumulated)
+{
+    gathered->streams.count = 0;
+    gathered->item_count = gathered->create_count = gathered->command_count = 0;
+    gathered->traits = UINT8_MAX;
+    gathered->is_sorted = true;
+    gathered->last_key = 0;
+    bool has_memory = true;
+    for (uint32_t i = 0; i < recorders.count && has_memory; i++) {
+        quern_commands *recorder = recorders.items[i];
+        if (!accumulated)
+            has_memory = list_streams(gathered, storage, recorder);
+        else if (recorder->accumulator != NULL)
+            has_memory = list_streams(gathered, storage, &recorder->accumulator->recorder);
+    }
+    if (has_memory && (gathered->is_sorted || sort_streams(gathered, storage))) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather command streams");
+}
 
 /* Fewer commands are applied before other threads would start. */
 enum { PARALLEL_COMMANDS = 4096 };
@@ -221,3 +328,13 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
 }
 
 const quern__playback_calls quern__playback_calls_of_recorders = {.run = quern__playback_run};
+
+#define CALLS(name, traits, read, set, play, ...) [QUERN__OPERATION_##name] = {read, set, play},
+const quern__kind_calls quern__kind_calls_of[QUERN__OPERATION_COUNT] = {QUERN__COMMAND_KINDS(CALLS)};
+
+/* A kind with the trait IN_PLACE must have a function `set`. */
+#define HAS_FUNCTION(function) QUERN__TYPES_DIFFER(function, void *)
+#define CHECK_SET(name, traits, read, set, ...)                                \
+    _Static_assert(HAS_FUNCTION(set) || ((traits)&QUERN__TRAIT_IN_PLACE) == 0, \
+                   #name " is IN_PLACE and has no function `set`");
+QUERN__COMMAND_KINDS(CHECK_SET)

@@ -15,25 +15,23 @@
  *             leave and arrive in each archetype, and reserves memory
  *   apply     allocates the handles of creates, in order, and then changes rows, chunk by chunk
  *
- * Three fast paths replace merge, resolve and apply: in_place.h if all commands set existing values,
- * one_entity.h if a few commands are all on one entity, destroy_and_create.h if all commands destroy or create
+ * Three fast paths replace merge, resolve and apply: stages.h if all commands set existing values,
+ * stages.h if a few commands are all on one entity, stages.h if all commands destroy or create
  * entities.
  *
- * Accumulated values (accumulate.h) are gathered before the first stage and combined after the last.
+ * Accumulated values (stages.h) are gathered before the first stage and combined after the last.
  *
  * At the end, values that items still own are destroyed and the recorders are reset. */
 
-#include "core/playback/accumulate.h"
-#include "core/playback/destroy_and_create.h"
-#include "core/playback/relate_stage.h"
+#include "core/playback/stages.h"
 
 typedef struct quern__playback {
     quern__storage *storage;
     uint64_t parallel_command_count; /* sync points with fewer commands run on the calling thread */
     /* For tests: */
     bool disable_fast_paths;
-    uint32_t destroy_and_create_count; /* number of sync points that used destroy_and_create.h */
-    uint32_t only_relates_count;       /* number of sync points that used only_relates.h */
+    uint32_t destroy_and_create_count; /* number of sync points that used stages.h */
+    uint32_t only_relates_count;       /* number of sync points that used stages.h */
     /* Scratch memory, reused at every sync point: */
     quern__gathered gathered;
     quern__merged merged;

@@ -1,6 +1,114 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/playback/relating.h"
+#include "core/playback/stages.h"
+
+#include "core/record/record.h"
+
+#include <quern/world.h>
+
+void quern__follow_ups_init(quern__follow_ups *follow_ups, quern__storage *storage)
+{
+    *follow_ups = (quern__follow_ups){.extended = {0}};
+    quern__commands_init(&follow_ups->recorder, storage);
+    follow_ups->recorder.operations.allows_managed = true;
+}
+
+void quern__follow_ups_release(quern__follow_ups *follow_ups)
+{
+    quern__array_release(&follow_ups->recorder.storage->allocator, &follow_ups->extended);
+    quern__commands_release(&follow_ups->recorder);
+}
+
+void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathered *gathered)
+{
+    quern__commands_reset(&follow_ups->recorder);
+    follow_ups->extended.count = 0;
+    follow_ups->recorded_traits = gathered->traits;
+    follow_ups->item_count = gathered->item_count;
+    follow_ups->has_extra_stream = false;
+}
+
+/* The key is larger than that of any callback. The origin has no name, since follow-up commands are never
+ * dropped and reported. */
+void quern__follow_ups_start(quern__follow_ups *follow_ups)
+{
+    const quern__origin origin = {.key = UINT64_MAX};
+    quern__commands_begin(&follow_ups->recorder, &origin);
+}
+
+quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, uint32_t component_index,
+                                                quern__operation_kind kind,
+                                                const quern__operation **out_operation)
+{
+    quern_commands *recorder = &follow_ups->recorder;
+    return quern__operations_find_single(&recorder->operations, &recorder->storage->components,
+                                         &recorder->storage->allocator, component_index, kind,
+                                         out_operation);
+}
+
+quern_result quern__follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,
+                                   quern__item head, quern__item **out_item)
+{
+    char *space;
+    const quern_result result =
+        quern__item_space_get(&follow_ups->recorder, operation, "follow-up commands", &space);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
+    *out_item = quern__item_append(&follow_ups->recorder, operation, space);
+    **out_item = head;
+    return QUERN_OK;
+}
+
+/* Ends the list of follow-up commands and returns its stream, or NULL if it is empty. */
+static quern__stream *end_list(quern__follow_ups *follow_ups, quern__gathered *gathered)
+{
+    const bool is_empty = follow_ups->recorder.open == NULL;
+    quern__commands_end(&follow_ups->recorder);
+    if (is_empty) return NULL;
+    quern__stream *list = &follow_ups->recorder.streams.items[follow_ups->recorder.streams.count - 1];
+    gathered->traits &= list->traits;
+    gathered->item_count += list->item_count;
+    return list;
+}
+
+quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, quern__gathered *gathered,
+                                                quern__stream *stream, quern__command_batch *last_batch)
+{
+    const quern__stream *list = end_list(follow_ups, gathered);
+    if (list == NULL) return QUERN_OK;
+    if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &follow_ups->extended,
+                              follow_ups->extended.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list follow-up commands");
+    quern__command_batch *tail = (quern__command_batch *)(void *)quern__batch_end(last_batch);
+    *tail = (quern__command_batch){.next = list->first};
+    follow_ups->extended.items[follow_ups->extended.count++] =
+        (quern__extended_stream){.stream = stream, .batch_count = stream->batch_count};
+    stream->batch_count += list->batch_count;
+    return QUERN_OK;
+}
+
+quern_result quern__follow_ups_add_stream(quern__follow_ups *follow_ups, quern__gathered *gathered)
+{
+    quern__stream *list = end_list(follow_ups, gathered);
+    if (list == NULL) return QUERN_OK;
+    if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &gathered->streams,
+                              gathered->streams.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather follow-up commands");
+    gathered->streams.items[gathered->streams.count++] =
+        (quern__gathered_stream){.stream = list, .is_located = true};
+    follow_ups->has_extra_stream = true;
+    return QUERN_OK;
+}
+
+void quern__follow_ups_remove(quern__follow_ups *follow_ups, quern__gathered *gathered)
+{
+    for (uint32_t i = 0; i < follow_ups->extended.count; i++)
+        follow_ups->extended.items[i].stream->batch_count = follow_ups->extended.items[i].batch_count;
+    follow_ups->extended.count = 0;
+    if (follow_ups->has_extra_stream) gathered->streams.count--;
+    follow_ups->has_extra_stream = false;
+    gathered->traits = follow_ups->recorded_traits;
+    gathered->item_count = follow_ups->item_count;
+}
 
 enum { RELATING_ALIGNMENT_BYTES = 128 };
 
@@ -102,7 +210,7 @@ static bool note_changes(quern__relating *relating)
 
 /* ----------------------------------------------------------------------------------- links and names */
 
-/* Whether a function of link_log.h succeeded. Notes its only error, OUT_OF_MEMORY. */
+/* Whether a function of relation_internal.h succeeded. Notes its only error, OUT_OF_MEMORY. */
 static inline bool is_done(quern__relating *relating, quern_result result)
 {
     relating->is_out_of_memory |= result != QUERN_OK;
@@ -296,4 +404,398 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
             if (relation->is_many && !remove_edges_to_living(relating, relation, ending)) return true;
         }
     return true;
+}
+
+/* Input: the changes of links. Output: follow-up commands that make rows agree with links. Can fail: memory. */
+
+/* Returns the head of follow-up commands on the entity. */
+static quern__item head_of(const quern__relating *relating, const quern__gathered *gathered,
+                           const quern__note *entity)
+{
+    if (entity->stream != QUERN__NOTE_NONE)
+        return (quern__item){
+            .entity = quern__entity_make(0, gathered->streams.items[entity->stream].stream->origin.serial,
+                                         entity->number)};
+    const quern__record *record = quern__entities_record(&relating->storage->entities, entity->slot);
+    return (quern__item){.entity = {(uint64_t)record->handle_high << 32 | entity->slot},
+                         .location = record->location};
+}
+
+static quern_result add_follow_up(quern__relating *relating, uint32_t component_index,
+                                  quern__operation_kind kind, quern__item head, quern__item **out_item)
+{
+    const quern__operation *operation;
+    const quern_result result =
+        quern__follow_ups_find_operation(&relating->follow_ups, component_index, kind, &operation);
+    return result == QUERN_OK ? quern__follow_ups_add(&relating->follow_ups, operation, head, out_item)
+                              : result;
+}
+
+/* Returns the handle of the entity in the slot, or the handle that the next entity there will get. */
+static quern_entity handle_of(const quern__relating *relating, uint32_t slot)
+{
+    const quern__entities *entities = &relating->storage->entities;
+    const uint32_t high = slot < entities->slot_count ? quern__entities_record(entities, slot)->handle_high
+                                                      : entities->first_handle_high;
+    return (quern_entity){(uint64_t)high << 32 | slot};
+}
+
+static quern_result add_target(quern__relating *relating, const quern__relation *relation, uint32_t target,
+                               quern__item head)
+{
+    quern__item *item;
+    if (target == QUERN__SLOT_NONE)
+        return add_follow_up(relating, relation->component_index, QUERN__OPERATION_REMOVE, head, &item);
+    const quern_result result =
+        add_follow_up(relating, relation->component_index, QUERN__OPERATION_SET, head, &item);
+    const quern_entity handle = handle_of(relating, target);
+    if (result == QUERN_OK) memcpy(item + 1, &handle, sizeof handle);
+    return result;
+}
+
+static quern_result add_level(quern__relating *relating, const quern__relation *relation, uint32_t before,
+                              uint32_t level, quern__item head)
+{
+    quern__item *ignored;
+    quern_result result = QUERN_OK;
+    if (before > 0)
+        result = add_follow_up(relating, quern__relation_tag(relation, before), QUERN__OPERATION_REMOVE,
+                               head, &ignored);
+    if (result == QUERN_OK && level > 0)
+        result = add_follow_up(relating, quern__relation_tag(relation, level), QUERN__OPERATION_ADD, head,
+                               &ignored);
+    return result;
+}
+
+/* Adds or removes the tag of a relation with several targets per source. */
+static quern_result add_tag(quern__relating *relating, const quern__relation *relation,
+                            const quern__difference *before, uint32_t slot, quern__item head)
+{
+    quern__item *ignored;
+    const bool has_tag = quern__edges_targets(&relation->edges, slot)->count > 0;
+    if ((before->row_target != QUERN__SLOT_NONE) == has_tag) return QUERN_OK;
+    return add_follow_up(relating, relation->component_index,
+                         has_tag ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
+}
+
+/* Adds follow-up commands for every difference between the entity's links and its row. */
+static quern_result add_differences(quern__relating *relating, const quern__note *entity, quern__item head)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = entity->first_difference; i != QUERN__NOTE_NONE && result == QUERN_OK;
+         i = relating->differences.items[i].next) {
+        const quern__difference *before = &relating->differences.items[i];
+        const quern__relation *relation = relating->storage->relations->list.items[before->relation];
+        if (relation->is_many) {
+            result = add_tag(relating, relation, before, entity->slot, head);
+            continue;
+        }
+        const uint32_t target = quern__links_target(&relation->links, entity->slot);
+        const uint32_t level = quern__links_level(&relation->links, entity->slot);
+        if (before->row_target != target) result = add_target(relating, relation, target, head);
+        if (result == QUERN_OK && before->row_level != level)
+            result = add_level(relating, relation, before->row_level, level, head);
+    }
+    return result;
+}
+
+/* Adds follow-up commands that give the row of a switched entity its tags of disabled entities. */
+static quern_result add_tags(quern__relating *relating, const quern__note *entity, quern__item head)
+{
+    quern__item *ignored;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < 2 && result == QUERN_OK; i++)
+        result = add_follow_up(
+            relating, relating->storage->disabled_index + i,
+            (entity->tags >> i & 1) != 0 ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
+    return result;
+}
+
+static quern_result add_of_entity(quern__relating *relating, const quern__gathered *gathered,
+                                  const quern__note *entity)
+{
+    quern__item *ignored;
+    const quern__item head = head_of(relating, gathered, entity);
+    if (!entity->has_ended) {
+        const quern_result result = add_differences(relating, entity, head);
+        return result == QUERN_OK && entity->is_switched ? add_tags(relating, entity, head) : result;
+    }
+    if (entity->is_destroyed) return QUERN_OK;
+    return quern__follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
+}
+
+/* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only streams that
+ * relate entities get follow-up commands, and these streams leave space for the jump (leave_tail in
+ * record.c). The notes of other streams are of entities that the stream itself destroys. */
+static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
+{
+    quern_result result = QUERN_OK;
+    const quern__walked_stream *walked = &relating->streams.items[stream];
+    if (walked->first_note == QUERN__NOTE_NONE) return QUERN_OK;
+    quern__follow_ups_start(&relating->follow_ups);
+    for (uint32_t i = walked->first_note; i != QUERN__NOTE_NONE && result == QUERN_OK;
+         i = relating->notes.items[i].next)
+        result = add_of_entity(relating, gathered, &relating->notes.items[i]);
+    if (result != QUERN_OK) return result;
+    return quern__follow_ups_append_to_stream(&relating->follow_ups, gathered,
+                                              gathered->streams.items[stream].stream, walked->last_batch);
+}
+
+quern_result quern__relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < gathered->streams.count && result == QUERN_OK; i++)
+        result = add_of_stream(relating, gathered, i);
+    if (result != QUERN_OK) return result;
+    quern__follow_ups_start(&relating->follow_ups);
+    for (uint32_t i = 0; i < relating->notes.count && result == QUERN_OK; i++)
+        if (relating->notes.items[i].stream == QUERN__NOTE_NONE)
+            result = add_of_entity(relating, gathered, &relating->notes.items[i]);
+    return result == QUERN_OK ? quern__follow_ups_add_stream(&relating->follow_ups, gathered) : result;
+}
+
+/* Input: streams in order. Output: final links, and streams with follow-up commands on rows. Can fail: memory,
+ * and slots for created entities; then everything is reverted. */
+
+/* ------------------------------------------------------------------------------------------- walking */
+
+/* Drops the i-th command of the batch if its entity is refused. */
+static void refuse_item(const quern__play_walk *it, quern__item *item, uint32_t i)
+{
+    const uint32_t slot = quern__play_find_slot(it, item->entity);
+    const quern__note *entity = slot != QUERN__NOTE_NONE ? quern__relating_find(it->relating, slot) : NULL;
+    if (entity != NULL && entity->is_refused) quern__play_drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
+}
+
+static void walk_batch(const quern__play_walk *it)
+{
+    const quern__operation_kind kind = it->batch->operation->kind;
+    quern__play_function *play = quern__kind_calls_of[kind].play;
+    const bool is_row = quern__command_kinds[kind].merge_kind == QUERN__MERGE_ROW;
+    if (is_row && it->relating->refused.count > 0) quern__play_each(it, refuse_item);
+    if (it->switches) quern__play_tags(it);
+    if (play != NULL) play(it);
+}
+
+static void walk_stream(quern__relating *relating, const quern__gathered *gathered, uint32_t index)
+{
+    quern__play_walk it = {.relating = relating,
+                           .gathered = &gathered->streams.items[index],
+                           .stream = index,
+                           .relates = (relating->follow_ups.recorded_traits & QUERN__TRAIT_UNRELATED) == 0,
+                           .switches =
+                               (relating->follow_ups.recorded_traits & QUERN__TRAIT_NO_SWITCHES) == 0};
+    const quern__stream *stream = it.gathered->stream;
+    quern__walked_stream *walked = &relating->streams.items[index];
+    it.created = relating->created.count > 0 ? relating->created.items + walked->first_created : NULL;
+    it.batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count && !relating->is_out_of_memory; i++) {
+        if (i > 0) {
+            it.number += it.batch->item_count;
+            it.batch = quern__batch_next(it.batch);
+        }
+        walk_batch(&it);
+    }
+    walked->last_batch = it.batch;
+}
+
+/* ------------------------------------------------------------------------------------------ the stage */
+
+static void forget(quern__relating *relating)
+{
+    for (uint32_t i = 0; i < relating->notes.count; i++)
+        relating->note_of_slot.items[relating->notes.items[i].slot] = 0;
+    relating->notes.count = 0;
+    relating->differences.count = 0;
+    relating->noted_count = 0;
+    quern__link_log_clear(&relating->storage->relations->log);
+    relating->dropped.count = 0;
+    relating->drops.count = 0;
+    relating->is_out_of_memory = false;
+}
+
+void quern__relating_begin(quern__relating *relating)
+{
+    relating->refused.count = 0;
+    relating->refused_result = QUERN_OK;
+}
+
+/* Reserves records for all creates and predicts their handles, so that commands can relate created entities. */
+static quern_result reserve_created(quern__relating *relating, const quern__gathered *gathered)
+{
+    quern__storage *storage = relating->storage;
+    if (gathered->create_count > QUERN_MAX_ENTITIES)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
+            (unsigned long long)gathered->create_count, QUERN_MAX_ENTITIES);
+    const uint32_t count = (uint32_t)gathered->create_count;
+    const quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
+    relating->created.count = 0;
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(&storage->allocator, &relating->created, count)) {
+        relating->is_out_of_memory = true;
+        return QUERN_OK;
+    }
+    quern__entities_peek(&storage->entities, count, relating->created.items);
+    relating->created.count = count;
+    return QUERN_OK;
+}
+
+static bool reserve_lists(quern__relating *relating, const quern__gathered *gathered)
+{
+    const quern_allocator *allocator = &relating->storage->allocator;
+    const uint32_t stream_count = gathered->streams.count;
+    uint32_t slot_count = relating->storage->entities.slot_count, first_created = 0;
+    for (uint32_t i = 0; i < relating->created.count; i++)
+        if (quern_entity_index(relating->created.items[i]) >= slot_count)
+            slot_count = quern_entity_index(relating->created.items[i]) + 1;
+    if (!quern__array_reserve(allocator, &relating->streams, stream_count) ||
+        !quern__array_reserve(allocator, &relating->note_of_slot, slot_count))
+        return false;
+    while (relating->note_of_slot.count < slot_count)
+        relating->note_of_slot.items[relating->note_of_slot.count++] = 0;
+    for (uint32_t i = 0; i < stream_count; i++) {
+        relating->streams.items[i] = (quern__walked_stream){
+            .first_created = first_created, .first_note = QUERN__NOTE_NONE, .last_note = QUERN__NOTE_NONE};
+        first_created += gathered->streams.items[i].stream->create_count;
+    }
+    for (uint32_t i = 0; i < relating->refused.count; i++) {
+        quern__note *entity = quern__relating_note(relating, relating->refused.items[i]);
+        if (entity == NULL) return false;
+        entity->is_refused = true;
+    }
+    return true;
+}
+
+static quern_result play(quern__relating *relating, quern__gathered *gathered)
+{
+    quern_result result = reserve_created(relating, gathered);
+    if (result != QUERN_OK) return result;
+    if (!reserve_lists(relating, gathered)) relating->is_out_of_memory = true;
+    for (uint32_t i = 0; i < gathered->streams.count && !relating->is_out_of_memory; i++)
+        walk_stream(relating, gathered, i);
+    if (relating->is_out_of_memory)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to change relations by commands");
+    return quern__relating_add_follow_ups(relating, gathered);
+}
+
+quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered)
+{
+    forget(relating);
+    quern__follow_ups_begin(&relating->follow_ups, gathered);
+    const quern_result result = play(relating, gathered);
+    if (result != QUERN_OK) quern__relating_undo(relating, gathered);
+    return result;
+}
+
+void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
+{
+    quern__link_log_revert(relating->storage);
+    while (relating->dropped.count > 0) {
+        const quern__dropped_item *dropped = &relating->dropped.items[--relating->dropped.count];
+        if (dropped->is_of_view)
+            *dropped->handle = dropped->head.entity;
+        else
+            *dropped->item = dropped->head;
+    }
+    quern__follow_ups_remove(&relating->follow_ups, gathered);
+    quern__entities_trim(&relating->storage->entities, &relating->storage->allocator);
+    forget(relating);
+}
+
+void quern__relating_finish(quern__relating *relating, quern__resolved *resolved)
+{
+    resolved->refused_count += relating->refused.count;
+    if (relating->refused_result != QUERN_OK) resolved->refused_result = relating->refused_result;
+    quern__relating_clear_ended(relating);
+    forget(relating);
+    quern__commands_reset(&relating->follow_ups.recorder);
+}
+
+quern_result quern__relating_count_drops(const quern__relating *relating, const quern__merged *merged)
+{
+    for (uint32_t i = 0; i < relating->drops.count; i++)
+        if (!quern__drops_add(&merged->scratches.items[0]->drops, &relating->storage->allocator, 0,
+                              &relating->drops.items[i]))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to count dropped commands");
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- refusals */
+
+static quern_result refuse_slot(quern__relating *relating, uint32_t slot, quern_result why)
+{
+    const quern__note *entity = quern__relating_find(relating, slot);
+    if (entity != NULL && entity->is_refused)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "commands on other entities change the level or target of entity %u, which cannot "
+            "have the resulting components (%s): give the entity fewer or smaller components, or remove "
+            "empty archetypes",
+            slot, quern_result_string(why));
+    if (!quern__relating_reserve_one(relating, &relating->refused))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list refused entities");
+    relating->refused.items[relating->refused.count++] = slot;
+    return QUERN_OK;
+}
+
+/* Lists the refused entities of view edits. */
+static quern_result refuse_views(quern__relating *relating, const quern__chunk_edits *edits,
+                                 quern_result why)
+{
+    quern_result result = QUERN_OK;
+    uint32_t index = edits->first_view;
+    for (uint32_t i = 0; i < edits->view_count; i++) {
+        const quern__view_edit *view = quern__view_edit_at(edits, index);
+        const quern_entity *entities = quern__view_entities(view->batch);
+        index = view->next;
+        if (!edits->scratch->sequences.list.items[view->sequence].is_refused) continue;
+        for (uint32_t k = 0; k < view->batch->item_count && result == QUERN_OK; k++)
+            if (quern__relating_find(relating, quern_entity_index(entities[k])) != NULL)
+                result = refuse_slot(relating, quern_entity_index(entities[k]), why);
+    }
+    return result;
+}
+
+/* Lists the refused entities of these edits. created: handles of the created entities for edits of creates,
+ * otherwise NULL. */
+static quern_result refuse_rows(quern__relating *relating, const quern__chunk_edits *edits,
+                                const quern_entity *created, quern_result why)
+{
+    const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
+    quern_result result = refuse_views(relating, edits, why);
+    const quern_entity *handles = created;
+    if (handles == NULL) handles = quern__archetype_entities(edits->archetype, edits->chunk);
+    for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
+        const quern__edit_group *group = &edits->scratch->groups.items[range->group];
+        if (!edits->scratch->sequences.list.items[group->sequence].is_refused) continue;
+        for (uint32_t row = range->row; row < range->row + range->count && result == QUERN_OK; row++) {
+            const uint32_t slot = quern_entity_index(handles[row]);
+            if (created != NULL || quern__relating_find(relating, slot) != NULL)
+                result = refuse_slot(relating, slot, why);
+        }
+    }
+    return result;
+}
+
+quern_result quern__relating_refuse(quern__relating *relating, const quern__gathered *gathered,
+                                    const quern__merged *merged, const quern__resolved *resolved,
+                                    bool *out_is_again)
+{
+    const uint32_t count = relating->refused.count;
+    const quern_result why = resolved->refused_result;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < merged->chunk_edits.count && result == QUERN_OK; i++)
+        result = refuse_rows(relating, merged->chunk_edits.items[i], NULL, why);
+    for (uint32_t i = 0; i < merged->streams.count && result == QUERN_OK; i++) {
+        const uint32_t edits = merged->streams.items[i].create_edits;
+        const bool relates = (gathered->streams.items[i].stream->traits & QUERN__TRAIT_UNRELATED) == 0;
+        if (edits != QUERN__EDITS_NONE && relates)
+            result = refuse_rows(relating, &merged->edits.items[edits],
+                                 relating->created.items + relating->streams.items[i].first_created, why);
+    }
+    *out_is_again = relating->refused.count > count;
+    if (*out_is_again && relating->refused_result == QUERN_OK) relating->refused_result = why;
+    return result;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/playback/spawned.h"
+#include "core/playback/stages.h"
 
-#include "core/playback/resolve.h"
-#include "core/prefabs/prefab_instances.h"
+#include "core/prefabs/prefab_internal.h"
 #include "core/record/spawn.h"
 
 /* --------------------------------------------------------------------------------------------- lists */

@@ -7,7 +7,7 @@
  * the same world as spawning one n times. Usually each group has its own archetype, so the size of blocks does not
  * matter. Only at the deepest level can several groups share an archetype; a block then has one instance. */
 
-#include "core/prefabs/prefab_instances.h"
+#include "core/prefabs/prefab_internal.h"
 
 #include "core/storage/change.h"
 

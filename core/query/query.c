@@ -4,8 +4,6 @@
 
 #include "core/query/query_internal.h"
 
-#include "core/query/rows.h"
-#include "core/query/target.h"
 #include "core/world/world_internal.h"
 
 /* ------------------------------------------------------------------------------------- definition */

@@ -3,17 +3,109 @@
 #ifndef QUERN_CORE_QUERY_QUERY_INTERNAL_H
 #define QUERN_CORE_QUERY_QUERY_INTERNAL_H
 
-/* Queries: the archetypes that match a list of terms, and the positions of the terms' columns in each of
- * them. Matches are cached. A refresh checks only archetypes that were created since the last refresh, and
- * of these only the ones that have the query's driver, its rarest component. */
+/* Refused accesses: the system that made them, their number, and the scratch memory returned instead of values.
+ *
+ * A callback that accesses something it has not declared continues with scratch memory, so that a wrong
+ * declaration causes an error instead of a crash. Scratch memory is zeroed, belongs to one scope (one worker's
+ * context, or one query that is iterated) and contains no row of the world. It is allocated when an access is
+ * refused; accesses that succeed do not use this file.
+ *
+ * A callback may use its view in the jobs of a parallel loop, so several threads may be refused in one scope
+ * at the same time. While callbacks run, the list of blocks therefore only grows, by compare-and-swap. */
 
-#include "core/base/array.h"
-#include "core/query/scope.h"
+#include "core/base/containers.h"
+#include "core/relations/relation_internal.h"
+#include "core/storage/archetype.h"
+#include "core/storage/row_bits.h"
 #include "core/storage/storage.h"
+#include "core/world/world_internal.h"
 
 #include <quern/commands.h>
 #include <quern/jobs.h>
 #include <quern/query.h>
+
+#include <stdatomic.h>
+
+typedef enum quern__caller {
+    QUERN__CALLER_SYSTEM,
+    QUERN__CALLER_PARALLEL,
+    QUERN__CALLER_FILL,
+    QUERN__CALLER_ITERATION
+} quern__caller;
+
+/* The source of accesses: a system during one frame, one parallel query, one fill, or one iteration. All
+ * workers that run its callbacks share it. */
+typedef struct quern__accessor {
+    const char *name;               /* name of the system; NULL otherwise */
+    _Atomic uint32_t refusal_count; /* only the first refusal is logged */
+} quern__accessor;
+
+struct quern__scratch_block;
+
+/* First member of every quern_context; a query has one for its iterations. */
+typedef struct quern__scope {
+    quern__accessor *accessor;
+    const quern__storage *storage;
+    /* List of scratch blocks; NULL if nothing was refused since the last release. */
+    _Atomic(struct quern__scratch_block *) scratch;
+    _Atomic(quern_result) refused; /* last refusal of the callback, or QUERN_OK */
+    quern__caller caller;
+} quern__scope;
+
+/* Returns the last refusal of the callback, or QUERN_OK. Relaxed: other threads set it only in parallel loops,
+ * which have ended when the callback returns. Earlier reads only decide whether a message is formatted again. */
+static inline quern_result quern__scope_refused(const quern__scope *scope)
+{
+    return atomic_load_explicit(&scope->refused, memory_order_relaxed);
+}
+
+/* Counts a refusal that the last quern__fail described, and returns `code`. The accessor's first refusal is
+ * logged and, in builds with QUERN_CHECKS, passed to the assert handler. scope: NULL if the access has none;
+ * then every refusal is reported in this way. */
+QUERN__SLOW_PATH quern_result quern__scope_refuse(quern__scope *scope, quern_result code);
+
+/* Describes a refusal, formatted as by printf, and counts it (quern__scope_refuse). */
+#define quern__refuse(scope, code, ...) quern__scope_refuse((scope), quern__fail((code), __VA_ARGS__))
+
+/* Counts a refusal if the callback already has one with a message. Returns false, without counting, if it has
+ * none yet; the caller must then write the message. */
+bool quern__scope_count_repeated(quern__scope *scope);
+
+/* Appends a description of the caller to `text`: "system 'x'", "a parallel query", ... */
+void quern__scope_describe(const quern__scope *scope, char *text, size_t text_bytes);
+
+/* The functions below return zeroed scratch memory, or NULL if out of memory. It is valid until the scope is
+ * reset; in an iteration, until the same view is refused at other rows. size_bytes: size of one value, or 0 for
+ * the size of the world's largest component. */
+
+/* Returns memory for one column of the rows of a view. Within a callback, repeated calls for one column and
+ * the same rows return the same memory, with what was written to it, as a real column would. Thread-safe for
+ * the jobs of a parallel loop in one callback. */
+QUERN__SLOW_PATH void *quern__scratch_column(const quern_view *view, uint32_t term, size_t size_bytes);
+
+/* Returns an address for each row of a view; all addresses are those of one scratch value. */
+QUERN__SLOW_PATH const void *const *quern__scratch_up(const quern_view *view, uint32_t term,
+                                                      size_t size_bytes);
+
+/* Returns one value for a lookup. All lookups of a callback with one size share it; each call zeroes it again.
+ * Precondition: size_bytes > 0. */
+QUERN__SLOW_PATH void *quern__scratch_value(quern__scope *scope, size_t size_bytes);
+
+/* Frees the scratch memory. No callback of the scope may run. */
+QUERN__SLOW_PATH void quern__scratch_release(quern__scope *scope);
+
+/* Prepares the scope for the next callback: clears the refusal and frees the scratch memory. Must be called
+ * after the callback has returned. Relaxed: see quern__scope_refused. */
+static inline void quern__scope_reset(quern__scope *scope)
+{
+    if (QUERN__LIKELY(quern__scope_refused(scope) == QUERN_OK)) return;
+    atomic_store_explicit(&scope->refused, QUERN_OK, memory_order_relaxed);
+    quern__scratch_release(scope);
+}
+
+/* Queries: the archetypes that match a list of terms, and the positions of the terms' columns in each of
+ * them. Matches are cached. A refresh checks only archetypes that were created since the last refresh, and
+ * of these only the ones that have the query's driver, its rarest component. */
 
 typedef struct quern_query quern__query;
 
@@ -34,14 +126,16 @@ struct quern_query {
     uint32_t row_term_count;            /* number of terms that select enabled or disabled rows */
     uint8_t row_terms[QUERN_MAX_TERMS]; /* indices of these terms */
     uint64_t row_filters;               /* change filters that select single rows: bit i for term i */
-    bool selects_rows; /* whether row terms, row filters or up-terms can leave out rows; see rows.h */
+    bool
+        selects_rows; /* whether row terms, row filters or up-terms can leave out rows; see query_internal.h */
     bool whole_chunks; /* whether views cover whole chunks, and view.rows marks the selected rows */
     /* Whether a term names quern_world_disabled_tag. If not, no disabled entity matches. */
     bool names_disabled;
-    uint32_t up_count;            /* number of up-terms */
-    struct quern__ups *ups;       /* state of the up-terms, see up.h; NULL if the query has none */
-    struct quern__target *target; /* state of the target term, see target.h; NULL if the query has none */
-    uint64_t seen_version;        /* version up to which iterations have seen changes; only with filters */
+    uint32_t up_count;      /* number of up-terms */
+    struct quern__ups *ups; /* state of the up-terms, see query_internal.h; NULL if the query has none */
+    struct quern__target
+        *target;           /* state of the target term, see query_internal.h; NULL if the query has none */
+    uint64_t seen_version; /* version up to which iterations have seen changes; only with filters */
     /* Index of the component that fewest archetypes had, among the QUERN_MATCH_ALL terms, when the query was
      * created; QUERN__NO_DRIVER if there is no such term. */
     uint32_t driver;
@@ -239,5 +333,314 @@ static inline bool quern__query_passes(const quern__query *query, const quern_vi
 {
     return query->filter_count == 0 || quern__query_passes_filters(query, columns, versions, seen_version);
 }
+
+/* Up-terms: terms that read a component of the row's target or of another ancestor. Before a callback gets a
+ * view, the addresses of the values are looked up for all rows of the view, as in query_internal.h:
+ *
+ *   target, in the row's own column -> record of the target -> position of the component -> address
+ *
+ * The records of a batch are prefetched while the previous batch is looked up, and each value as soon as its
+ * address is known. Consecutive rows with one target share one search. Relations guarantee that targets are
+ * alive. If an application overwrites a target through a pointer, the value is most likely no valid handle;
+ * the target then counts as one without the component.
+ *
+ * The caller that makes the views provides the memory for addresses: an array of QUERN__UP_STRIDE addresses
+ * per up-term, indexed by row of the chunk. No value moves while views are valid, so the addresses stay valid
+ * as long as the views. */
+
+/* An up-term of a query. */
+typedef struct quern__up {
+    quern__position_table values;  /* positions of the component, by archetype number */
+    quern__position_table targets; /* positions of the relation's component; only with is_nearest */
+    uint32_t relation_index;       /* component index of the relation */
+    bool is_optional;              /* whether rows without a value are selected, too */
+    bool is_nearest;               /* whether the search continues at the target's target, and so on */
+} quern__up;
+
+/* The remaining rows of a view: those that no callback or iteration has visited yet. */
+typedef struct quern__up_rows {
+    uint32_t next, end;   /* range of rows in the chunk */
+    bool leaves_some_out; /* whether some row of the view lacks the value of a required up-term */
+} quern__up_rows;
+
+/* Addresses for one iteration of a query. A loop that is left early does not end its iteration, so a query has
+ * several of these. When all are in use, a new iteration reuses one: preferably one with an iterator object
+ * in which a later iteration runs by now, as for an inner loop that is left early again and again; otherwise
+ * the least recently used one. */
+typedef struct quern__up_buffer {
+    const void **addresses;
+    quern__up_rows rows;
+    /* Number of the last step of the iteration that uses the addresses. The iterator has a copy, up_number. Numbers
+     * grow with each view of any iteration, so they order the buffers by their last use. 0: not in use. */
+    uint32_t number;
+    /* Structure version at the start of the iteration. The iteration is over once the world has another. */
+    uint64_t structure_version;
+    /* Object that made the last step, only to be compared; it may not exist any more. NULL before a step. */
+    const quern_query_iterator *iterator;
+} quern__up_buffer;
+
+enum { QUERN__UP_BUFFERS = 8 };
+
+/* State of a query's up-terms. */
+typedef struct quern__ups {
+    uint32_t count;
+    uint32_t step_number; /* number of the last step of any iteration, see quern__up_buffer */
+    bool has_required;    /* whether some up-term is required (not optional) */
+    quern__up_buffer buffers[QUERN__UP_BUFFERS];
+    const void **worker_addresses; /* addresses for the workers of parallel queries, one block per worker */
+    uint32_t worker_count;         /* number of workers for which there are addresses */
+    quern__up items[];             /* `count` up-terms, in the order of the terms */
+} quern__ups;
+
+_Static_assert(QUERN__UP_STRIDE > (QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / sizeof(quern_entity),
+               "a chunk has fewer rows than an up-term has addresses");
+
+/* Checks the i-th term, an up-term that has passed the checks common to all terms. Fails with
+ * INVALID_ARGUMENT, or with the error of an invalid relation. */
+quern_result quern__up_check(const quern__storage *storage, const quern_term *term, uint32_t i);
+
+/* Allocates query->ups for the query's up-terms. Fails with OUT_OF_MEMORY, and then leaves nothing allocated. */
+quern_result quern__ups_create(quern__query *query);
+void quern__ups_destroy(quern__query *query);
+
+/* Returns the number of addresses that one worker or iteration needs. */
+static inline size_t quern__ups_address_count(uint32_t up_count)
+{
+    return (size_t)up_count * QUERN__UP_STRIDE;
+}
+
+/* Reserves addresses for the workers of a parallel query. Fails with OUT_OF_MEMORY. */
+quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t worker_count);
+
+/* Assigns addresses to a new iteration. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
+quern_result quern__ups_begin_iteration(quern_query_iterator *iterator);
+
+/* Returns whether the iteration still has its addresses: no later iteration has reused them. */
+static inline bool quern__ups_owns_buffer(const quern_query_iterator *iterator)
+{
+    return iterator->up_buffer->number == iterator->up_number;
+}
+
+/* Marks the addresses of the iteration as the most recently used ones. */
+static inline void quern__ups_mark_used(quern_query_iterator *iterator)
+{
+    quern__ups *ups = iterator->query->ups;
+    ups->step_number += ups->step_number == UINT32_MAX ? 2 : 1; /* never 0 */
+    iterator->up_buffer->number = iterator->up_number = ups->step_number;
+}
+
+/* Looks up the addresses for all rows of a view, and stores them in `addresses` and the view's `up`. Returns
+ * the rows to visit. The view still contains rows that the up-terms leave out; quern__up_next or
+ * quern__rows_apply_ups removes them. */
+quern__up_rows quern__up_find(const quern__query *query, const void **addresses, quern_view *view);
+
+/* Points the view at the next range of rows that the up-terms select. Returns false if there is none. */
+bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view *view);
+
+/* Returns the index of the first up-term that reads a component which another term writes in the rows themselves,
+ * or term_count if there is none. levels: relation that orders the system by levels, or null. Up-terms by it are no
+ * conflict, because the system processes all targets before their sources. */
+uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels);
+
+/* Returns whether the up-terms select a row of a match. */
+bool quern__up_selects(const quern__query *query, const quern__archetype *archetype, uintptr_t location);
+
+/* Common checks of the calls that change all entities matching a query. */
+
+/* Refreshes the query, and checks that its world is not locked and that no term can leave out single rows of
+ * a match. Fails with NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT or OUT_OF_MEMORY; messages begin with the
+ * name of the call, `function`. */
+static inline quern_result quern__query_prepare(quern_query *query, const char *function)
+{
+    if (query == NULL) return quern__fail_null(function, "query");
+    quern_result result = quern__world_check_unlocked(query->world, function);
+    if (result == QUERN_OK && (query->target != NULL || (query->ups != NULL && query->ups->has_required)))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the query has a target term or up-terms, which leave single rows out: collect the "
+            "entities in a loop over it, or use a query without them",
+            function);
+    if (result == QUERN_OK && query->row_term_count > 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: term %u leaves out single rows, those with '%s' %sabled: collect the "
+                           "entities in a loop over the query, or use quern_term_either",
+                           function, query->row_terms[0],
+                           quern_component_name(query->world, query->terms[query->row_terms[0]].component),
+                           query->terms[query->row_terms[0]].enabled == QUERN_TERM_DISABLED ? "en" : "dis");
+    return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
+}
+
+/* Lookup of one component in many entities. Single lookups would miss the cache twice each, at the record and
+ * at the value. Here the records of a batch are prefetched while the previous batch is looked up, and each
+ * value is prefetched as soon as its address is known. The lookup itself reads no value. */
+
+enum { QUERN__FIND_BATCH = 16 };
+
+static inline void quern__prefetch_records(const quern__entities *entities, const quern_entity *handles,
+                                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = quern_entity_index(handles[i]);
+        if (index < entities->slot_count) QUERN__PREFETCH(quern__entities_record(entities, index));
+    }
+}
+
+/* Returns the position of the component's values in the chunks of the entity's archetype; its offset_bytes is
+ * 0 if the archetype lacks the component. table: the component's position table, or NULL if there is none. */
+static inline quern__column_position quern__find_place(const quern__storage *storage,
+                                                       const quern__position_table *table,
+                                                       uint32_t component_index,
+                                                       const quern__record *record)
+{
+    if (table != NULL) return table->positions[record->archetype_number];
+    return quern__archetype_column_position(quern__storage_archetype_of(storage, record), component_index);
+}
+
+/* Writes the address of the component of handles[i], or NULL, into out_values[i]. Returns the number of values
+ * found. table: the component's position table, or NULL. limit: components that an entity must have or lack,
+ * or NULL. Each call site passes NULL for `table` always or never, and for `limit` likewise, so that the
+ * compiler can drop a branch. */
+static inline uint32_t quern__find_many(const quern__storage *storage, const quern__position_table *table,
+                                        uint32_t component_index, const quern__archetype_filter *limit,
+                                        const quern_entity *handles, uint32_t count,
+                                        const void **out_values)
+{
+    const quern__entities *entities = &storage->entities;
+    uint32_t found_count = 0;
+    uint32_t next = count < QUERN__FIND_BATCH ? count : QUERN__FIND_BATCH;
+    quern__prefetch_records(entities, handles, next);
+    for (uint32_t first = 0, end = next; first < count; first = end, end += next) {
+        next = count - end < QUERN__FIND_BATCH ? count - end : QUERN__FIND_BATCH;
+        quern__prefetch_records(entities, handles + end, next);
+        for (uint32_t i = first; i < end; i++) {
+            const quern__record *record = quern__entities_find(entities, handles[i]);
+            out_values[i] = NULL;
+            if (QUERN__UNLIKELY(record == NULL)) continue;
+            if (limit != NULL &&
+                !quern__archetype_filter_passes(*limit, quern__storage_archetype_of(storage, record)))
+                continue;
+            const quern__column_position position =
+                quern__find_place(storage, table, component_index, record);
+            if (QUERN__UNLIKELY(position.offset_bytes == 0)) continue;
+            out_values[i] = quern__position_value(position, record->location);
+            QUERN__PREFETCH(out_values[i]);
+            found_count++;
+        }
+    }
+    return found_count;
+}
+
+/* Selection of single rows of a chunk, in three steps: row filters (core/storage/chunk.h), then terms on
+ * components that can be disabled (core/storage/row_bits.h), then required up-terms (query_internal.h). A row must pass all
+ * three.
+ *
+ * Rows are selected immediately before a callback gets the view, so the changes of earlier systems count. What
+ * the callback does to the rows of its view does not change the selection. */
+
+/* The rows of a view that terms select. */
+typedef enum quern__selection {
+    QUERN__SELECT_NONE,
+    QUERN__SELECT_ALL,
+    QUERN__SELECT_SOME /* the rows of a mask */
+} quern__selection;
+
+/* A seen_version for which change filters select all rows. */
+#define QUERN__SEEN_NOTHING 0
+
+/* Selects the rows of a view that pass the query's row filters (changed after seen_version) and its terms on
+ * enabled or disabled components. Up-terms are not applied. Writes *out_mask only if it returns
+ * QUERN__SELECT_SOME. */
+quern__selection quern__rows_select(const quern__query *query, const quern_view *view,
+                                    uint64_t seen_version, quern__row_mask *out_mask);
+
+/* Points the view at the next range of the mask from row *next on, and advances *next. If the query has
+ * whole_chunks, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
+ * there is no further range. */
+bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
+                      quern_view *view);
+
+/* Removes the rows that up-terms leave out from the selection of a view. If there are such rows, writes the
+ * remaining ones to *mask and makes the view refer to it; otherwise the view does not change. Returns false
+ * if no row remains. Precondition: the query has whole_chunks. */
+bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
+                           quern__row_mask *mask);
+
+/* Calls a callback for each range of rows that the query selects in a view. Precondition: selects_rows of the
+ * query. addresses: memory for the addresses of up-terms; may be NULL without up-terms. */
+void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const void **addresses,
+                      quern_view_callback *callback);
+
+/* Returns the number of selected rows in all matches. Change filters are not applied. */
+uint64_t quern__rows_count(const quern__query *query);
+
+/* Returns the number of selected rows among `count` rows of a chunk. Change filters are not applied. */
+uint64_t quern__rows_count_range(const quern__query *query, const quern__query_match *match,
+                                 uint32_t chunk_index, uint32_t first_row, uint32_t count);
+
+/* Target terms: a query with one visits the sources of a given entity. It finds them through the entity's list of
+ * sources, so archetypes are not split by target. Sources in matching archetypes are
+ * sorted into the order of any iteration: by match, chunk and row. Rows that are consecutive in a chunk are
+ * joined into a range; each range is a view.
+ *
+ * The list of ranges is valid until a row moves, an entity is related or unrelated, or the query's target is
+ * set to another entity. It is then rebuilt in the same memory, so repeated iterations do not allocate. */
+
+/* Consecutive rows of one chunk. */
+typedef struct quern__target_range {
+    uint32_t match; /* index of the match in the query */
+    uint32_t chunk_index;
+    uint16_t first_row, count;
+} quern__target_range;
+
+/* State of a query's target term. */
+typedef struct quern__target {
+    quern__relation *relation;
+    quern_entity entity; /* target of the selected rows; null selects none */
+    QUERN__ARRAY(quern__target_range) ranges;
+    uint32_t list_number; /* number of times that `ranges` was built */
+    bool is_listed;       /* whether the last build succeeded; the members below describe it */
+    quern_entity listed;  /* target for which `ranges` was built */
+    uint64_t structure_version;
+    uint64_t archetypes_version; /* guards the match indices in `ranges` */
+    uint64_t links_version;
+    QUERN__ARRAY(quern__sort_item) rows; /* sort keys of the rows of all ranges, ascending */
+    QUERN__ARRAY(quern__sort_item) sort_scratch;
+} quern__target;
+
+/* Checks the i-th term, a target term that has passed the checks common to all terms. Fails with
+ * INVALID_ARGUMENT, or with the error of an invalid target handle. */
+quern_result quern__target_check(const quern__storage *storage, const quern_term *terms, uint32_t i);
+
+/* Allocates query->target if one of the query's terms is a target term. Fails with OUT_OF_MEMORY, and then
+ * leaves nothing allocated. */
+quern_result quern__target_create(quern__query *query);
+void quern__target_destroy(const quern__query *query);
+
+/* Sets the entity of the query's target term; null selects no rows. Fails with INVALID_ARGUMENT if the query
+ * has no target term, or with the error of an invalid handle. */
+quern_result quern__target_set(const quern__query *query, quern_entity target);
+
+/* Returns whether the list of ranges is up to date. */
+bool quern__target_is_listed(const quern__query *query);
+
+/* Brings the list of ranges up to date. Precondition: the query has been refreshed. Fails with OUT_OF_MEMORY. */
+quern_result quern__target_list(const quern__query *query);
+
+/* Points a view at the i-th range. The caller sets ordinal, query and context. */
+void quern__target_get_view(const quern__query *query, uint32_t i, quern_view *view);
+
+/* Brings the list up to date, and notes its number in the iterator. Fails with OUT_OF_MEMORY. */
+quern_result quern__target_begin(quern_query_iterator *iterator);
+
+/* Returns whether the list of ranges is the one with which the iterator began, and is up to date. */
+bool quern__target_is_valid(const quern_query_iterator *iterator);
+
+/* Returns the number of rows that the query selects; 0, with a message, if there is no memory for the list. */
+uint64_t quern__target_count(const quern__query *query);
+
+/* Advances an iteration to the next range in a chunk that the change filters select. Returns false at the
+ * end. Of the iterator, it uses two members in another sense: match_index is the index of the next range, and
+ * chunk_index is the list_number of the ranges with which the iteration began. */
+bool quern__target_next(quern_query_iterator *iterator);
 
 #endif

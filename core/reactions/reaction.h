@@ -3,14 +3,171 @@
 #ifndef QUERN_CORE_REACTIONS_REACTION_H
 #define QUERN_CORE_REACTIONS_REACTION_H
 
+/* Old values: for a reaction with old terms (quern_term_old), the values that the rows of one archetype had before they
+ * were set. There is one block for each chunk that the archetype holds:
+ *
+ *   block:  | address of a column for each term | column | column | ...     each column aligned to 64 bytes
+ *
+ * The address of a term without old values is NULL. A column has one value for each row of the chunk. A value is valid
+ * while the row's SET bit is set, and from the time when the reaction takes the bit until it has run. Values are copied
+ * when the bit becomes set, and move with their rows.
+ *
+ * Blocks are reserved with the chunks of the archetype (`hold` in core/storage/archetype.h), so copying cannot fail and
+ * needs no order among threads. Old values are plain bytes: types with hooks for copies cannot have old terms. */
+
+#include "core/base/containers.h"
+#include "core/storage/archetype.h"
+
+#include <quern/query.h>
+
+/* The values of one old term. */
+typedef struct quern__old_column {
+    const quern__type *type;
+    uint32_t offset_bytes;        /* offset of the column in a block */
+    uint16_t source_offset_bytes; /* offset of the component's column in the archetype's chunks */
+    uint16_t size_bytes;          /* size of one value */
+} quern__old_column;
+
+typedef struct quern__old_values {
+    quern__old_column *columns;  /* in the order of the old terms */
+    uint32_t column_count;       /* 0: the reaction has no old terms, and no block is reserved */
+    uint32_t block_bytes;        /* size of a block */
+    QUERN__ARRAY(char *) blocks; /* by index of the chunk in the archetype */
+} quern__old_values;
+
+/* Lays out the blocks for the old terms of a list. `columns`: memory for one column per term. Precondition: the
+ * archetype has the components of the old terms. */
+void quern__old_values_init(quern__old_values *old, quern__old_column *columns,
+                            const quern__archetype *archetype, const quern_term *terms,
+                            uint32_t term_count);
+
+/* Reserves blocks for `chunk_count` chunks. Returns false if out of memory; blocks that were allocated are kept. */
+bool quern__old_values_hold(quern__old_values *old, const quern_allocator *allocator,
+                            const quern_term *terms, uint32_t term_count, uint32_t chunk_count);
+
+/* Releases the blocks after the first `keep_count`. */
+void quern__old_values_trim(quern__old_values *old, const quern_allocator *allocator, uint32_t keep_count);
+
+/* Releases all memory. */
+void quern__old_values_release(quern__old_values *old, const quern_allocator *allocator);
+
+/* Copies the current values of consecutive rows of one chunk to the old values of the rows from `to` on. `source`: the
+ * old values of the archetype of these rows; its columns belong to the same terms. */
+void quern__old_values_save(const quern__old_values *old, uintptr_t to, const quern__old_values *source,
+                            uintptr_t from, uint32_t count);
+
+/* Copies the old values of consecutive rows of one chunk to other rows. */
+void quern__old_values_move(const quern__old_values *old, uintptr_t to, const quern__old_values *source,
+                            uintptr_t from, uint32_t count);
+
+/* Calls a function for one old value. `argument`: that of the visit. */
+typedef void quern__old_visit(void *argument, const quern__old_column *column, char *value);
+
+/* Visits the old values of all rows of an archetype with a set bit in a bit column: by row, and in each row in the order
+ * of terms. visit: NULL to count only. Returns the number of these rows; 0 if the reaction has no old terms. */
+uint32_t quern__old_values_visit(const quern__old_values *old, const quern__archetype *archetype,
+                                 uint32_t bit_column, quern__old_visit *visit, void *argument);
+
+/* Returns the size of the old values of one row in bytes. */
+uint32_t quern__old_values_row_bytes(const quern__old_values *old);
+
+/* Returns the column addresses of a chunk, one per term; NULL if the reaction has no old terms. */
+static inline const void *const *quern__old_values_of(const quern__old_values *old, uint32_t slot)
+{
+    return old->column_count > 0 ? (const void *const *)(const void *)old->blocks.items[slot] : NULL;
+}
+
+/* Copies of rows that left an archetype, which one reaction processes later. Blocks contain handles and the values of
+ * some columns. Copies are numbered in the order in which they are made; number n is in block n / block_rows, in row
+ * n % block_rows:
+ *
+ *   block:  | handles | column | column | ... | keys |      each part aligned to 64 bytes
+ *
+ * Memory is reserved before a change begins. Threads that share a change each claim the next numbers for their rows, so
+ * the numbers of one sync point depend on timing. The *keys* do not. Sorted by key, copies are in the order of changes.
+ * The copies of one sync point are in the order of the rows before it. Any other change is made by one thread; its
+ * copies are in the order in which they were made. */
+
+/* A column with copied values. */
+typedef struct quern__removed_column {
+    const quern__type *type;      /* NULL: values are plain bytes */
+    uint16_t source_offset_bytes; /* offset of the column in the archetype's chunks */
+    uint16_t offset_bytes;        /* offset of the column in a block */
+    uint16_t size_bytes;          /* size of one value */
+} quern__removed_column;
+
+typedef struct quern__removed {
+    const quern__archetype *archetype;
+    quern__removed_column *columns;
+    uint32_t column_count;
+    bool calls_hooks;    /* some column has a type with hooks, which copying calls */
+    uint32_t block_rows; /* number of rows for which one block has room: 1 << block_shift */
+    uint32_t block_shift;
+    uint32_t keys_offset_bytes, block_bytes;
+    uint32_t count;          /* copies; threads claim numbers by adding to it */
+    uint32_t change_first;   /* value of `count` when the last change began */
+    uint64_t change;         /* number of the last change that reserved memory; see quern__leaving_begin */
+    uint64_t promised_count; /* copies that the last change may make */
+    QUERN__ARRAY(char *) blocks;
+} quern__removed;
+
+/* Computes the layout of blocks: rows, sizes, and the offsets of columns. Precondition: all other members of the
+ * columns are set. */
+void quern__removed_lay_out(quern__removed *removed, const quern__archetype *archetype);
+
+/* Destroys the copies and releases all memory. */
+void quern__removed_release(quern__removed *removed, const quern_allocator *allocator);
+
+/* Reserves memory for `count` more copies in a change. change: number of the change; reservations with the same
+ * number add up. Returns false if out of memory; memory that was allocated is kept. */
+bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
+                            uint32_t count);
+
+/* Makes sure that the blocks have memory for `count` copies in all. Returns false if out of memory; memory that was
+ * allocated is kept. */
+bool quern__removed_reserve_total(quern__removed *removed, const quern_allocator *allocator,
+                                  uint32_t count);
+
+/* Copies consecutive rows of one chunk. Precondition: room was reserved. orders_by_row: the change is a sync point.
+ * Thread-safe for different rows unless calls_hooks. */
+void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row);
+
+/* Copies one row in a change that is no sync point. Precondition: room was reserved, and no other thread copies. */
+void quern__removed_copy_row(quern__removed *removed, uintptr_t row);
+
+/* Sorts the copies by key. Returns false, with nothing changed, if out of memory. */
+bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator);
+
+/* Destroys the copies and keeps the memory. */
+void quern__removed_clear(quern__removed *removed);
+
+/* Destroys the values of the first `count` copies in a block. */
+void quern__removed_destroy_values(const quern__removed *removed, char *block, uint32_t count);
+
+/* Releases blocks without copies, except for keep_count of them. */
+void quern__removed_trim(quern__removed *removed, const quern_allocator *allocator, uint32_t keep_count);
+
+/* Returns the number of blocks with copies. */
+static inline uint32_t quern__removed_used_blocks(const quern__removed *removed)
+{
+    return (uint32_t)(((uint64_t)removed->count + removed->block_rows - 1) / removed->block_rows);
+}
+
+/* Returns the number of copies in the i-th block. Precondition: i < quern__removed_used_blocks(). */
+static inline uint32_t quern__removed_rows_in(const quern__removed *removed, uint32_t i)
+{
+    const uint32_t left = removed->count - i * removed->block_rows;
+    return left < removed->block_rows ? left : removed->block_rows;
+}
+
 /* Reactions: systems that process the entities which entered the archetypes matched by the system, the entities with
  * values that were set there, and those that left. A reaction has a subscription in each of these archetypes, from the
  * archetype's creation on:
  *
  *   bit column ADDED   a bit per row: the entity entered, and the reaction has not processed it yet
  *   bit column SET     a bit per row: a value that the reaction reads was set; never set where ADDED is set
- *   old values         values of rows before they were set, for old terms (core/reactions/old_values.h)
- *   copies             rows that left: handle, and values of the terms with access (core/reactions/removed.h)
+ *   old values         values of rows before they were set, for old terms (core/reactions/reaction.h)
+ *   copies             rows that left: handle, and values of the terms with access (core/reactions/reaction.h)
  *
  * A subscription has only the bit columns and copies for the kinds that its reaction requests. Bits move with their rows
  * (core/storage/row_bits.h), so a pending change of an entity is not lost when it moves, and the pending rows of an
@@ -28,16 +185,8 @@
  * Failure. A listener must not fail, so memory for copies is reserved before a change begins, for each archetype that
  * rows may leave (quern__leaving_reserve in core/storage/change.h).
  *
- * A subscription is a row listener of its archetype (core/storage/listener.h), so storage does not depend on
+ * A subscription is a row listener of its archetype (core/storage/archetype.h), so storage does not depend on
  * reactions. */
-
-#include "core/base/array.h"
-#include "core/reactions/old_values.h"
-#include "core/reactions/removed.h"
-#include "core/storage/archetype.h"
-#include "core/storage/listener.h"
-
-#include <quern/query.h>
 
 struct quern__storage;
 
@@ -78,7 +227,7 @@ typedef struct quern__taken_block {
 
 /* Everything that one run of a reaction processes. */
 typedef struct quern__taken {
-    QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype; within one as in removed.h */
+    QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype; within one as in reaction.h */
     QUERN__ARRAY(quern__taken_rows) rows;     /* ordered by archetype, chunk and kind: ADDED before SET */
     QUERN__ARRAY(uint64_t) words;             /* one bit per row of a chunk, for each item of `rows` */
 } quern__taken;
@@ -113,7 +262,7 @@ typedef struct quern__reactions {
     uint32_t count;                       /* reactions in the list */
     uint32_t removed_count;               /* reactions that ask for REMOVED */
     bool is_pending;                      /* whether a reaction is pending */
-    /* Whether a sync point is being applied; its copies are ordered by row, see removed.h. */
+    /* Whether a sync point is being applied; its copies are ordered by row, see reaction.h. */
     bool orders_by_row;
     /* Whether a sync point combines accumulated values. While neither flag is set, one thread makes all changes. */
     bool combines_values;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Recording commands for rows of a view (view_batch.h). Everything that can fail is done before the first row is
+/* Recording commands for rows of a view (record.h). Everything that can fail is done before the first row is
  * recorded. A command whose rows need work one by one is recorded as single commands instead: it relates
  * entities, or gives values of a type with hooks. */
 
-#include "core/record/item_write.h"
-#include "core/record/view_batch.h"
+#include "core/record/record.h"
 
 _Static_assert((int)QUERN_MAX_VIEW_ROWS == (int)QUERN__BIT_COLUMN_MAX_ROWS,
                "a chunk has at most so many rows");

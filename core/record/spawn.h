@@ -7,7 +7,7 @@
  * instance is recorded in one of two forms.
  *
  * A *compact* instance is one item with the values of its overrides. The sync point spawns consecutive compact
- * instances of one prefab together (spawned.h). A recorder with compact instances retains the prefab until
+ * instances of one prefab together (stages.h). A recorder with compact instances retains the prefab until
  * its commands are applied, even if the prefab is destroyed.
  *
  * An *expanded* instance is one create per member, followed by commands that relate and name the members. An

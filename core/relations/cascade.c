@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/relations/cascade.h"
+#include "core/relations/relation_internal.h"
 
-#include "core/relations/link_log.h"
-#include "core/relations/relate.h"
+#include "core/base/containers.h"
+#include "core/storage/change.h"
 #include "core/storage/storage.h"
 
 void quern__cascade_release(quern__cascade *cascade, const quern_allocator *allocator)
@@ -243,4 +243,379 @@ void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storag
         if (relations->list.items[k]->is_many) unlink_edges(cascade, storage, relations->list.items[k]);
     for (uint32_t i = 0; i < cascade->slots.count && storage->names->count > 0; i++)
         quern__names_drop(storage->names, cascade->slots.items[i]);
+}
+
+enum {
+    TIER_COUNT = QUERN__LEVEL_COUNT + 1,
+    MAX_ROWS = QUERN__BIT_COLUMN_MAX_ROWS, /* no chunk has more rows */
+    RECORDS_AHEAD = 24                     /* prefetch distance, in entries of the log */
+};
+
+void quern__tier_moves_release(quern__tier_moves *moves, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &moves->sources);
+    quern__array_release(allocator, &moves->source_of_number);
+    quern__array_release(allocator, &moves->words);
+    quern__array_release(allocator, &moves->departures);
+    quern__array_release(allocator, &moves->rows);
+    quern__array_release(allocator, &moves->chunks);
+    quern__array_release(allocator, &moves->gaps);
+    quern__array_release(allocator, &moves->tails);
+    *moves = (quern__tier_moves){0};
+}
+
+/* -------------------------------------------------------------------------------------------- marking */
+
+/* Takes `count` zeroed words. Returns the index of the first, or UINT32_MAX if out of memory. */
+static uint32_t take_words(quern__tier_moves *moves, const quern_allocator *allocator, uint32_t count)
+{
+    const uint32_t first = moves->used_word_count, end = first + count;
+    if (!quern__array_reserve(allocator, &moves->words, end)) return UINT32_MAX;
+    while (moves->words.count < end)
+        moves->words.items[moves->words.count++] = 0;
+    moves->used_word_count = end;
+    return first;
+}
+
+/* Returns the tier of the entities of an archetype. */
+static uint32_t tier_of(const quern__relation *relation, const quern__archetype *archetype)
+{
+    return quern__archetype_has(archetype, relation->component_index)
+               ? quern__relation_level(relation, archetype) + 1
+               : 0;
+}
+
+/* Adds an archetype to the sources. Returns NULL if out of memory. */
+static QUERN__NO_INLINE quern__tier_source *
+add_source(quern__storage *storage, const quern__relation *relation, quern__archetype *archetype)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    const quern_allocator *allocator = &storage->allocator;
+    const uint32_t words_per_chunk = QUERN__BITSET_WORDS(archetype->row_capacity);
+    if (!quern__array_reserve(allocator, &moves->sources, moves->sources.count + 1)) return NULL;
+    const uint32_t first = take_words(moves, allocator, archetype->chunk_count * words_per_chunk);
+    const uint32_t first_chunk = take_words(moves, allocator, QUERN__BITSET_WORDS(archetype->chunk_count));
+    if (first == UINT32_MAX || first_chunk == UINT32_MAX) return NULL;
+    quern__tier_source *source = &moves->sources.items[moves->sources.count++];
+    *source = (quern__tier_source){.archetype = archetype,
+                                   .tier = tier_of(relation, archetype),
+                                   .words_per_chunk = words_per_chunk,
+                                   .first_word = first,
+                                   .first_chunk_word = first_chunk};
+    moves->source_of_number.items[archetype->number] = moves->sources.count;
+    moves->is_observed |= archetype->first_listener != NULL;
+    return source;
+}
+
+/* Marks the row of the entity in a slot. Returns false if out of memory. */
+static inline bool mark_row(quern__storage *storage, const quern__relation *relation, uint32_t slot)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const uint32_t number = moves->source_of_number.items[record->archetype_number];
+    const quern__tier_source *source =
+        number != 0 ? &moves->sources.items[number - 1]
+                    : add_source(storage, relation, quern__storage_archetype_of(storage, record));
+    if (QUERN__UNLIKELY(source == NULL)) return false;
+    const uint32_t chunk = quern__chunk_index_at(record->location);
+    quern__bitset_add(moves->words.items + source->first_word + (size_t)chunk * source->words_per_chunk,
+                      quern__location_row(record->location));
+    quern__bitset_add(moves->words.items + source->first_chunk_word, chunk);
+    return true;
+}
+
+/* Reserves room for lists that have at most one entry per entry of the log. */
+static bool reserve_lists(quern__storage *storage, uint32_t count)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    const quern_allocator *allocator = &storage->allocator;
+    if (!quern__array_reserve(allocator, &moves->source_of_number, storage->numbered.count) ||
+        !quern__array_reserve(allocator, &moves->rows, count) ||
+        !quern__array_reserve(allocator, &moves->chunks, count) ||
+        !quern__array_reserve(allocator, &moves->gaps, count) ||
+        !quern__array_reserve(allocator, &moves->tails, count))
+        return false;
+    while (moves->source_of_number.count < storage->numbered.count)
+        moves->source_of_number.items[moves->source_of_number.count++] = 0;
+    return true;
+}
+
+static bool mark_rows(quern__storage *storage, const quern__relation *relation)
+{
+    const quern__link_change *change = storage->relations->log.changes.items;
+    const uint32_t count = storage->relations->log.changes.count;
+    if (!reserve_lists(storage, count)) return false;
+    for (uint32_t i = 0; i < count; i++, change++) {
+        if (count - i > RECORDS_AHEAD)
+            QUERN__PREFETCH(quern__entities_record(&storage->entities, change[RECORDS_AHEAD].slot));
+        if (!mark_row(storage, relation, change->slot)) return false;
+    }
+    return true;
+}
+
+/* Sorts the sources by archetype. They are few, and often sorted. */
+static void sort_sources(quern__tier_moves *moves)
+{
+    quern__tier_source *sources = moves->sources.items;
+    for (uint32_t i = 1; i < moves->sources.count; i++) {
+        const quern__tier_source source = sources[i];
+        uint32_t at = i;
+        for (; at > 0 && sources[at - 1].archetype->index > source.archetype->index; at--)
+            sources[at] = sources[at - 1];
+        sources[at] = source;
+    }
+}
+
+/* Forgets all sources and lists. The marks of listed rows are 0 already. */
+static void clear(quern__tier_moves *moves)
+{
+    for (uint32_t i = 0; i < moves->sources.count; i++)
+        moves->source_of_number.items[moves->sources.items[i].archetype->number] = 0;
+    moves->sources.count = 0;
+    moves->used_word_count = 0;
+    moves->departures.count = 0;
+    moves->rows.count = 0;
+    moves->chunks.count = 0;
+    moves->is_observed = false;
+}
+
+/* ---------------------------------------------------------------------------------------- determining */
+
+/* The departures of the source that is being determined, by tier. */
+typedef struct departing {
+    quern__storage *storage;
+    quern__relation *relation;
+    quern__tier_source *source;
+    uint32_t count_of_tier[TIER_COUNT];
+} departing;
+
+/* Finds the plan for the first row that leaves for a tier. */
+static QUERN__NO_INLINE quern_result add_departure(const departing *it, uint32_t tier)
+{
+    quern__tier_moves *moves = &it->storage->relations->tier_moves;
+    const quern__move_plan *plan;
+    const quern_result result =
+        quern__relation_plan(it->storage, it->relation, it->source->archetype, tier, &plan);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(&it->storage->allocator, &moves->departures, moves->departures.count + 1))
+        return QUERN_ERROR_OUT_OF_MEMORY;
+    moves->departures.items[moves->departures.count++] =
+        (quern__tier_departure){.plan = plan, .tier = tier};
+    it->source->departure_count++;
+    moves->is_observed |= !plan->is_plain || plan->target->first_listener != NULL;
+    return QUERN_OK;
+}
+
+/* Lists the marked rows of a chunk with their new tiers, and clears the marks. */
+static quern_result list_chunk(departing *it, uint32_t chunk_index)
+{
+    quern__tier_moves *moves = &it->storage->relations->tier_moves;
+    const quern__links *links = &it->relation->links;
+    const quern__tier_source *source = it->source;
+    const quern__archetype *archetype = source->archetype;
+    uint64_t *words =
+        moves->words.items + source->first_word + (size_t)chunk_index * source->words_per_chunk;
+    uint16_t rows[MAX_ROWS];
+    const uint32_t count = quern__bitset_list(words, source->words_per_chunk, rows);
+    memset(words, 0, source->words_per_chunk * sizeof *words);
+    const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[chunk_index].chunk);
+    for (uint32_t i = 0; i < count; i++)
+        QUERN__PREFETCH(quern__links_at(links, quern_entity_index(handles[rows[i]])));
+    quern__tier_row *entry = moves->rows.items + moves->rows.count;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t slot = quern_entity_index(handles[rows[i]]);
+        const uint32_t tier = quern__link_tier(quern__links_at(links, slot));
+        entry[i] = (quern__tier_row){.row = rows[i], .tier = (uint16_t)tier};
+        if (tier == source->tier || it->count_of_tier[tier]++ > 0) continue;
+        const quern_result result = add_departure(it, tier);
+        if (result != QUERN_OK) return result;
+    }
+    moves->rows.count += count;
+    moves->chunks.items[moves->chunks.count++] = (quern__tier_chunk){
+        .index = chunk_index, .source = (uint32_t)(source - moves->sources.items), .row_count = count};
+    return QUERN_OK;
+}
+
+/* Lists the marked rows of an archetype, and reserves rows where they arrive. */
+static quern_result prepare_source(quern__storage *storage, quern__relation *relation,
+                                   quern__tier_source *source)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    departing it = {.storage = storage, .relation = relation, .source = source};
+    const uint32_t chunk_words = QUERN__BITSET_WORDS(source->archetype->chunk_count);
+    quern_result result = QUERN_OK;
+    source->first_departure = moves->departures.count;
+    for (uint32_t i = 0; i < chunk_words && result == QUERN_OK; i++) {
+        uint64_t left = moves->words.items[source->first_chunk_word + i];
+        moves->words.items[source->first_chunk_word + i] = 0;
+        while (left != 0 && result == QUERN_OK)
+            result = list_chunk(&it, i * 64 + quern__bitset_pop_lowest(&left));
+    }
+    for (uint32_t i = 0; i < source->departure_count && result == QUERN_OK; i++) {
+        quern__tier_departure *departure = &moves->departures.items[source->first_departure + i];
+        const uint32_t count = it.count_of_tier[departure->tier];
+        result = quern__leaving_reserve(storage, source->archetype, departure->plan->target, count);
+        if (result == QUERN_OK) result = quern__rows_reserve(storage, departure->plan->target, count);
+        if (result != QUERN_OK) break;
+        departure->count = count;
+        source->leaving_count += count;
+    }
+    return result;
+}
+
+quern_result quern__tier_moves_prepare(quern__storage *storage, quern__relation *relation)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    assert(!relation->is_many && moves->sources.count == 0);
+    quern__leaving_begin(storage);
+    quern_result result = mark_rows(storage, relation) ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_OK) sort_sources(moves);
+    for (uint32_t i = 0; i < moves->sources.count && result == QUERN_OK; i++)
+        result = prepare_source(storage, relation, &moves->sources.items[i]);
+    if (result == QUERN_OK) return QUERN_OK;
+    if (moves->used_word_count > 0)
+        memset(moves->words.items, 0, moves->used_word_count * sizeof *moves->words.items);
+    quern__tier_moves_cancel(storage);
+    return result != QUERN_ERROR_OUT_OF_MEMORY
+               ? result
+               : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the rows of related entities");
+}
+
+void quern__tier_moves_cancel(quern__storage *storage)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    for (uint32_t i = 0; i < moves->departures.count; i++)
+        if (moves->departures.items[i].count > 0)
+            quern__rows_unreserve(storage, moves->departures.items[i].plan->target);
+    clear(moves);
+}
+
+/* ------------------------------------------------------------------------------------------- applying */
+
+/* Writes the targets of consecutive rows of an archetype in which all entities have one. source: their archetype
+ * before; had_target: they had a target there, which was carried along. */
+static void write_targets(const quern__storage *storage, const quern__relation *relation,
+                          const quern__archetype *archetype, const quern__archetype *source,
+                          uintptr_t first, uint32_t count, bool had_target)
+{
+    const quern__links *links = &relation->links;
+    const uint32_t component = relation->component_index;
+    const bool reports = had_target && archetype->tracks_changes;
+    const quern_entity *handles =
+        quern__archetype_entities(archetype, quern__chunk_of(first)) + quern__location_row(first);
+    char *value = quern__storage_value(archetype, first, component);
+    for (uint32_t i = 0; i < count; i++, value += sizeof(quern_entity)) {
+        const uint32_t slot = quern_entity_index(handles[i]);
+        const quern_entity target = quern__entity_of_slot(storage, quern__links_at(links, slot)->target);
+        if (QUERN__LIKELY(!reports)) {
+            memcpy(value, &target, sizeof target);
+        } else if (memcmp(value, &target, sizeof target) != 0) {
+            quern__rows_before_write_from(archetype, source, first + i, 1, component);
+            memcpy(value, &target, sizeof target);
+            quern__rows_written_from(archetype, source, first + i, 1, component);
+        }
+    }
+}
+
+/* Moves listed rows of a chunk to consecutive raw rows. */
+static void move_rows(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                      quern__chunk *chunk, const uint16_t *rows, uint32_t count)
+{
+    if (QUERN__LIKELY(plan->is_plain)) {
+        quern__rows_move_picked(storage, plan, to, chunk, rows, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        quern__rows_move(storage, plan, to + i, quern__location_make(chunk, rows[i]), 1);
+}
+
+/* Moves the rows of a chunk that leave for one tier. */
+static void depart(quern__storage *storage, const quern__relation *relation,
+                   const quern__tier_source *source, const quern__tier_departure *departure,
+                   quern__chunk *chunk, const uint16_t *rows, uint32_t count)
+{
+    const quern__move_plan *plan = departure->plan;
+    for (uint32_t i = 0, fitting; i < count; i += fitting) {
+        const uintptr_t to = quern__rows_append(storage, plan->target, count - i, &fitting);
+        move_rows(storage, plan, to, chunk, rows + i, fitting);
+        if (departure->tier > 0)
+            write_targets(storage, relation, plan->target, source->archetype, to, fitting,
+                          source->tier > 0);
+    }
+}
+
+/* Sorts the rows of a chunk by tier, ascending within each. first_of_tier[t + 1]: where those of tier t end. */
+static void sort_by_tier(const quern__tier_row *entries, uint32_t count, uint16_t *out_rows,
+                         uint32_t *out_first_of_tier)
+{
+    uint32_t next_of_tier[TIER_COUNT];
+    memset(out_first_of_tier, 0, (TIER_COUNT + 1) * sizeof *out_first_of_tier);
+    for (uint32_t i = 0; i < count; i++)
+        out_first_of_tier[entries[i].tier + 1]++;
+    for (uint32_t tier = 0; tier < TIER_COUNT; tier++) {
+        next_of_tier[tier] = out_first_of_tier[tier];
+        out_first_of_tier[tier + 1] += out_first_of_tier[tier];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        out_rows[next_of_tier[entries[i].tier]++] = entries[i].row;
+}
+
+/* Prefetches the records of the new targets, which have the upper halves of their handles. */
+static void fetch_targets(const quern__storage *storage, const quern__relation *relation,
+                          const quern_entity *handles, const quern__tier_row *entries, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].tier == 0) continue;
+        const uint32_t slot = quern_entity_index(handles[entries[i].row]);
+        QUERN__PREFETCH(
+            quern__entities_record(&storage->entities, quern__links_at(&relation->links, slot)->target));
+    }
+}
+
+/* Applies the changes of one chunk. Returns the end of the list of gaps, to which it appends. */
+static uintptr_t *apply_chunk(quern__storage *storage, const quern__relation *relation,
+                              const quern__tier_source *source, uint32_t chunk_index,
+                              const quern__tier_row *entries, uint32_t count, uintptr_t *gap)
+{
+    const quern__tier_moves *moves = &storage->relations->tier_moves;
+    quern__chunk *chunk = source->archetype->slots[chunk_index].chunk;
+    uint16_t rows[MAX_ROWS];
+    uint32_t first_of_tier[TIER_COUNT + 1];
+    fetch_targets(storage, relation, quern__archetype_entities(source->archetype, chunk), entries, count);
+    sort_by_tier(entries, count, rows, first_of_tier);
+    for (uint32_t i = 0; i < source->departure_count; i++) {
+        const quern__tier_departure *departure = &moves->departures.items[source->first_departure + i];
+        const uint32_t first = first_of_tier[departure->tier];
+        depart(storage, relation, source, departure, chunk, rows + first,
+               first_of_tier[departure->tier + 1] - first);
+    }
+    const uint32_t stay_first = first_of_tier[source->tier], stay_end = first_of_tier[source->tier + 1];
+    for (uint32_t i = stay_first; i < stay_end && source->tier > 0; i++)
+        write_targets(storage, relation, source->archetype, source->archetype,
+                      quern__location_make(chunk, rows[i]), 1, true);
+    for (uint32_t i = 0; i < count; i++)
+        if (entries[i].tier != source->tier) *gap++ = quern__location_make(chunk, entries[i].row);
+    return gap;
+}
+
+void quern__tier_moves_apply(quern__storage *storage, const quern__relation *relation)
+{
+    quern__tier_moves *moves = &storage->relations->tier_moves;
+    const quern__tier_row *entries = moves->rows.items;
+    uintptr_t *gap = moves->gaps.items;
+    for (uint32_t i = 0; i < moves->chunks.count; i++) {
+        const quern__tier_chunk *chunk = &moves->chunks.items[i];
+        gap = apply_chunk(storage, relation, &moves->sources.items[chunk->source], chunk->index, entries,
+                          chunk->row_count, gap);
+        entries += chunk->row_count;
+    }
+    const uintptr_t *first_gap = moves->gaps.items;
+    for (uint32_t i = 0; i < moves->sources.count; i++) {
+        const quern__tier_source *source = &moves->sources.items[i];
+        if (source->leaving_count == 0) continue;
+        quern__rows_close_gaps(storage, source->archetype, first_gap, source->leaving_count,
+                               moves->tails.items, NULL);
+        first_gap += source->leaving_count;
+    }
+    clear(moves);
 }

@@ -3,8 +3,50 @@
 #ifndef QUERN_CORE_RELATIONS_LINKS_H
 #define QUERN_CORE_RELATIONS_LINKS_H
 
+/* Memory for the pages of links (links.h) of all relations of a world. Pages of 128 KiB are cut from blocks of
+ * 2 MiB. Blocks are advised to be huge pages; the first block only once a quarter of it is in use, to save memory
+ * in small worlds. A block is released as soon as all of its pages are free. */
+
+#include "core/base/containers.h"
+#include "core/storage/entity.h"
+
+#include <quern/relation.h>
+
+#include <stddef.h>
+
+enum {
+    QUERN__LINK_PAGE_BYTES = 128 * 1024,
+    QUERN__LINK_BLOCK_BYTES = 2 * 1024 * 1024,
+    QUERN__LINK_BLOCK_PAGES = QUERN__LINK_BLOCK_BYTES / QUERN__LINK_PAGE_BYTES
+};
+
+typedef struct quern__link_block {
+    char *memory;       /* NULL: the entry is unused */
+    uint32_t free_mask; /* one bit per page */
+    bool is_huge;       /* advised to be a huge page */
+} quern__link_block;
+
+typedef struct quern__link_pages {
+    QUERN__ARRAY(quern__link_block) blocks;
+    uint32_t block_count; /* entries in use */
+} quern__link_pages;
+
+/* Releases the list of blocks. Precondition: all pages have been given back. */
+void quern__link_pages_release(quern__link_pages *pages, const quern_allocator *allocator);
+
+/* Returns uninitialised memory for a page, or NULL if out of memory. */
+void *quern__link_pages_take(quern__link_pages *pages, const quern_allocator *allocator);
+
+/* Gives a page back. Releases its block if no other page of it is in use. */
+void quern__link_pages_give(quern__link_pages *pages, const quern_allocator *allocator, void *page);
+
+static inline uint64_t quern__link_pages_held_bytes(const quern__link_pages *pages)
+{
+    return (uint64_t)pages->block_count * QUERN__LINK_BLOCK_BYTES;
+}
+
 /* The links of one relation: the target of each source and the ordered list of sources of each target. The sources of
- * one target are siblings. Links refer to slots only. Their users (relate.h) handle liveness of entities and the
+ * one target are siblings. Links refer to slots only. Their users (relation_internal.h) handle liveness of entities and the
  * archetypes of their rows.
  *
  * Links are indexed by slot, in pages that are allocated on first use. A slot without a page has no links.
@@ -17,13 +59,6 @@
  *                         0 for slots without a target, and in relations without levels
  *
  * Only quern__links_reserve can fail. The functions that change links require pages for all slots they are given. */
-
-#include "core/relations/link_pages.h"
-#include "core/storage/entity.h"
-
-#include <quern/relation.h>
-
-#include <stddef.h>
 
 enum { QUERN__LINK_PAGE_LOG2 = 12, QUERN__LINK_PAGE_SLOTS = 1 << QUERN__LINK_PAGE_LOG2 };
 
@@ -287,5 +322,199 @@ bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint3
 
 /* Gives back all pages without links. */
 void quern__links_trim(quern__links *links, const quern_allocator *allocator);
+
+/* Memory for the sets of edges (links.h) of all relations of a world: blocks of 4 to QUERN__EDGE_BLOCK_SLOTS slots in
+ * classes of size, each class half as large again or a third larger than the previous one. A page of links.h has
+ * blocks of one class. Taking and giving back a block are O(1). A page without blocks in use is given back, unless it
+ * is the only page of its class with free blocks; quern__edge_pool_trim gives that one back, too. */
+
+enum { QUERN__EDGE_BLOCK_SLOTS = 1024, QUERN__EDGE_CLASSES = 17 };
+
+typedef struct quern__edge_page quern__edge_page;
+
+typedef struct quern__edge_pool {
+    quern__link_pages *memory;
+    quern__edge_page *partial[QUERN__EDGE_CLASSES]; /* by class: list of pages with free blocks */
+    uint64_t directory_bytes; /* memory of directories (links.h), which are no blocks */
+} quern__edge_pool;
+
+/* Returns the smallest capacity of a block, at least `count`. Precondition: count <= QUERN__EDGE_BLOCK_SLOTS. */
+uint32_t quern__edge_pool_capacity(uint32_t count);
+
+/* Returns a block of this capacity, which quern__edge_pool_capacity returned; NULL if out of memory. */
+uint32_t *quern__edge_pool_take(quern__edge_pool *pool, const quern_allocator *allocator,
+                                uint32_t capacity);
+
+void quern__edge_pool_give(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t *block);
+
+/* Gives back all pages without blocks in use. */
+void quern__edge_pool_trim(quern__edge_pool *pool, const quern_allocator *allocator);
+
+/* The edges of a relation with several targets per source (quern_relation_def.many). Edges refer to slots only, like
+ * links (links.h); their users handle liveness of entities and the tag in the rows of sources.
+ *
+ *   t is in the targets of s      if and only if s is in the sources of t
+ *   targets and sources           are sets in ascending order of slots
+ *
+ * Both sets of a slot are a node; nodes are indexed by slot, in pages that are allocated on first use. Since a set has
+ * an order of its own, its state does not depend on the order in which edges were added: undoing a change needs no
+ * positions, and hashes, histories and archives write sets as they are.
+ *
+ * A small set is one block of slots. A set of more than QUERN__EDGE_BLOCK_SLOTS is a directory of blocks, each for a
+ * range of slots, so that adding an edge to an entity with a million edges moves at most one block. Blocks are from the
+ * world's edge pool (links.h).
+ *
+ * Only quern__edges_reserve and the functions that build lists can fail. Removing an edge frees no memory. So a removed
+ * edge can be added again without a reservation, as long as all later changes have been undone before: blocks only
+ * split, and a part of a block has room for all that the block contained. quern__edges_clear and quern__edges_trim free
+ * memory. */
+
+enum { QUERN__EDGE_PAGE_LOG2 = 12, QUERN__EDGE_PAGE_SLOTS = 1 << QUERN__EDGE_PAGE_LOG2 };
+
+/* A part of a large set: the slots from `first` up to the first slot of the next block. */
+typedef struct quern__edge_block {
+    uint32_t *slots; /* QUERN__EDGE_BLOCK_SLOTS of capacity */
+    uint32_t count;
+    uint32_t first; /* 0 for the first block */
+} quern__edge_block;
+
+typedef struct quern__edge_directory {
+    QUERN__ARRAY(quern__edge_block) blocks; /* at least one; any of them may be empty */
+} quern__edge_directory;
+
+/* The capacity of a set with a directory. */
+#define QUERN__EDGE_DIRECTORY UINT32_MAX
+
+/* A set of slots. All members are zero for a set without memory. */
+typedef struct quern__edge_list {
+    union {
+        uint32_t *slots;
+        quern__edge_directory *directory;
+    };
+    uint32_t count;
+    uint32_t capacity; /* of `slots`, or QUERN__EDGE_DIRECTORY */
+} quern__edge_list;
+
+/* The edges of one slot. */
+typedef struct quern__edge_node {
+    quern__edge_list targets, sources;
+} quern__edge_node;
+
+_Static_assert(QUERN__EDGE_PAGE_SLOTS * sizeof(quern__edge_node) <= QUERN__LINK_PAGE_BYTES,
+               "nodes fit a page");
+
+typedef struct quern__edges {
+    QUERN__ARRAY(quern__edge_node *) pages; /* NULL: no slot of the page has edges */
+    quern__edge_pool *pool;                 /* shared by all relations of the world */
+    uint64_t count;                         /* number of edges */
+    /* One word per page, one bit per group of slots, as in quern__links. */
+    QUERN__ARRAY(uint64_t) touched;
+} quern__edges;
+
+enum { QUERN__EDGE_GROUP_LOG2 = 6, QUERN__EDGE_GROUP = 1 << QUERN__EDGE_GROUP_LOG2 };
+
+/* The set of a slot that has no edges. */
+extern const quern__edge_list quern__no_edges;
+
+void quern__edges_release(quern__edges *edges, const quern_allocator *allocator);
+
+/* Starts marking changed groups; all groups begin as touched. Returns false if out of memory. */
+bool quern__edges_start_touching(quern__edges *edges, const quern_allocator *allocator);
+void quern__edges_stop_touching(quern__edges *edges, const quern_allocator *allocator);
+
+static inline bool quern__edges_has_page(const quern__edges *edges, uint32_t slot)
+{
+    const uint32_t page = slot >> QUERN__EDGE_PAGE_LOG2;
+    return page < edges->pages.count && edges->pages.items[page] != NULL;
+}
+
+/* Returns the edges of a slot. Precondition: the slot has a page. */
+static inline quern__edge_node *quern__edges_at(const quern__edges *edges, uint32_t slot)
+{
+    return &edges->pages.items[slot >> QUERN__EDGE_PAGE_LOG2][slot & (QUERN__EDGE_PAGE_SLOTS - 1)];
+}
+
+/* Return the sets of any slot for reading. */
+static inline const quern__edge_list *quern__edges_targets(const quern__edges *edges, uint32_t slot)
+{
+    return quern__edges_has_page(edges, slot) ? &quern__edges_at(edges, slot)->targets : &quern__no_edges;
+}
+
+static inline const quern__edge_list *quern__edges_sources(const quern__edges *edges, uint32_t slot)
+{
+    return quern__edges_has_page(edges, slot) ? &quern__edges_at(edges, slot)->sources : &quern__no_edges;
+}
+
+bool quern__edges_has(const quern__edges *edges, uint32_t source, uint32_t target);
+
+/* Adds a page for the slot unless there is one. Returns false if out of memory. */
+bool quern__edges_reserve_page(quern__edges *edges, const quern_allocator *allocator, uint32_t slot);
+
+/* Makes room for one edge. Returns false if out of memory. The room remains until another edge is added. */
+bool quern__edges_reserve(quern__edges *edges, const quern_allocator *allocator, uint32_t source,
+                          uint32_t target);
+
+/* Adds an edge. Preconditions: the edge does not exist; quern__edges_reserve has made room for it, or the edge
+ * existed and every change since it was removed has been undone. */
+void quern__edges_add(quern__edges *edges, uint32_t source, uint32_t target);
+
+/* Removes an edge. Precondition: it exists. */
+void quern__edges_remove(quern__edges *edges, uint32_t source, uint32_t target);
+
+/* Removes the source from the sources of the target, and leaves the targets of the source, which the caller clears. */
+void quern__edges_forget_source(quern__edges *edges, uint32_t source, uint32_t target);
+
+/* Clears both sets of a slot and frees their memory. Precondition: no other set contains the slot, or the caller
+ * clears it, too. */
+void quern__edges_clear(quern__edges *edges, const quern_allocator *allocator, uint32_t slot);
+
+/* Give a slot its targets or its sources, as a set that quern__edge_list_build made. Preconditions: the slot has a page,
+ * and its set of this kind is empty, which may have memory of a dead entity; the caller gives the other ends the
+ * opposite sets. */
+void quern__edges_put_targets(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                              const quern__edge_list *targets);
+void quern__edges_put_sources(quern__edges *edges, const quern_allocator *allocator, uint32_t slot,
+                              const quern__edge_list *sources);
+
+/* Fits all sets to their contents, as far as there is memory, and gives back pages without edges. */
+void quern__edges_trim(quern__edges *edges, const quern_allocator *allocator);
+
+/* --------------------------------------------------------------------------------------------- sets */
+
+/* Some consecutive members of a set. */
+typedef struct quern__edge_range {
+    const uint32_t *slots;
+    uint32_t count;
+} quern__edge_range;
+
+/* Returns the number of ranges of a set. */
+static inline uint32_t quern__edge_list_ranges(const quern__edge_list *list)
+{
+    return list->capacity != QUERN__EDGE_DIRECTORY ? 1 : list->directory->blocks.count;
+}
+
+/* Returns the i-th range, which may be empty. All ranges in order contain all members in order. */
+static inline quern__edge_range quern__edge_list_range(const quern__edge_list *list, uint32_t i)
+{
+    if (QUERN__LIKELY(list->capacity != QUERN__EDGE_DIRECTORY))
+        return (quern__edge_range){list->slots, list->count};
+    const quern__edge_block *block = &list->directory->blocks.items[i];
+    return (quern__edge_range){block->slots, block->count};
+}
+
+bool quern__edge_list_has(const quern__edge_list *list, uint32_t slot);
+
+/* Returns the first member after `slot`, or QUERN__SLOT_NONE. Starts with slot = QUERN__SLOT_NONE. Members may be
+ * added and removed between the calls. */
+uint32_t quern__edge_list_next(const quern__edge_list *list, uint32_t slot);
+
+/* Copies all members to `out_slots`. */
+void quern__edge_list_copy(const quern__edge_list *list, uint32_t *out_slots);
+
+/* Makes a set of `count` ascending slots. Returns false, and no set, if out of memory. */
+bool quern__edge_list_build(quern__edge_pool *pool, const quern_allocator *allocator, const uint32_t *slots,
+                            uint32_t count, quern__edge_list *out_list);
+void quern__edge_list_release(quern__edge_pool *pool, const quern_allocator *allocator,
+                              quern__edge_list *list);
 
 #endif

@@ -3,6 +3,322 @@
 #ifndef QUERN_CORE_STORAGE_ARCHETYPE_H
 #define QUERN_CORE_STORAGE_ARCHETYPE_H
 
+/* Copy plans: instructions that copy the values of one row, all plain bytes, to another row. A plan is compiled in
+ * advance into steps that fit one or two registers. Steps of columns with equal value sizes form a group, so that
+ * the distance from a column's start to the row is computed once per group.
+ *
+ *   copy plan:  group, its steps, group, its steps, ..., group of 0 steps,  columns that both archetypes have
+ *               group, its steps, ..., group of 0 steps                     columns that only the source has
+ *
+ * A row that leaves its archetype leaves a gap, which the archetype's last row fills. The same pass fills the gap:
+ * each step copies a piece of the leaving row to the target, then the same piece of the last row into the gap. For
+ * this reason the plan also lists the columns that only the source has, and one reading of the plan is enough.
+ *
+ * The inline functions call no other function, so that a function that inlines them need not save registers. */
+
+#include "core/base/containers.h"
+#include "core/storage/chunk.h"
+#include "core/storage/row_bits.h"
+#include "core/storage/type_internal.h"
+
+#include <quern/base.h>
+#include <quern/id.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A row's location, split into chunk address and row index. */
+typedef struct quern__row {
+    char *chunk;
+    size_t index;
+} quern__row;
+
+static inline quern__row quern__row_of(uintptr_t location)
+{
+    return (quern__row){(char *)quern__chunk_of(location), quern__location_row(location)};
+}
+
+static inline uintptr_t quern__row_location(quern__row row)
+{
+    return (uintptr_t)row.chunk | row.index;
+}
+
+/* Largest value size in a copy plan: the size must fit a byte. memcpy copies larger values faster. */
+enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
+
+/* One column: the input for compiling a copy plan. */
+typedef struct quern__copy {
+    uint16_t source_offset_bytes; /* of the column, from the start of the chunk */
+    uint16_t target_offset_bytes; /* of the column in a chunk of the target; 0: the target lacks it */
+    uint16_t size_bytes;          /* of one value; at most QUERN__COPY_MAX_BYTES */
+} quern__copy;
+
+/* One word of a copy plan. */
+typedef union quern__copy_word {
+    struct {
+        uint8_t value_bytes; /* size of one value in each column of the group */
+        uint8_t step_bytes;  /* bytes copied per step: 16, 12, 8, 4 or 1 */
+        uint16_t step_count; /* number of step words that follow; 0: end of this half of the plan */
+    } group;
+    struct {
+        uint16_t source_offset_bytes, target_offset_bytes;
+    } step;
+} quern__copy_word;
+
+/* Compiles a copy plan for `count` columns. Sorts `copies` in place. Returns NULL if out of memory. */
+quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__copy *copies,
+                                      uint32_t count);
+
+/* Frees a copy plan. `plan` may be NULL. */
+void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan);
+
+/* Copies a value of any size. The memory areas must not overlap. The common sizes of three and four 32-bit numbers
+ * are tested first. */
+static inline void quern__copy_value(char *target, const char *source, size_t size_bytes)
+{
+    if (size_bytes == 12) {
+        memcpy(target, source, 12);
+        return;
+    }
+    if (size_bytes == 16) {
+        memcpy(target, source, 16);
+        return;
+    }
+    for (; size_bytes >= 16; size_bytes -= 16, target += 16, source += 16)
+        memcpy(target, source, 16);
+    if (size_bytes & 8) {
+        memcpy(target, source, 8);
+        target += 8;
+        source += 8;
+    }
+    if (size_bytes & 4) {
+        memcpy(target, source, 4);
+        target += 4;
+        source += 4;
+    }
+    if (size_bytes & 2) {
+        memcpy(target, source, 2);
+        target += 2;
+        source += 2;
+    }
+    if (size_bytes & 1) *target = *source;
+}
+
+/* Copies 4, 8, 12 or 16 bytes in steps of 4. */
+static inline void quern__copy_few_words(char *target, const char *source, size_t size_bytes)
+{
+    memcpy(target, source, 4);
+    if (size_bytes <= 4) return;
+    memcpy(target + 4, source + 4, 4);
+    if (size_bytes <= 8) return;
+    memcpy(target + 8, source + 8, 4);
+    if (size_bytes <= 12) return;
+    memcpy(target + 12, source + 12, 4);
+}
+
+/* Copies a value of any size that the caller has just written. The memory areas must not overlap. Values of up to 16
+ * bytes are copied in steps of 4 bytes, the size of the numbers that most values consist of: a load that spans two
+ * recent stores stalls until both stores have reached the cache. */
+static inline void quern__copy_new_value(char *target, const char *source, size_t size_bytes)
+{
+    if (QUERN__UNLIKELY(size_bytes > 16 || size_bytes % 4 != 0))
+        quern__copy_value(target, source, size_bytes);
+    else
+        quern__copy_few_words(target, source, size_bytes);
+}
+
+/* Copies one value to `count` adjacent ones, at least one. */
+void quern__copy_to_many(char *targets, const char *value, size_t size_bytes, uint32_t count);
+
+/* Executes the steps of one group. `to` and `from`: addresses that the rows would have in a column at offset 0.
+ * `step_bytes` must be a compile-time constant. */
+static inline void quern__copy_steps(const quern__copy_word *word, const quern__copy_word *end, char *to,
+                                     const char *from, size_t step_bytes)
+{
+    do
+        memcpy(to + word->step.target_offset_bytes, from + word->step.source_offset_bytes, step_bytes);
+    while (++word < end);
+}
+
+/* Executes the first half of a copy plan: copies the source row to the target row. */
+static inline void quern__copy_row(const quern__copy_word *plan, quern__row target, quern__row source)
+{
+    for (const quern__copy_word *group = plan, *end; group->group.step_count > 0; group = end) {
+        end = group + 1 + group->group.step_count;
+        char *to = target.chunk + target.index * group->group.value_bytes;
+        const char *from = source.chunk + source.index * group->group.value_bytes;
+        switch (group->group.step_bytes) {
+        case 16:
+            quern__copy_steps(group + 1, end, to, from, 16);
+            break;
+        case 12:
+            quern__copy_steps(group + 1, end, to, from, 12);
+            break;
+        case 8:
+            quern__copy_steps(group + 1, end, to, from, 8);
+            break;
+        case 4:
+            quern__copy_steps(group + 1, end, to, from, 4);
+            break;
+        default:
+            quern__copy_steps(group + 1, end, to, from, 1);
+            break;
+        }
+    }
+}
+
+/* Copies one register of the leaving row from `gap` to `to`, and one register of the last row into the gap. */
+#define QUERN__MOVE_REGISTER(type, to, gap, last) \
+    do {                                          \
+        type leaving, coming;                     \
+        memcpy(&leaving, gap, sizeof leaving);    \
+        memcpy(&coming, last, sizeof coming);     \
+        memcpy(to, &leaving, sizeof leaving);     \
+        memcpy(gap, &coming, sizeof coming);      \
+    } while (0)
+
+/* Moves one piece of the leaving row from `gap` to `to` and fills the gap from `last`. `step_bytes` must be a
+ * compile-time constant. */
+QUERN__ALWAYS_INLINE void quern__move_piece(char *to, char *gap, const char *last, size_t step_bytes)
+{
+    if (step_bytes == 16) QUERN__MOVE_REGISTER(QUERN__SIXTEEN_BYTES, to, gap, last);
+    if (step_bytes == 12 || step_bytes == 8) QUERN__MOVE_REGISTER(uint64_t, to, gap, last);
+    if (step_bytes == 12) QUERN__MOVE_REGISTER(uint32_t, to + 8, gap + 8, last + 8);
+    if (step_bytes == 4) QUERN__MOVE_REGISTER(uint32_t, to, gap, last);
+    if (step_bytes == 1) QUERN__MOVE_REGISTER(char, to, gap, last);
+}
+
+/* Executes the steps of one group for a leaving row. `to`, `gap` and `last`: addresses that the rows would have in a
+ * column at offset 0. `step_bytes` must be a compile-time constant. */
+QUERN__ALWAYS_INLINE void quern__move_steps(const quern__copy_word *word, const quern__copy_word *end,
+                                            char *to, char *gap, const char *last, size_t step_bytes)
+{
+    do {
+        const size_t offset_bytes = word->step.source_offset_bytes;
+        quern__move_piece(to + word->step.target_offset_bytes, gap + offset_bytes, last + offset_bytes,
+                          step_bytes);
+    } while (++word < end);
+}
+
+/* Executes a copy plan for a leaving row: copies the row at `gap` to `target` and fills the gap with the last row.
+ * `gap` and `last` must be different rows. */
+QUERN__ALWAYS_INLINE void quern__move_row(const quern__copy_word *plan, quern__row target, quern__row gap,
+                                          quern__row last)
+{
+    const quern__copy_word *group = plan, *end;
+    for (; group->group.step_count > 0; group = end) {
+        end = group + 1 + group->group.step_count;
+        char *to = target.chunk + target.index * group->group.value_bytes;
+        char *hole = gap.chunk + gap.index * group->group.value_bytes;
+        const char *from = last.chunk + last.index * group->group.value_bytes;
+        switch (group->group.step_bytes) {
+        case 16:
+            quern__move_steps(group + 1, end, to, hole, from, 16);
+            break;
+        case 12:
+            quern__move_steps(group + 1, end, to, hole, from, 12);
+            break;
+        case 8:
+            quern__move_steps(group + 1, end, to, hole, from, 8);
+            break;
+        case 4:
+            quern__move_steps(group + 1, end, to, hole, from, 4);
+            break;
+        default:
+            quern__move_steps(group + 1, end, to, hole, from, 1);
+            break;
+        }
+    }
+    quern__copy_row(group + 1, gap, last);
+}
+
+/* Listeners: callbacks by which storage notifies rooms above it of changes, without knowing these rooms.
+ *
+ *   quern__row_listener        is notified of changes of the rows of one archetype, by the verbs of change.h
+ *   quern__archetype_listener  is notified when archetypes are created and removed, by storage.c
+ *
+ * Data that storage itself keeps about rows (change versions, move counts, row bits) needs no listener: the verbs
+ * update it directly.
+ *
+ * A listener is embedded in a structure of its owner, which must remain in memory until the listener is removed. The
+ * functions of row listeners must not fail. They may be called by the threads that change.h allows. They must not
+ * read values that the caller of a verb may still have to write. */
+
+struct quern__archetype;
+struct quern__storage;
+
+typedef struct quern__row_listener {
+    const struct quern__row_events *events;
+    struct quern__archetype *archetype;
+    struct quern__row_listener *next; /* next listener of the archetype, ascending by position */
+    uint32_t position;                /* order in which the listeners of an archetype are notified */
+    bool
+        needs_room; /* `reserve` must precede leave and move_out; the archetype then lacks has_fast_leave */
+    bool calls_hooks;    /* leave and move_out call hooks of types, so only one thread may call them */
+    bool keeps_row_data; /* it has data of each row: `hold`, `relocate` and `before_write` are called */
+} quern__row_listener;
+
+/* The functions of a row listener. None may be NULL. `first`, `from`, `to`: location of the first of `count`
+ * consecutive rows of one chunk. */
+typedef struct quern__row_events {
+    /* The rows hold new entities. */
+    void (*arrive)(quern__row_listener *listener, uintptr_t first, uint32_t count);
+    /* The entities in these rows are about to be destroyed. Values, handles and row bits are still valid. */
+    void (*leave)(quern__row_listener *listener, uintptr_t first, uint32_t count);
+    /* Rows of the listener's archetype are about to move to `target`. Their row bits have not moved yet. */
+    void (*move_out)(quern__row_listener *listener, uintptr_t from, const struct quern__archetype *target,
+                     uint32_t count);
+    /* Rows at `from` of `source` are about to move to the listener's archetype. Their row bits have already moved. */
+    void (*move_in)(quern__row_listener *listener, uintptr_t to, const struct quern__archetype *source,
+                    uintptr_t from, uint32_t count);
+    /* Values of a component are about to be overwritten in these rows, and `written` follows. Called only if
+     * keeps_row_data is set. source: as for `written`. */
+    void (*before_write)(quern__row_listener *listener, const struct quern__archetype *source,
+                         uintptr_t first, uint32_t count, uint32_t component_index);
+    /* Values of a component were written in these rows. `source`: the archetype of the entities before the change;
+     * the listener's archetype if they did not move. */
+    void (*written)(quern__row_listener *listener, const struct quern__archetype *source, uintptr_t first,
+                    uint32_t count, uint32_t component_index);
+    /* Reserves room for up to `count` rows to leave for `target` (NULL: the entities are destroyed). Reservations
+     * with one change number add up; another number starts anew. Called only if needs_room is set. Errors:
+     * OUT_OF_MEMORY; room that was already allocated is kept. */
+    quern_result (*reserve)(quern__row_listener *listener, const quern_allocator *allocator,
+                            uint64_t change, const struct quern__archetype *target, uint32_t count);
+    /* Rows have moved within the archetype, and their row bits with them. Called only if keeps_row_data is set. */
+    void (*relocate)(quern__row_listener *listener, uintptr_t to, uintptr_t from, uint32_t count);
+    /* The archetype is about to hold `chunk_count` chunks: reserves memory for data of their rows. Called only if
+     * keeps_row_data is set. Returns false if out of memory. */
+    bool (*hold)(quern__row_listener *listener, const quern_allocator *allocator, uint32_t chunk_count);
+    /* Releases the listener, because its archetype is about to be released. */
+    void (*release)(quern__row_listener *listener, const quern_allocator *allocator);
+} quern__row_events;
+
+/* Add a listener to its archetype, and remove it. While an archetype has a listener with needs_room, its cached edges have
+ * QUERN__EDGE_NEEDS_ROOM. */
+void quern__row_listener_add(quern__row_listener *listener);
+void quern__row_listener_remove(quern__row_listener *listener);
+
+/* Releases all listeners of an archetype that is about to be released. */
+void quern__row_listeners_release(struct quern__archetype *archetype, const quern_allocator *allocator);
+
+/* Reserves the listeners' memory for the rows of `chunk_count` chunks of the archetype. Returns false if out of
+ * memory. */
+bool quern__row_listeners_hold(const struct quern__archetype *archetype, const quern_allocator *allocator,
+                               uint32_t chunk_count);
+
+/* Returns whether some listener calls hooks when rows leave the archetype. Only one thread may then remove rows. */
+bool quern__row_listeners_call_hooks(const struct quern__archetype *archetype);
+
+typedef struct quern__archetype_listener {
+    /* An archetype was created; it is in no list yet. May be NULL. After an error the listener must keep no reference
+     * to the archetype, which is then released. Errors: any. */
+    quern_result (*created)(struct quern__storage *storage, struct quern__archetype *archetype);
+    /* An archetype is about to be released. It is in no table any more, and the plans to and from it were released.
+     * May be NULL. */
+    void (*removed)(struct quern__storage *storage, const struct quern__archetype *archetype);
+    struct quern__archetype_listener *next; /* next listener of the storage */
+} quern__archetype_listener;
+
 /* One archetype: all entities with exactly the same set of components, stored in chunks.
  *
  *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
@@ -25,18 +341,6 @@
  * archetypes another part (a column or the handles) is placed first. This costs up to a third of the rows in a
  * chunk, but in worlds with that many archetypes most of them hold few rows. */
 
-#include "core/base/array.h"
-#include "core/base/map.h"
-#include "core/storage/chunk.h"
-#include "core/storage/component_internal.h"
-#include "core/storage/copy.h"
-#include "core/storage/listener.h"
-#include "core/storage/row_bits.h"
-#include "core/storage/row_versions.h"
-#include "core/storage/version.h"
-
-#include <quern/id.h>
-
 /* Array of one component's values inside every chunk of the archetype. Tags have no column. */
 typedef struct quern__column {
     const quern__type *type;
@@ -53,7 +357,7 @@ typedef struct quern__column_position {
 } quern__column_position;
 
 /* Cached transition to the archetype with one component more or less: the data that a single call needs from the
- * plan. The plan is_plain (see move_plan.h). */
+ * plan. The plan is_plain (see storage.h). */
 typedef struct quern__edge {
     uint64_t key; /* quern__edge_key; 0: no edge */
     struct quern__archetype *target;
@@ -95,7 +399,7 @@ typedef struct quern__archetype {
     /* whether the archetype may retain one chunk while it has no rows; then storage->spares lists the
      * archetype */
     bool may_retain_chunk;
-    bool is_removed;  /* about to be removed: see core/calls/reclaim.c */
+    bool is_removed;  /* about to be removed: see core/calls/world_calls.c */
     bool has_handles; /* has a component with entity fields that users set */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */
@@ -108,7 +412,7 @@ typedef struct quern__archetype {
     uint32_t component_count;
     uint32_t slot_capacity;
     uint32_t asked_count; /* chunks that quern_world_reserve asked for, held until quern_world_trim */
-    quern__map plans;     /* move plans with this source: see move_plan.h */
+    quern__map plans;     /* move plans with this source: see storage.h */
     uint64_t set_hash;
     /* Position in the order of archetypes, or QUERN__UNORDERED; changes when earlier archetypes are removed. */
     uint32_t index;
@@ -117,7 +421,7 @@ typedef struct quern__archetype {
     uint32_t layout_index;
     /* Unique among all present and past archetypes of the world; a history may restore it. */
     uint64_t identity;
-    uint64_t empty_since; /* first sync point that found it without rows, or 0: see reclaim.c */
+    uint64_t empty_since; /* first sync point that found it without rows, or 0: see world_calls.c */
     struct quern__move_plan *incoming;   /* list of the move plans with this target */
     quern__row_listener *first_listener; /* listeners of rooms above storage; NULL if none */
     struct quern__archetype *next_same_hash;
@@ -295,5 +599,22 @@ void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
 /* Releases all chunks without rows. */
 void quern__archetype_release_spare_chunks(quern__archetype *archetype, quern__slabs *slabs,
                                            const quern_allocator *allocator);
+
+/* A filter on archetypes: at most one component that entities must have, and at most one that they must lack. */
+
+enum { QUERN__FILTER_NONE = QUERN_MAX_COMPONENTS };
+
+typedef struct quern__archetype_filter {
+    uint16_t with;    /* index of the required component, or QUERN__FILTER_NONE */
+    uint16_t without; /* index of the excluded component, or QUERN__FILTER_NONE */
+} quern__archetype_filter;
+
+/* Returns whether an archetype's entities pass the filter. */
+static inline bool quern__archetype_filter_passes(quern__archetype_filter filter,
+                                                  const quern__archetype *archetype)
+{
+    return (filter.with == QUERN__FILTER_NONE || quern__archetype_has(archetype, filter.with)) &&
+           (filter.without == QUERN__FILTER_NONE || !quern__archetype_has(archetype, filter.without));
+}
 
 #endif

@@ -51,18 +51,19 @@
  * must not fail, must obey the thread rules above, and must not read values that the caller may still have to
  * write. A location recorded by a listener may be relocated before the change ends; a handle stays valid.
  * Change versions listen to arrive, move, written, enable and relocate. The versions of single rows
- * (core/storage/row_versions.h) move with their rows. Releasing a whole world is not a change.
+ * (core/storage/chunk.h) move with their rows. Releasing a whole world is not a change.
  *
  * Systems write values through their views, without calling a verb. quern_view_write notes the versions itself, and
  * a listener to written values has to check the versions for such writes.
  *
- * Move counts (core/storage/move_counts.h) listen to leave, move and relocate: a ref's cached row location must not
+ * Move counts (core/storage/chunk.h) listen to leave, move and relocate: a ref's cached row location must not
  * stay valid after its row has left. Row bits (core/storage/row_bits.h) listen to the same verbs, because bits move
  * with their rows. Rooms above storage listen to arrive, leave, move and written, through a table of
- * functions (core/storage/listener.h): leave and move_out are called before row bits change, move_in
+ * functions (core/storage/archetype.h): leave and move_out are called before row bits change, move_in
  * afterwards. A listener with data of each row also listens to before_write and relocate. */
 
-#include "core/storage/move_plan.h"
+#include "core/base/base_internal.h"
+#include "core/storage/storage.h"
 
 /* --------------------------------------------------------------------------------------- listeners */
 
@@ -663,6 +664,82 @@ static inline quern_result quern__row_leave_plain(quern__storage *storage, quern
     if (QUERN__UNLIKELY(archetype->tracks_changes))
         return quern__row_leave_tracked(storage, archetype, entity, record);
     return quern__row_leave_gap(storage, archetype, entity, record, false);
+}
+
+/* Closing many gaps of an archetype at once, for changes of many entities. The order of rows that results is part of
+ * what a sync point promises (core/playback/stages.h). */
+
+/* Fills the gaps of an archetype, and removes its last `count` rows. The rows after the new end that are no gaps fill
+ * the gaps before it, in order. gaps: the locations of `count` raw rows, ascending, each once. tails: memory for
+ * `count` locations. executor NULL: runs on the calling thread. */
+void quern__rows_close_gaps(quern__storage *storage, quern__archetype *archetype, const uintptr_t *gaps,
+                            uint32_t count, uintptr_t *tails, const quern__executor *executor);
+
+/* Initial values, for raw memory of new rows or of a component that rows receive. */
+
+/* Turns raw memory into `count` adjacent values: those of the caller in `values`, or constructed values if `values` is
+ * NULL. */
+static inline void quern__fill_values(const quern__type *type, void *targets, const void *values,
+                                      uint32_t count)
+{
+    if (values == NULL)
+        quern__type_construct(type, targets, count);
+    else if (count == 1 && type->hooks.copy == NULL && type->hooks.move == NULL)
+        quern__copy_value(targets, values, type->size_bytes);
+    else
+        quern__type_accept(type, targets, values, count);
+}
+
+/* Performs quern__fill_values for a component of consecutive rows of one chunk. Does nothing if the archetype has no
+ * such column. */
+static inline void quern__fill_component(const quern__storage *storage, const quern__archetype *archetype,
+                                         uintptr_t first, uint32_t component_index, const void *values,
+                                         uint32_t count)
+{
+    void *targets = quern__storage_value(archetype, first, component_index);
+    if (targets == NULL) return;
+    quern__fill_values(quern__components_type(&storage->components, component_index), targets, values,
+                       count);
+}
+
+/* Constructs the values of required components that a plan adds with a component, for consecutive new rows. The caller
+ * fills the component itself. */
+static inline void quern__fill_required(const quern__move_plan *plan, uint32_t component_index,
+                                        uintptr_t first, uint32_t count)
+{
+    if (QUERN__LIKELY(!quern__plan_adds_required(plan))) return;
+    for (uint32_t i = 0; i < plan->target->column_count; i++) {
+        const quern__column *column = &plan->target->columns[i];
+        if (column->component_index == component_index ||
+            quern__archetype_has(plan->source, column->component_index))
+            continue;
+        quern__type_construct(
+            column->type, quern__location_value(first, column->offset_bytes, column->size_bytes), count);
+    }
+}
+
+/* Whether a list has a component. */
+static inline bool quern__list_has(const quern_component *list, uint32_t list_count,
+                                   uint32_t component_index)
+{
+    for (uint32_t i = 0; i < list_count; i++)
+        if (quern__component_index(list[i]) == component_index) return true;
+    return false;
+}
+
+/* Constructs the values of required components in consecutive rows that a list of components created: those that are not
+ * in the list. */
+static inline void quern__fill_unlisted(const quern__storage *storage, const quern__archetype *archetype,
+                                        const quern_component *list, uint32_t list_count, uintptr_t first,
+                                        uint32_t count)
+{
+    if (QUERN__LIKELY(!storage->components.has_requirements)) return;
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        if (quern__list_has(list, list_count, column->component_index)) continue;
+        quern__type_construct(
+            column->type, quern__location_value(first, column->offset_bytes, column->size_bytes), count);
+    }
 }
 
 #endif

@@ -30,7 +30,7 @@
  * never used. The slots of a page that is allocated again are appended to the free list. The order of allocation
  * therefore does not depend on when that happens. */
 
-#include "core/base/array.h"
+#include "core/base/containers.h"
 #include "core/base/handle.h"
 
 #include <quern/world.h>

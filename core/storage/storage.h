@@ -4,7 +4,7 @@
 #define QUERN_CORE_STORAGE_STORAGE_H
 
 /* The storage of a world: all its archetypes, components and entities. This file holds the registry of archetypes.
- * move_plan.h holds the transitions between archetypes, change.h all changes of rows, and listener.h the
+ * storage.h holds the transitions between archetypes, change.h all changes of rows, and archetype.h the
  * notification of rooms above storage.
  *
  * Invariants (checked by quern_world_validate):
@@ -13,8 +13,8 @@
  *   sum of the row counts of all archetypes = number of alive entities */
 
 #include "core/storage/archetype.h"
-#include "core/storage/component_internal.h"
 #include "core/storage/entity.h"
+#include "core/storage/type_internal.h"
 
 #include <quern/world.h>
 
@@ -65,11 +65,11 @@ typedef struct quern__storage {
     uint64_t archetypes_version; /* changes whenever archetypes are created or removed */
     uint64_t order_version;      /* changes whenever archetypes get other indices */
     uint64_t last_identity;      /* last identity assigned to an archetype */
-    uint64_t clock;              /* clock of change versions, from 1: see version.h */
+    uint64_t clock;              /* clock of change versions, from 1: see chunk.h */
     /* Index of the component that excludes entities from queries, or QUERN__NO_COMPONENT. */
     uint32_t disabled_index;
     bool is_crowded; /* the warning that archetypes run out was logged */
-    /* For builds with QUERN_CHECKS (sched/frame/guard.h). A guard period lasts from the start of a frame, or the
+    /* For builds with QUERN_CHECKS (sched/frame/schedule_internal.h). A guard period lasts from the start of a frame, or the
      * return of an exclusive system, to the next of these events. At its end, the schedule checks that all values
      * that changed outside of systems were written by calls in the period, or through pointers that are still
      * valid. */
@@ -206,5 +206,71 @@ static inline void *quern__storage_value(const quern__archetype *archetype, uint
     const quern__column_position position = quern__archetype_column_position(archetype, component_index);
     return position.offset_bytes != 0 ? quern__position_value(position, location) : NULL;
 }
+
+/* Move plans: the steps that move a row from one archetype to another. Each archetype caches the plans that lead away
+ * from it: by the target's number, and also by component if the two sets differ by one component. A plan is compiled
+ * once, so that a move reads offsets and sizes, and no component sets. */
+
+/* What happens to one value of a row that moves to another archetype. */
+typedef struct quern__move_step {
+    const quern__type *type;      /* NULL: the type has no hooks */
+    uint16_t source_offset_bytes; /* of the column in a chunk of the source; 0 if the value is added */
+    uint16_t target_offset_bytes; /* of the column in a chunk of the target; 0 if the value is removed */
+    uint16_t size_bytes;          /* of one value */
+} quern__move_step;
+
+/* A plan for all moves from one archetype to another.
+ *
+ *   steps[0 .. shared_count)                           move a value
+ *   steps[shared_count .. shared_count + added_count)  create a value
+ *   the remaining removed_count steps                  destroy a value
+ *
+ * A plan is in the map `plans` of its source, and in the list `incoming` of its target. */
+typedef struct quern__move_plan {
+    quern__archetype *source, *target;
+    struct quern__move_plan *next_incoming,
+        **place_incoming; /* links in the target's list of incoming plans */
+    /* copy plan of the shared and the removed steps (see archetype.h); NULL unless is_plain */
+    quern__copy_word *carry;
+    quern__column_position added; /* column of the first added step; size 0 if there is none */
+    bool is_plain;                /* no step has a type or a value larger than QUERN__COPY_MAX_BYTES */
+    uint32_t shared_count, added_count, removed_count;
+    quern__move_step steps[];
+} quern__move_plan;
+
+/* Whether a plan that adds a component also adds components that it requires. */
+static inline bool quern__plan_adds_required(const quern__move_plan *plan)
+{
+    return plan->target->component_count > plan->source->component_count + 1;
+}
+
+/* Returns the edge of a plan. Precondition: plan->is_plain. */
+static inline quern__edge quern__plan_edge(const quern__move_plan *plan, uint64_t key)
+{
+    return (quern__edge){.key = key,
+                         .target = plan->target,
+                         .carry = plan->carry,
+                         .target_number = plan->target->number,
+                         .added = plan->added};
+}
+
+/* Finds or compiles the plan from `source` to `target`. Errors: OUT_OF_MEMORY. */
+quern_result quern__plan_between(quern__storage *storage, quern__archetype *source,
+                                 quern__archetype *target, const quern__move_plan **out_plan);
+
+/* Finds or compiles the plan that removes one component if the source has it, and otherwise adds it, with the components
+ * that it requires. Creates the target archetype if it does not exist. Errors: those of quern__plan_between and
+ * quern__storage_ensure_archetype; COMPONENT_REQUIRED. */
+quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype *source,
+                                       uint32_t component_index, const quern__move_plan **out_plan);
+
+/* Returns the edge for a key of quern__edge_key if its plan was compiled before, and caches the edge in
+ * source->edges, with QUERN__EDGE_NEEDS_ROOM if the source lacks has_fast_leave. Returns NULL if there is no such plan,
+ * or if plan or source are not plain. */
+const quern__edge *quern__plan_find_edge(const quern__storage *storage, quern__archetype *source,
+                                         uint64_t key);
+
+/* Releases all plans and edges that lead away from an archetype. They are compiled again when needed. */
+void quern__plans_release(quern__storage *storage, quern__archetype *archetype);
 
 #endif

@@ -2,8 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/type_internal.h"
 
+#include "core/base/containers.h"
 #include "core/base/handle.h"
-#include "core/base/hash.h"
+#include "core/storage/storage.h"
+
+#include <quern/component.h>
+#include <quern/reflect.h>
 
 #include <stdio.h>
 
@@ -459,4 +463,501 @@ quern_result quern__type_check_provisional(const quern__type *type, const void *
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
 {
     visit_or_remap_entities(type, value, value, remap, argument);
+}
+
+/* Uses memcpy because fields need not be aligned. */
+uint64_t quern__field_load(quern_field_type type, const char *at)
+{
+    uint8_t b8 = 0;
+    uint16_t b16 = 0;
+    uint32_t b32 = 0;
+    uint64_t b64 = 0;
+    switch (quern__field_bytes(type)) {
+    case 1:
+        memcpy(&b8, at, 1);
+        return type == QUERN_FIELD_I8 ? (uint64_t)(int8_t)b8 : b8;
+    case 2:
+        memcpy(&b16, at, 2);
+        return type == QUERN_FIELD_I16 ? (uint64_t)(int16_t)b16 : b16;
+    case 4:
+        memcpy(&b32, at, 4);
+        return type == QUERN_FIELD_I32 ? (uint64_t)(int32_t)b32 : b32;
+    default:
+        memcpy(&b64, at, 8);
+        return b64;
+    }
+}
+
+void quern__field_store(quern_field_type type, char *at, uint64_t bits)
+{
+    const uint8_t b8 = (uint8_t)bits;
+    const uint16_t b16 = (uint16_t)bits;
+    const uint32_t b32 = (uint32_t)bits;
+    switch (quern__field_bytes(type)) {
+    case 1:
+        memcpy(at, &b8, 1);
+        return;
+    case 2:
+        memcpy(at, &b16, 2);
+        return;
+    case 4:
+        memcpy(at, &b32, 4);
+        return;
+    default:
+        memcpy(at, &bits, 8);
+        return;
+    }
+}
+
+static float f32_of(uint64_t bits)
+{
+    const uint32_t low = (uint32_t)bits;
+    float value;
+    memcpy(&value, &low, sizeof value);
+    return value;
+}
+
+static double f64_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+double quern__field_real(quern_field_type type, uint64_t bits)
+{
+    if (type == QUERN_FIELD_F32) return (double)f32_of(bits);
+    if (type == QUERN_FIELD_F64) return f64_of(bits);
+    return type == QUERN_FIELD_U64 ? (double)bits : (double)(int64_t)bits;
+}
+
+/* -------------------------------------------------------------------------------------- conversion */
+
+static bool is_floating(quern_field_type type)
+{
+    return type == QUERN_FIELD_F32 || type == QUERN_FIELD_F64;
+}
+
+/* Converts to the bits of the nearest F32. Returns false for a finite number beyond the range of F32. NaN and the
+ * infinities stay NaN and infinities. */
+static bool to_f32(double real, uint64_t *out_bits)
+{
+    const double most =
+        0x1.fffffefffffffp127; /* from the next larger double on, the nearest float is infinite */
+    const bool is_finite = real - real == 0;
+    if (is_finite && (real > most || real < -most)) return false;
+    const float value = (float)real;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    *out_bits = bits;
+    return true;
+}
+
+/* Truncates to an I64 if the number is at most -1, otherwise to a U64. Returns false if the result is out of range.
+ * The bounds are exact doubles. The comparison with 2^64 is negated so that it also rejects NaN. */
+static bool whole_of(double real, uint64_t *out_bits, bool *out_is_negative)
+{
+    *out_is_negative = real <= -1;
+    if (*out_is_negative ? real < -0x1p63 : !(real < 0x1p64)) return false;
+    *out_bits = *out_is_negative ? (uint64_t)(int64_t)real : real < 1 ? 0 : (uint64_t)real;
+    return true;
+}
+
+/* Converts an integer to the bits of the nearest F32. An intermediate double would round twice. */
+static uint64_t f32_of_integer(quern_field_type from, uint64_t bits)
+{
+    const float value = from == QUERN_FIELD_U64 ? (float)bits : (float)(int64_t)bits;
+    uint32_t low;
+    memcpy(&low, &value, sizeof low);
+    return low;
+}
+
+static bool to_integer(quern_field_type from, uint64_t bits, quern_field_type to, uint64_t *out_bits)
+{
+    int64_t least, greatest;
+    quern__field_integer_range(from, &least, &greatest);
+    bool is_negative = least < 0 && (int64_t)bits < 0;
+    *out_bits = bits;
+    if (is_floating(from) && !whole_of(quern__field_real(from, bits), out_bits, &is_negative)) return false;
+    quern__field_integer_range(to, &least, &greatest);
+    return is_negative ? (int64_t)*out_bits >= least : *out_bits <= (uint64_t)greatest;
+}
+
+bool quern__field_convert(quern_field_type from, uint64_t bits, quern_field_type to, uint64_t *out_bits)
+{
+    /* fabricated data may contain bools with bytes other than 0 and 1 */
+    if (from == QUERN_FIELD_BOOL) bits = bits != 0;
+    const double real = quern__field_real(from, bits);
+    switch (to) {
+    case QUERN_FIELD_BOOL:
+        *out_bits = is_floating(from) ? real != 0 : bits != 0;
+        return true;
+    case QUERN_FIELD_F32:
+        if (is_floating(from)) return to_f32(real, out_bits);
+        *out_bits = f32_of_integer(from, bits);
+        return true;
+    case QUERN_FIELD_F64:
+        memcpy(out_bits, &real, sizeof real);
+        return true;
+    default:
+        return to_integer(from, bits, to, out_bits);
+    }
+}
+
+#define FLAG_ROW(flag, member, ...)                             \
+    {.name = #member,                                           \
+     .def_offset_bytes = offsetof(quern_component_def, member), \
+     .info_offset_bytes = offsetof(quern_type_info, member),    \
+     .bit = QUERN__FLAG_##flag,                                 \
+     __VA_ARGS__},
+const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT] = {QUERN__COLUMN_FLAGS(FLAG_ROW)};
+
+/* The flags are the last members of the definition, from can_disable to is_hidden. Insert new flags between these. */
+_Static_assert(offsetof(quern_component_def, is_hidden) - offsetof(quern_component_def, can_disable) + 1 ==
+                   QUERN__COLUMN_FLAG_COUNT * sizeof(bool),
+               "every flag of quern_component_def has a row in QUERN__COLUMN_FLAGS");
+
+uint32_t quern__column_flags_to_archive(uint32_t flags)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++)
+        if ((flags & quern__column_flags[i].bit) != 0) bits |= quern__column_flags[i].archive_bit;
+    return bits;
+}
+
+uint32_t quern__column_flags_to_replay(uint32_t flags)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++)
+        if ((flags & quern__column_flags[i].bit) != 0) bits |= quern__column_flags[i].replay_bit;
+    return bits;
+}
+
+uint8_t quern__column_flags_from_archive(uint32_t archive_bits)
+{
+    uint8_t flags = 0;
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++)
+        if ((archive_bits & quern__column_flags[i].archive_bit) != 0) flags |= quern__column_flags[i].bit;
+    return flags;
+}
+
+static const quern__registry registry = QUERN__REGISTRY_OF_POINTERS(
+    "component", "world", QUERN_MAX_COMPONENTS, QUERN_ERROR_UNKNOWN_COMPONENT, quern__component, type.name);
+
+quern_component quern__component_handle(const quern__components *components, uint32_t index)
+{
+    return (quern_component){.bits = components->first_bits + index};
+}
+
+quern_result quern__components_fail_unknown(const quern__components *components, quern_component component)
+{
+    return quern__registry_fail_unknown(&registry, component.bits, components->first_bits >> 24);
+}
+
+quern_component quern__components_find(const quern__components *components, const char *name)
+{
+    const uint32_t count = components->list.count;
+    uint32_t i = quern__registry_find(&registry, components->list.items, 0, count, name);
+    while (i < count && components->list.items[i]->managed.is_hidden)
+        i = quern__registry_find(&registry, components->list.items, i + 1, count, name);
+    return i < count ? quern__component_handle(components, i) : (quern_component){0};
+}
+
+quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
+                                          uint32_t flag)
+{
+    if (flag == 0 || quern__components_has_flag(components, index, flag)) return QUERN_OK;
+    const quern__column_flag *row = &quern__column_flags[quern__lowest_bit_32(flag)];
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' %s: it was registered without %s",
+                       quern__components_type(components, index)->name, row->without, row->name);
+}
+
+static void component_release(quern__component *component, const quern_allocator *allocator)
+{
+    quern__type_release(&component->type, allocator);
+    quern__array_release(allocator, &component->archetypes);
+    quern__array_release(allocator, &component->listed_required);
+    quern__array_release(allocator, &component->required);
+    quern__release(allocator, component, sizeof *component, _Alignof(quern__component));
+}
+
+void quern__components_release(quern__components *components, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < components->list.count; i++)
+        component_release(components->list.items[i], allocator);
+    quern__array_release(allocator, &components->list);
+}
+
+static uint8_t flags_of(const quern_component_def *def)
+{
+    uint8_t flags = 0;
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        bool is_set;
+        memcpy(&is_set, (const char *)def + flag->def_offset_bytes, sizeof is_set);
+        if (is_set) flags |= flag->bit;
+    }
+    return flags;
+}
+
+static quern_result check_same_flags(const quern__type *known, uint8_t flags)
+{
+    for (uint32_t i = 0; i < QUERN__COLUMN_FLAG_COUNT; i++) {
+        const quern__column_flag *flag = &quern__column_flags[i];
+        if (flag->is_layout && ((known->flags ^ flags) & flag->bit) != 0)
+            return quern__fail(
+                QUERN_ERROR_LAYOUT_MISMATCH,
+                "component '%s' is registered as one that %s (%s): register the same definition",
+                known->name, (known->flags & flag->bit) != 0 ? flag->with : flag->without, flag->name);
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_same_required(const quern__component *known, const quern__component *definition)
+{
+    const uint32_t count = known->required.count;
+    if (definition->required.count == count &&
+        (count == 0 || memcmp(known->required.items, definition->required.items,
+                              count * sizeof *known->required.items) == 0))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "component '%s' is registered with other required components: register the same "
+                       "definition",
+                       known->type.name);
+}
+
+/* Handles the registration of a known name: returns the known component if the definitions agree. The caller releases
+ * the new one. Errors: LAYOUT_MISMATCH. */
+static quern_result check_known(const quern__components *components, quern_component known,
+                                const quern__component *definition, quern_component *out_component)
+{
+    const quern__type *type = quern__components_type(components, quern__component_index(known));
+    if (quern__components_is_managed(components, quern__component_index(known)))
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' exists already and is managed by the world, for a relation or "
+                           "internally: use another name",
+                           type->name);
+    quern_result result = check_same_flags(type, definition->type.flags);
+    if (result == QUERN_OK)
+        result = check_same_required(components->list.items[quern__component_index(known)], definition);
+    if (result != QUERN_OK) return result;
+    *out_component = known;
+    return quern__type_check_same_layout(type, &definition->type, registry.what);
+}
+
+static quern_result append(quern__components *components, const quern_allocator *allocator,
+                           quern__component *component, quern_component *out_component)
+{
+    const quern_result result =
+        quern__registry_reserve(&registry, allocator, &components->list, component->type.name);
+    if (result != QUERN_OK) return result;
+    components->list.items[components->list.count++] = component;
+    components->has_requirements |= component->required.count > 0;
+    if (components->largest_bytes < component->type.size_bytes)
+        components->largest_bytes = component->type.size_bytes;
+    *out_component = quern__component_handle(components, components->list.count - 1);
+    return QUERN_OK;
+}
+
+/* Copies the default value of a definition. Errors: INVALID_ARGUMENT, PROVISIONAL_ENTITY, OUT_OF_MEMORY. */
+static quern_result set_default(quern__component *component, const quern_allocator *allocator,
+                                const void *value)
+{
+    quern__type *type = &component->type;
+    if (value == NULL) return QUERN_OK;
+    if (type->size_bytes == 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' is a tag (0 bytes) with a default value: set default_value to NULL",
+            type->name);
+    if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' has a destroy hook and no copy hook, so its default value cannot "
+            "be copied to entities: give the type a copy hook",
+            type->name);
+    const quern_result result =
+        quern__type_check_provisional(type, value, 1, "a command for each entity instead");
+    return result == QUERN_OK ? quern__type_set_default(type, allocator, value) : result;
+}
+
+static quern_result init(quern__component *component, const quern_allocator *allocator,
+                         const quern_component_def *def, uint32_t filter_count)
+{
+    *component = (quern__component){.filter_count = filter_count};
+    if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
+        return quern__fail(
+            QUERN_ERROR_COMPONENT_TOO_LARGE,
+            "component '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
+            "large data elsewhere and a pointer or index in the component",
+            def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
+    if (def->size_bytes == 0 && quern__hooks_exist(&def->hooks))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%.63s' is a tag (0 bytes) with hooks, which would never run: remove the "
+            "hooks, or give the component a size",
+            def->name ? def->name : "");
+    quern_result result = quern__type_init(
+        &component->type, allocator, "component", def->name, def->type_name, def->size_bytes,
+        def->alignment_bytes ? def->alignment_bytes : 1, &def->hooks, def->fields);
+    if (result == QUERN_OK && def->size_bytes % component->type.alignment_bytes != 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' has %u bytes, which is not a multiple of its alignment %u: pad it", def->name,
+            def->size_bytes, def->alignment_bytes);
+    component->type.flags = flags_of(def);
+    return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
+}
+
+quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
+                                        const quern_component_def *def, quern_component *out_component)
+{
+    quern__component *component = quern__allocate(allocator, sizeof *component, _Alignof(quern__component));
+    if (component == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to register a component");
+    quern_result result = init(component, allocator, def, components->first_filter_count);
+    if (result == QUERN_OK) result = quern__component_set_required(component, allocator, components, def);
+    if (result == QUERN_OK) {
+        quern_component known = quern__components_find(components, component->type.name);
+        if (known.bits == 0) {
+            result = append(components, allocator, component, out_component);
+            if (result == QUERN_OK) return QUERN_OK;
+        } else {
+            result = check_known(components, known, component, out_component);
+        }
+    }
+    component_release(component, allocator);
+    return result;
+}
+
+quern_result quern__components_add_managed(quern__components *components, const quern_allocator *allocator,
+                                           const quern_component_def *def, const quern__managed *managed)
+{
+    quern__component *component = quern__allocate(allocator, sizeof *component, _Alignof(quern__component));
+    if (component == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "component '%s': no memory to register it",
+                           def->name);
+    quern_component ignored;
+    quern_result result = init(component, allocator, def, components->first_filter_count);
+    if (result == QUERN_OK) result = append(components, allocator, component, &ignored);
+    if (result != QUERN_OK) {
+        component_release(component, allocator);
+        return result;
+    }
+    component->is_managed = true;
+    component->managed = *managed;
+    return QUERN_OK;
+}
+
+void quern__components_drop_last(quern__components *components, const quern_allocator *allocator,
+                                 uint32_t count)
+{
+    while (components->list.count > count)
+        component_release(components->list.items[--components->list.count], allocator);
+}
+
+enum { SET_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
+
+static bool is_end_of_required(const void *list, uint32_t i)
+{
+    return ((const quern_component *)list)[i].bits == 0;
+}
+
+static quern_result check_required(const quern__components *components, const quern_component_def *def,
+                                   uint32_t i)
+{
+    const quern_result result = quern__components_check(components, def->required[i]);
+    if (result != QUERN_OK) return quern__message_add_element(result, "required", i);
+    const uint32_t index = quern__component_index(def->required[i]);
+    if (quern__components_is_managed(components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%.63s' cannot require '%s', which the world adds and removes by "
+                           "itself: remove it from the list",
+                           def->name, quern__components_type(components, index)->name);
+    for (uint32_t k = 0; k < i; k++)
+        if (def->required[k].bits == def->required[i].bits)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "component '%.63s' requires '%s' twice: list each component once", def->name,
+                               quern__components_type(components, index)->name);
+    return QUERN_OK;
+}
+
+static quern_result store_required(quern__component *component, const quern_allocator *allocator,
+                                   const quern__components *components, const quern_component *list,
+                                   uint32_t count)
+{
+    uint64_t set[SET_WORDS] = {0};
+    uint16_t indices[QUERN_MAX_COMPONENTS];
+    for (uint32_t i = 0; i < count; i++)
+        quern__bitset_add(set, quern__component_index(list[i]));
+    if (components->has_requirements) quern__components_add_required(components, set, set);
+    const uint32_t all_count = quern__bitset_list(set, SET_WORDS, indices);
+    if (!quern__array_reserve(allocator, &component->listed_required, count) ||
+        !quern__array_reserve(allocator, &component->required, all_count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for %u required components",
+                           component->type.name, count);
+    memcpy(component->listed_required.items, list, count * sizeof *list);
+    memcpy(component->required.items, indices, all_count * sizeof *indices);
+    component->listed_required.count = count;
+    component->required.count = all_count;
+    return QUERN_OK;
+}
+
+quern_result quern__component_set_required(quern__component *component, const quern_allocator *allocator,
+                                           const quern__components *components,
+                                           const quern_component_def *def)
+{
+    uint32_t count = 0;
+    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, is_end_of_required,
+                                            "required component", def->name, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = check_required(components, def, i);
+    if (result != QUERN_OK || count == 0) return result;
+    return store_required(component, allocator, components, def->required, count);
+}
+
+void quern__components_add_required(const quern__components *components, const uint64_t *set,
+                                    uint64_t *required)
+{
+    for (uint32_t word = 0; word < SET_WORDS; word++)
+        for (uint64_t left = set[word]; left != 0;) {
+            const uint32_t index = word * 64 + quern__bitset_pop_lowest(&left);
+            const quern__component *component = components->list.items[index];
+            for (uint32_t i = 0; i < component->required.count; i++)
+                quern__bitset_add(required, component->required.items[i]);
+        }
+}
+
+uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count)
+{
+    if (QUERN__LIKELY(!components->has_requirements)) return count;
+    uint64_t bits[SET_WORDS] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        quern__bitset_add(bits, set[i]);
+    quern__components_add_required(components, bits, bits);
+    return quern__bitset_list(bits, SET_WORDS, set);
+}
+
+static bool requires(const quern__component *component, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < component->required.count; i++)
+        if (component->required.items[i] == component_index) return true;
+    return false;
+}
+
+uint32_t quern__components_find_requiring(const quern__components *components, const uint16_t *set,
+                                          uint32_t count, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < count && components->has_requirements; i++)
+        if (requires(components->list.items[set[i]], component_index)) return set[i];
+    return QUERN__NO_COMPONENT;
+}
+
+uint32_t quern__component_required_hash(const quern__component *component)
+{
+    uint64_t hash = component->required.count;
+    if (hash == 0) return 0;
+    for (uint32_t i = 0; i < component->required.count; i++)
+        hash = quern__hash_word(hash, component->required.items[i]);
+    return (uint32_t)(hash >> 32) | 1;
 }

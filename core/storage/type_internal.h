@@ -3,14 +3,82 @@
 #ifndef QUERN_CORE_STORAGE_TYPE_INTERNAL_H
 #define QUERN_CORE_STORAGE_TYPE_INTERNAL_H
 
+/* The flags of component types. The tables QUERN__ROW_FLAGS and QUERN__COLUMN_FLAGS are the only place that lists
+ * them: registration, archetypes, reflection, hashes, archives, replays and the kit's JSON iterate over their
+ * entries. docs/internals.md lists the steps to add a flag. */
+
+#include "core/base/base_internal.h"
+#include "core/base/containers.h"
+#include "core/base/handle.h"
+#include "core/platform/compiler.h"
+
+#include <quern/component.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct quern__column_flag {
+    const char *name;    /* name of the member in quern_component_def and quern_type_info */
+    const char *with;    /* predicate of "component 'x' ..." in messages, for components with the flag */
+    const char *without; /* the same for components without the flag */
+    uint16_t def_offset_bytes;  /* offset of the member in quern_component_def */
+    uint16_t info_offset_bytes; /* offset of the member in quern_type_info */
+    uint8_t bit;                /* bit in quern__type.flags */
+    uint8_t replay_bit;         /* bit in the flags of a recorded type; 0: replays ignore the flag */
+    bool is_layout; /* registering the component again with another value fails with LAYOUT_MISMATCH */
+    /* only row flags: */
+    uint8_t archive_bit; /* bit in quern__type_section.flags; equal in all versions of the archive format */
+    const char *list_name; /* JSON key, in an entity, of the list of components with a set row bit */
+} quern__column_flag;
+
+/* Each entry of the tables has the end of the bit's name (QUERN__FLAG_...), the name of a bool member of
+ * quern_component_def and quern_type_info, and initialisers of quern__column_flag.
+ *
+ * A row flag means that each row has a state of its own. Archetypes keep a bit column for each component with such a
+ * flag; the kind of the bit column is the number of the flag (row_bits.h). Archives save these bits after the
+ * columns, hashes include them, and two functions list them for the JSON of an entity
+ * (core/calls/calls_internal.h). */
+#define QUERN__ROW_FLAGS(FLAG)                                                           \
+    FLAG(CAN_DISABLE, can_disable, .is_layout = true, .replay_bit = 1, .archive_bit = 1, \
+         .list_name = "disabled", .with = "can be disabled", .without = "cannot be disabled")
+
+#define QUERN__COLUMN_FLAGS(FLAG)                                                   \
+    QUERN__ROW_FLAGS(FLAG)                                                          \
+    FLAG(ROW_CHANGES, row_changes, .is_layout = true, .with = "has changes by row", \
+         .without = "has changes by chunk")                                         \
+    FLAG(IS_HIDDEN, is_hidden, .with = "is not to be shown by tools", .without = "may be shown by tools")
+
+/* Index of a flag in quern__column_flags. */
+#define QUERN__FLAG_NUMBER(flag, ...) QUERN__FLAG_NUMBER_##flag,
+enum { QUERN__COLUMN_FLAGS(QUERN__FLAG_NUMBER) QUERN__COLUMN_FLAG_COUNT };
+
+#define QUERN__ROW_FLAG_NUMBER(flag, ...) QUERN__ROW_FLAG_NUMBER_##flag,
+enum { QUERN__ROW_FLAGS(QUERN__ROW_FLAG_NUMBER) QUERN__ROW_FLAG_COUNT };
+enum { QUERN__ROW_FLAG_BITS = (1 << QUERN__ROW_FLAG_COUNT) - 1 };
+
+#define QUERN__FLAG_BIT(flag, ...) QUERN__FLAG_##flag = 1 << QUERN__FLAG_NUMBER_##flag,
+enum { QUERN__COLUMN_FLAGS(QUERN__FLAG_BIT) QUERN__FLAG_NONE = 0 };
+
+/* Descriptions of all flags, by flag number. Row flags precede all others. */
+extern const quern__column_flag quern__column_flags[QUERN__COLUMN_FLAG_COUNT];
+
+/* Returns the number of bit columns that archetypes keep for a component with these flags. */
+static inline uint32_t quern__column_flags_bit_column_count(uint32_t flags)
+{
+    return quern__count_bits_32(flags & QUERN__ROW_FLAG_BITS);
+}
+
+/* Translate the flags of a type to the bits that represent them in an archive or a replay. */
+uint32_t quern__column_flags_to_archive(uint32_t flags);
+uint32_t quern__column_flags_to_replay(uint32_t flags);
+
+/* Returns the flags that bits of an archive represent. Unknown bits are ignored. */
+uint8_t quern__column_flags_from_archive(uint32_t archive_bits);
+
 /* Types of values, for components, resources and events: layout, hooks and described fields. Values are constructed,
  * copied, moved, destroyed, hashed and compared only by the functions below. They handle types with and without
  * hooks. */
-
-#include "core/base/base_internal.h"
-#include "core/storage/column_flags.h"
-
-#include <quern/component.h>
 
 typedef struct quern__type {
     char name[QUERN_MAX_NAME_BYTES + 1];
@@ -120,5 +188,157 @@ quern_result quern__type_check_provisional(const quern__type *type, const void *
 
 /* Replaces each handle in described fields by the result of `remap`. */
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument);
+
+/* Field elements of any type as 64 bits: unsigned integers are zero-extended, signed integers are sign-extended. F32
+ * and F64 are stored as their bit patterns, which preserves the payload of a NaN. A bool is its byte. */
+
+/* Load and store one element at `at`, which need not be aligned. */
+uint64_t quern__field_load(quern_field_type type, const char *at);
+void quern__field_store(quern_field_type type, char *at, uint64_t bits);
+
+/* Returns an element as a double. Integers beyond the precision of a double are rounded. */
+double quern__field_real(quern_field_type type, uint64_t bits);
+
+/* Converts a number from one field type to another. To F32 or F64: rounds to nearest. To an integer: truncates the
+ * fraction. To bool: true unless the number is 0. Returns false if the number is out of the target's range. */
+bool quern__field_convert(quern_field_type from, uint64_t bits, quern_field_type to, uint64_t *out_bits);
+
+/* The registry of a world's component types, with the list of archetypes that have each component. */
+
+/* Legitimate writes of a component outside of system views, in builds with QUERN_CHECKS. The guards of
+ * sched/frame/schedule_internal.h detect other writes, which use pointers that are no longer valid. Atomic, because several
+ * threads may get values at the same time. */
+typedef struct quern__outside_writes {
+    /* 1 + structure_version of the storage when a pointer for writing was last given out; 0: never */
+    _Atomic uint64_t pointer_structure;
+    /* 1 + guard_period of the storage when a call last wrote values; 0: never */
+    _Atomic uint64_t written_in_period;
+} quern__outside_writes;
+
+/* Owner of a managed component: one that the world adds and removes itself, because it belongs to a relation or is
+ * internal. Users must not add or remove it. */
+typedef struct quern__managed {
+    struct quern__relation *relation; /* relation that has this component or level tag; NULL: none */
+    uint32_t level;                   /* level of a level tag; 0: the component is no level tag */
+    bool is_hidden;                   /* quern__components_find skips it */
+} quern__managed;
+
+typedef struct quern__component {
+    quern__type type;
+    /* Indices of the archetypes with this component, ascending because archetypes are appended when created. */
+    QUERN__ARRAY(uint32_t) archetypes;
+    /* The required components, as listed, and the indices of these and of all that they require, ascending. Both are
+     * fixed when the component is registered. */
+    QUERN__ARRAY(quern_component) listed_required;
+    QUERN__ARRAY(uint16_t) required;
+    uint32_t filter_count; /* number of queries with a change filter on it, plus 1 for a history */
+    uint32_t ref_count;    /* number of getters with refs */
+    bool is_managed;
+    quern__managed managed; /* zero unless is_managed */
+    quern__outside_writes outside_writes;
+} quern__component;
+
+typedef struct quern__components {
+    QUERN__ARRAY(quern__component *) list; /* by index; components never move in memory */
+    uint32_t first_bits;         /* bits of the handle of index 0; those of index i are i larger */
+    uint32_t first_filter_count; /* filter_count of a newly registered component */
+    uint32_t largest_bytes;      /* size of the largest type registered so far */
+    bool has_requirements;       /* whether some component requires others */
+} quern__components;
+
+void quern__components_release(quern__components *components, const quern_allocator *allocator);
+
+quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
+                                        const quern_component_def *def, quern_component *out_component);
+
+/* Registers a managed component. Its name need not be unique. Errors: those of quern__components_register, except
+ * LAYOUT_MISMATCH. */
+quern_result quern__components_add_managed(quern__components *components, const quern_allocator *allocator,
+                                           const quern_component_def *def, const quern__managed *managed);
+
+/* Unregisters the components registered last, until `count` remain. Precondition: no archetype has them. */
+void quern__components_drop_last(quern__components *components, const quern_allocator *allocator,
+                                 uint32_t count);
+
+/* Returns the component with a name, or the null handle. Skips hidden components. */
+quern_component quern__components_find(const quern__components *components, const char *name);
+
+/* Returns the handle of the component with an index. */
+quern_component quern__component_handle(const quern__components *components, uint32_t index);
+
+quern_result quern__components_fail_unknown(const quern__components *components, quern_component component);
+
+/* Returns the index of a component. For handles that are not of this world, returns a number that is no index. */
+static inline uint32_t quern__components_unchecked_index(const quern__components *components,
+                                                         quern_component component)
+{
+    return component.bits - components->first_bits;
+}
+
+/* Fails with UNKNOWN_COMPONENT if the handle is not of this world. The message distinguishes null and foreign
+ * handles. */
+static inline quern_result quern__components_check(const quern__components *components,
+                                                   quern_component component)
+{
+    if (quern__components_unchecked_index(components, component) < components->list.count) return QUERN_OK;
+    return quern__components_fail_unknown(components, component);
+}
+
+/* Returns the index of a component. Precondition: quern__components_check succeeded for it. */
+static inline uint32_t quern__component_index(quern_component component)
+{
+    return quern__handle_index(component.bits);
+}
+
+static inline const quern__type *quern__components_type(const quern__components *components, uint32_t index)
+{
+    return &components->list.items[index]->type;
+}
+
+/* Returns whether the component was registered with a flag (QUERN__FLAG_...). */
+static inline bool quern__components_has_flag(const quern__components *components, uint32_t index,
+                                              uint32_t flag)
+{
+    return (quern__components_type(components, index)->flags & flag) != 0;
+}
+
+/* Fails with INVALID_ARGUMENT if the component was registered without this flag (QUERN__FLAG_...). Flag 0 succeeds. */
+quern_result quern__components_check_flag(const quern__components *components, uint32_t index,
+                                          uint32_t flag);
+
+static inline bool quern__components_is_managed(const quern__components *components, uint32_t index)
+{
+    return components->list.items[index]->is_managed;
+}
+
+/* Required components (quern_component_def.required).
+ *
+ * Invariant: the set of each archetype with a component has all components that it requires. Sets are formed from
+ * other sets or from lists, in four places: lists of a call (create.c), one component more or less
+ * (storage.c), edit sequences (resolve.c), and archives (load.c). Each of them completes its set by the functions
+ * here. All other sets differ from the set of an archetype only in components that the world manages, which no
+ * component may require. */
+
+/* Checks the list of required components in a definition, and stores it and all that it requires. Errors:
+ * INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY; the caller then releases the component. */
+quern_result quern__component_set_required(quern__component *component, const quern_allocator *allocator,
+                                           const quern__components *components,
+                                           const quern_component_def *def);
+
+/* Adds all components that those of a bitset require to another bitset, or to the same one. Precondition:
+ * components->has_requirements. */
+void quern__components_add_required(const quern__components *components, const uint64_t *set,
+                                    uint64_t *required);
+
+/* Adds to a sorted set, which has room for QUERN_MAX_COMPONENTS, all that its components require. Returns the new
+ * number of components. */
+uint32_t quern__components_complete(const quern__components *components, uint16_t *set, uint32_t count);
+
+/* Returns the first component of a set that requires the component, or QUERN__NO_COMPONENT. */
+uint32_t quern__components_find_requiring(const quern__components *components, const uint16_t *set,
+                                          uint32_t count, uint32_t component_index);
+
+/* Returns a hash of the component's list, which is never 0 unless the list is empty. */
+uint32_t quern__component_required_hash(const quern__component *component);
 
 #endif

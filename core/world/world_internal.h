@@ -3,18 +3,51 @@
 #ifndef QUERN_CORE_WORLD_WORLD_INTERNAL_H
 #define QUERN_CORE_WORLD_WORLD_INTERNAL_H
 
-/* The world: its storage, registries and resources, the lock of running frames, and the claim of one thread. */
+/* The registry of a world's resources (singletons), and their values. */
 
+#include "core/base/containers.h"
+#include "core/base/handle.h"
 #include "core/names/name_internal.h"
 #include "core/reactions/reaction.h"
-#include "core/record/combine.h"
+#include "core/record/accumulator.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/storage.h"
-#include "core/world/resource.h"
+#include "core/storage/type_internal.h"
 
 #include <quern/world.h>
 
 #include <stdatomic.h>
+
+typedef struct quern__resource {
+    quern__type type;
+    void *value; /* value of the type; its address never changes */
+} quern__resource;
+
+typedef struct quern__resources {
+    QUERN__ARRAY(quern__resource) list;
+    uint32_t world_tag;
+} quern__resources;
+
+/* Destroys the values, and frees the registry's memory. */
+void quern__resources_release(quern__resources *resources, const quern_allocator *allocator);
+
+/* Registers a resource; returns the existing one if its name is registered with the same layout. Fails like
+ * quern_resource_register. */
+quern_result quern__resources_register(quern__resources *resources, const quern_allocator *allocator,
+                                       const quern_resource_def *def, quern_resource *out_resource);
+
+/* Returns the resource with the given name, or a null handle. */
+quern_resource quern__resources_find(const quern__resources *resources, const char *name);
+
+/* Fails with UNKNOWN_RESOURCE if the handle names no resource of this registry. */
+quern_result quern__resources_check(const quern__resources *resources, quern_resource resource);
+
+static inline uint32_t quern__resource_index(quern_resource resource)
+{
+    return quern__handle_index(resource.bits);
+}
+
+/* The world: its storage, registries and resources, the lock of running frames, and the claim of one thread. */
 
 enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 
@@ -57,7 +90,7 @@ struct quern_world {
     quern__combines combines;
     quern__resources resources;
     quern__create_lists create_lists;
-    uint64_t next_serial; /* next serial number of a command stream; see sched/frame/frame.h */
+    uint64_t next_serial; /* next serial number of a command stream; see sched/frame/schedule_internal.h */
     struct quern__world_commands *commands; /* commands recorded outside of frames; NULL until needed */
     struct quern__events *events;           /* NULL until an event is registered */
     uint64_t waiting_event_batch_count;     /* number of waiting batches in all channels */
@@ -66,7 +99,7 @@ struct quern_world {
     uint32_t user_count; /* number of queries, getters, readers and schedules that refer to the world */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
 
-    /* Removal of empty archetypes at sync points; see core/calls/reclaim.c. */
+    /* Removal of empty archetypes at sync points; see core/calls/world_calls.c. */
     uint32_t removal_count; /* archetypes that the world must have for it; UINT32_MAX: it is disabled */
     uint32_t empty_archetype_checks_per_sync; /* setting of this name in quern_world_def */
     /* index of the archetype to be checked next; 0 if a new round over all archetypes begins */

@@ -8,9 +8,9 @@
  *
  * Passes are numbered through all segments of a frame: from 0 in the facts, from 1 in the output. */
 
-#include "core/base/printer.h"
+#include "core/base/text.h"
 #include "sched/frame/schedule_internal.h"
-#include "sched/schedule/conflict.h"
+#include "sched/schedule/compile.h"
 
 /* ------------------------------------------------------------------------------------------ facts */
 

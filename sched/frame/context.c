@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/context_internal.h"
+#include "sched/frame/schedule_internal.h"
 
-#include "core/calls/world_commands.h"
-#include "core/query/find_many.h"
-#include "core/relations/relate.h"
-#include "sched/frame/frame.h"
+#include "core/calls/calls_internal.h"
+#include "core/query/query_internal.h"
+#include "core/relations/relation_internal.h"
 
 #include <quern/shorthand.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/event_frame.h"
-
-#include "sched/frame/context_internal.h"
+#include "sched/frame/schedule_internal.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/guard.h"
+#include "sched/frame/schedule_internal.h"
 
-#include "core/base/hash.h"
-#include "sched/frame/context_internal.h"
+#include "core/base/containers.h"
 
 enum { GUARD_ALIGNMENT_BYTES = 64 };
 

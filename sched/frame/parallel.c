@@ -2,9 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/parallel.h>
 
-#include "core/calls/world_commands.h"
-#include "core/query/rows.h"
-#include "core/query/target.h"
+#include "core/calls/calls_internal.h"
+#include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
@@ -16,7 +15,7 @@ typedef struct parallel_call {
     quern_view_callback *callback;
     quern__world_commands *commands;
     quern__flush_report report;
-    /* Versions for change filters and for writes (core/storage/version.h). */
+    /* Versions for change filters and for writes (core/storage/chunk.h). */
     uint64_t seen_version, version;
 } parallel_call;
 

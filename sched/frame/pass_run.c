@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/pass_run.h"
+#include "sched/frame/schedule_internal.h"
 
-#include "core/base/hash.h"
+#include "core/base/containers.h"
 #include "core/platform/platform.h"
-#include "core/query/rows.h"
-#include "core/query/target.h"
-#include "sched/frame/context_internal.h"
-#include "sched/frame/event_frame.h"
-#include "sched/frame/frame.h"
-#include "sched/frame/prefetch.h"
+#include "core/query/query_internal.h"
 
 /* Runs the jobs of a pass: its items, and the callbacks before and after them. Each callback gets the
  * context of the worker that calls it. No other callback has that context at the same time: while a
@@ -257,7 +252,7 @@ SPECIALIZED bool call_run(quern_context *context, quern_view_callback *run, cons
     return true;
 }
 
-/* Functions for reaction_calls.c, which builds the views of reactions itself; see pass_run.h. */
+/* Functions for reaction_rounds.c, which builds the views of reactions itself; see schedule_internal.h. */
 
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index)
 {

@@ -3,15 +3,119 @@
 #ifndef QUERN_SCHED_FRAME_SCHEDULE_INTERNAL_H
 #define QUERN_SCHED_FRAME_SCHEDULE_INTERNAL_H
 
-/* The schedule: its plan, and the state that frames keep from one to the next (frame.h). */
+/* Guards detect that code writes through a pointer into a chunk that it kept beyond its callback. Only
+ * builds with QUERN_CHECKS have guards.
+ *
+ * While the passes of a segment run, a column may only change through views and lookups that may write it.
+ * Each column that a system of the schedule can access has a guard in each chunk of the world: the sum of
+ * the hashes of its values. A guard is renewed after each call that may write the column by its view or by a
+ * lookup. It is checked before the next call with a view of the column. At the end of a segment all guards
+ * are checked, whatever the segment accessed. A guard that does not match was broken while no view of the
+ * column existed.
+ *
+ * If a call was refused an access, the guards of the columns that it may only read are renewed, too: a
+ * write to them has been reported already.
+ *
+ * A view of some rows of a chunk, such as the rows of one depth or one target, may be one of hundreds. So it
+ * hashes only its own rows: before the call their hashes are subtracted from the guard, and after the call
+ * they are added again. A broken guard is then found by the next view of the whole chunk, or at the end of
+ * the segment.
+ *
+ * Guards remain valid across segments and frames. They are rebuilt where values may change:
+ *
+ *   - at a sync point with commands: all guards
+ *   - between frames and in exclusive systems: all guards if rows were added, removed or moved, or if another
+ *     schedule has run a frame. Otherwise the guards of components that a call has written, or for which a call
+ *     has returned a pointer for writing that is still valid (quern__outside_writes); all other guards are checked.
+ *
+ * Threads: the guard of a column is written by calls that may write the column, and read by calls that may
+ * read it. The schedule's conflicts keep these calls apart. */
 
+#include "core/base/containers.h"
+#include "core/calls/calls_internal.h"
 #include "core/events/event_internal.h"
 #include "core/playback/playback.h"
-#include "sched/frame/guard.h"
-#include "sched/schedule/frame_observer.h"
+#include "core/storage/archetype.h"
+#include "sched/jobs/deque.h"
 #include "sched/schedule/schedule_plan.h"
 
 #include <quern/schedule.h>
+
+struct quern_schedule;
+struct quern_context;
+struct quern_view;
+
+typedef struct quern__guard {
+    uint64_t hash;
+    /* Last system that could write the column. NULL: none since the guard exists. */
+    const struct quern__system *last_writer;
+    /* Used while a callback has a pointer to the column that it looked up for writing: the location of the
+     * column, and the next guard that the callback keeps open. */
+    const quern__archetype *archetype; /* NULL: no callback has a pointer to the column */
+    uint32_t slot, column;
+    struct quern__guard *next_open;
+} quern__guard;
+
+/* The guards of an archetype: guards[chunk index * column count + column]. */
+typedef struct quern__guard_table {
+    const quern__archetype *archetype;
+    uint64_t set_hash; /* set_hash of the archetype: another archetype may reuse the address */
+    quern__guard *guards;
+    uint32_t capacity; /* number of guards */
+} quern__guard_table;
+
+typedef struct quern__guards {
+    QUERN__ARRAY(quern__guard_table) tables; /* by archetype index */
+    /* Components that systems can access by terms, up-terms or lookups. */
+    uint64_t reachable[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint32_t system_count; /* systems that `reachable` includes */
+    /* Structure version of the storage when the guards were built. */
+    uint64_t structure_version;
+    const char *when; /* for messages: found changes happened "before" or "in" the frame */
+    /* The guards are valid: since they were built, values have changed only in calls that renew guards. */
+    bool are_valid;
+} quern__guards;
+
+void quern__guards_release(quern__guards *guards, const quern_allocator *allocator);
+
+/* Replaces the name of the refused system if no system is known to have had the column. */
+extern const char quern__guard_no_system[];
+
+/* Handles writes by code outside of the schedule's passes, at the beginning of a frame or after an
+ * exclusive system. Renews the guards of components that such code may have written, and checks all others.
+ * `when`: "before" or "in" the frame, for messages. */
+void quern__guards_check_outside_writes(struct quern_schedule *schedule, const char *when);
+
+/* Invalidates all guards, because values may change. The next quern__guards_rebuild rebuilds them. */
+void quern__guards_invalidate(struct quern_schedule *schedule);
+
+/* Rebuilds the guards if they are invalid. Called before each segment and at the end of a frame. Returns
+ * false if out of memory. */
+bool quern__guards_rebuild(struct quern_schedule *schedule);
+
+/* Checks the guards of the view's columns, before each call with a view of rows of a chunk. For a view of
+ * some rows of a chunk, subtracts the hashes of the rows that it may write from their guards instead. */
+void quern__guards_check_view(struct quern_context *context, const quern__archetype *archetype,
+                              const struct quern_view *view);
+
+/* Renews the guards of the columns that the view may write. Called after the call. was_refused: the call
+ * was refused an access, such as a write to a column that it may only read. That has been reported, so
+ * the guards of the view's other columns are renewed, too. */
+void quern__guards_renew_view(struct quern_context *context, const quern__archetype *archetype,
+                              const struct quern_view *view, bool was_refused);
+
+/* Checks the guard of a column to which a callback gets a pointer for writing, and keeps the guard open
+ * until the callback returns. */
+void quern__guards_open(struct quern_context *context, const quern__archetype *archetype, uint32_t slot,
+                        uint32_t column);
+
+/* Renews the guards that the callback kept open. Called after each callback. */
+void quern__guards_renew_open(struct quern_context *context);
+
+/* Checks all guards. Called after each segment. */
+void quern__guards_check_all(struct quern_schedule *schedule);
+
+/* The schedule: its plan, and the state that frames keep from one to the next (schedule_internal.h). */
 
 struct quern_context;
 
@@ -30,10 +134,10 @@ struct quern_schedule {
     double delta_seconds;
     quern_jobs *jobs;
     uint32_t caller_index; /* worker that runs the frame */
-    uint64_t serial_base;  /* first serial of the current segment (frame.h) */
+    uint64_t serial_base;  /* first serial of the current segment (schedule_internal.h) */
     /* Of the current segment: a system's writes have version version_base plus its position. */
     uint64_t version_base;
-    QUERN__ARRAY(quern_commands *) recorders; /* one per worker (workers.h) */
+    QUERN__ARRAY(quern_commands *) recorders; /* one per worker (schedule_internal.h) */
     QUERN__ARRAY(struct quern_context *) contexts;
     uint32_t worker_count; /* entries of recorders, and of contexts */
     /* Working memory for up-terms: one array per worker, one after another. */
@@ -41,7 +145,7 @@ struct quern_schedule {
     uint32_t addressed_worker_count; /* number of workers with an array in `addresses` */
     uint32_t up_count;               /* number of up-terms that each array in `addresses` has room for */
 
-    /* Events (event_frame.h): one emitter per worker and channel, ordered by worker. Covers the first
+    /* Events (schedule_internal.h): one emitter per worker and channel, ordered by worker. Covers the first
      * emitter_channel_count channels. */
     quern__emitter **emitters;
     uint32_t emitter_row_count, emitter_channel_count;
@@ -53,7 +157,7 @@ struct quern_schedule {
     quern__guards guards; /* empty in builds without QUERN_CHECKS */
     quern_frame_stats stats;
 
-    /* rounds of reactions (reaction_rounds.h) */
+    /* rounds of reactions (schedule_internal.h) */
     bool has_reacted;             /* in the current frame, or in the last one */
     bool has_reached_round_limit; /* the limit of rounds was reached in the current frame */
     char reaction_trail[512];     /* reactions of the last rounds, for messages: "'a' -> 'b' -> 'a'" */
@@ -89,5 +193,344 @@ void quern__schedule_discard_kept(quern_schedule *schedule);
 
 /* Returns the system of a handle, or NULL if the handle is invalid. */
 quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
+
+/* The context of a callback: what it can access besides its view. Each worker has one context, which is set
+ * anew for each callback. */
+
+/* Aligned so that the contexts of different workers share no cache line. */
+struct quern_context {
+    _Alignas(QUERN__APART_BYTES)
+        quern__scope scope; /* first member: core converts a context to its scope */
+    quern_schedule *schedule;
+    const quern__system *system;
+    quern_commands *commands;
+    /* Working memory for the up-terms of a view (core/query/query_internal.h). NULL if no system has up-terms. */
+    const void **addresses;
+    uint32_t worker_index;
+    quern__callback_kind callback;
+    /* Thread that runs callbacks with the context now, or NULL. Only set in builds with QUERN_CHECKS. */
+    const void *thread;
+    /* Value of the thread's quern__world_of_callback before the pass, which restores it. */
+    const quern_world *outer_world;
+    /* Number of the callback's command stream within its system (schedule_internal.h). */
+    uint32_t call_index;
+    uint32_t reaction; /* quern_reaction_kind of the view's rows; 0: not a reaction */
+    bool has_stream;   /* the recorder has begun this callback's stream */
+    bool has_output;   /* has_stream is true, or open_emitters is not empty */
+    bool is_busy;      /* a job of a pass runs callbacks with the context */
+    /* Guards of columns that the callback looked up for writing (schedule_internal.h). */
+    struct quern__guard *open_guards;
+    const char *refused_system;    /* last system of this frame that was refused an access, or NULL */
+    quern__emitter *open_emitters; /* emitters that this callback has opened */
+};
+
+_Static_assert(offsetof(struct quern_context, scope) == 0, "core takes a context for its scope");
+
+/* Notes the system if the callback was refused an access, and prepares the scope for the next callback.
+ * Must be called after each callback. */
+static inline void quern__context_note_refusal(quern_context *context)
+{
+    if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return;
+    context->refused_system = context->system->name;
+    quern__scope_reset(&context->scope);
+}
+
+/* Returns whether the callback of a system calls `function`. Otherwise reports the error and returns false.
+ * `what`: what the caller asked for, for the message, such as "events". */
+bool quern__context_is_system(quern_context *context, const char *function, const char *what);
+
+/* Refuses a call with an invalid handle, most often because the object was never registered. The message
+ * repeats the last error message. `what`: kind of the handle, such as "event". */
+void quern__context_refuse_handle(quern_context *context, const char *what, const char *function);
+
+/* Runs frames: the segments of a compiled schedule, one after another.
+ *
+ * Determinism: a command stream is identified by the position of its system and a call index: 0 for the condition and
+ * begin,
+ * 1 + ordinal for a view, and the last index for end. Its provisional handles contain a serial, which
+ * counts the call indices of all systems of the segment in order. Position, call index and serial do not
+ * depend on the worker that records the stream. Partial results are stored by ordinal. Nothing else that workers produce
+ * outlives the segment. */
+
+struct quern__flush_report;
+
+/* Runs one round of reactions, including its sync points. Errors end the frame. */
+quern_result quern__frame_run_round(quern_schedule *schedule, struct quern__flush_report *report);
+
+/* Applies the commands that a failed frame kept, and runs reactions to changes that calls between frames
+ * have made. Messages name `function`. Errors: as quern_schedule_run. */
+quern_result quern__frame_run_reactions(quern_schedule *schedule, quern_jobs *jobs, const char *function);
+
+enum { QUERN__CALL_BEGIN = 0, QUERN__CALL_FIRST_VIEW = 1 };
+
+/* Returns the remainder of dividing seconds by the interval: at least 0, and less than the interval.
+ * Replaces fmod, because the library does not link libm. */
+static inline double quern__time_rest(double seconds, double interval_seconds)
+{
+    const double whole_count = seconds / interval_seconds;
+    if (!(whole_count < 0x1p53)) return 0; /* a double this large has no fraction; or the interval is 0 */
+    const double rest = seconds - (double)(uint64_t)whole_count * interval_seconds;
+    /* The division may round up to the next multiple. */
+    return rest > 0 && rest < interval_seconds ? rest : 0;
+}
+
+/* Events in frames: systems emit and read events while they run, and sync points publish them. */
+
+/* ------------------------------------------------------------------------------------ running systems */
+
+/* Extends the table of emitters to all workers and all emitted channels. Existing emitters keep their
+ * values. Errors: OUT_OF_MEMORY. */
+quern_result quern__emitters_extend(quern_schedule *schedule);
+
+/* Ensures that each worker has an emitter for each emitted channel. Errors: OUT_OF_MEMORY. */
+static inline quern_result quern__emitters_reserve(quern_schedule *schedule)
+{
+    const uint32_t channel_count = schedule->emitter_channel_count;
+    const bool has_all = schedule->plan.emitted_channel_count == channel_count &&
+                         (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
+    return QUERN__LIKELY(has_all) ? QUERN_OK : quern__emitters_extend(schedule);
+}
+
+/* Frees the emitters, with the values that were not published. */
+void quern__emitters_release(quern_schedule *schedule);
+
+/* Closes the emitters that the callback opened. Called after the callback has returned. */
+void quern__context_close_emitters(struct quern_context *context);
+
+/* Lets the readers of the segment's systems read all events published until now. Called before the segment
+ * runs. */
+void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *segment);
+
+/* Marks events as read by those systems of the segment that ran. Called after the segment; has_run is false
+ * if it could not run. */
+void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *segment,
+                                  bool has_run);
+
+/* -------------------------------------------------------------------------------------- sync points */
+
+/* Returns whether a sync point has to process events: a system emitted, or published events wait for
+ * readers. The load is relaxed. It pairs with the store in note_emitted: waiting for the workers orders
+ * that store before this load. */
+static inline bool quern__schedule_has_events(const quern_schedule *schedule)
+{
+    return (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
+            (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
+}
+
+/* Gathers the emitted events in a deterministic order. Called before commands are applied. Errors:
+ * OUT_OF_MEMORY; all events are retained. */
+quern_result quern__events_begin_sync(quern_schedule *schedule);
+
+/* Publishes the gathered events. Called after commands were applied. */
+void quern__events_end_sync(quern_schedule *schedule);
+
+/* Replaces the provisional handles in emitted events by the entities that the same callbacks created.
+ * Called by playback; `argument` is the schedule. */
+void quern__events_resolve_handles(void *argument, const quern__gathered *gathered,
+                                   const quern_entity *created);
+
+/* Destroys the events that callbacks emitted and no sync point has published, and clears failures to emit.
+ * Must not be called while a frame runs. Cannot fail. */
+void quern__events_discard(quern_schedule *schedule);
+
+/* Sets provisional handles in unpublished events to null. Called after the commands that create their
+ * entities were discarded. */
+void quern__events_clear_handles(const quern_schedule *schedule);
+
+/* Moves failures to emit (out of memory) from the emitters to the schedule, which reports them at the end
+ * of the frame. */
+void quern__events_collect_failures(quern_schedule *schedule);
+
+/* Fails because events could not be emitted for lack of memory, or were lost. The message names the event in the
+ * second case. */
+QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
+
+/* Fails if an event was lost or could not be emitted in the frame. Called after the frame has run. */
+static inline quern_result quern__events_finish_frame(const quern_schedule *schedule)
+{
+    const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;
+    return QUERN__LIKELY(is_whole) ? QUERN_OK : quern__events_fail_frame(schedule);
+}
+
+/* Sync points: they apply the recorded commands, on the threads of the frame. */
+
+/* Applies the commands of code between frames and of parallel queries, before the first system of a frame.
+ * Errors end the frame. */
+quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report);
+
+/* Applies the commands that systems have recorded, which may create archetypes. Errors end the frame. */
+quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report *report);
+
+static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        const quern_commands *recorder = schedule->recorders.items[i];
+        if ((recorder->streams.count | (uint32_t)recorder->failed) != 0 ||
+            quern__accumulator_is_used(recorder))
+            return true;
+    }
+    return false;
+}
+
+/* Runs a sync point with events: applies commands, if there are any, and then publishes the emitted events.
+ * Errors end the frame. */
+quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report);
+
+/* Runs a sync point. Most sync points have no commands, which costs a check of each recorder. A sync point
+ * without events costs one branch for them. */
+static inline quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
+{
+    if (QUERN__UNLIKELY(quern__schedule_has_events(schedule))) return quern__sync_events(schedule, report);
+    return quern__schedule_has_commands(schedule) ? quern__sync_commands(schedule, report) : QUERN_OK;
+}
+
+/* What each worker has in frames: a recorder of commands, the context of its callbacks, and memory for the
+ * addresses of up-terms. User code may keep pointers to a recorder or a context beyond its callback; calls
+ * with these pointers must be refused. So recorders and contexts keep their addresses as long as the
+ * schedule exists, even if workers are added. */
+
+/* Ensures that the schedule has at least `worker_count` workers. Existing recorders keep their commands.
+ * Errors: OUT_OF_MEMORY. */
+quern_result quern__workers_reserve(quern_schedule *schedule, uint32_t worker_count);
+
+void quern__workers_release(quern_schedule *schedule);
+
+/* Rounds of reactions. They run after each sync point of a frame, and before its first system.
+ *
+ *     while changes are pending for a reaction of the schedule, at most max_reaction_rounds times:
+ *         each segment of the round: takes the changes that are pending by now, and runs like other segments
+ *         SYNC, the last segment: applies the commands of the reactions, which may cause another round
+ *
+ * Without an exclusive reaction, one segment of a round runs systems, so all reactions see the same state
+ * of the world. If the limit is reached, pending changes are discarded and the frame continues. The result
+ * of the frame then names the reactions of the last rounds. */
+
+/* Runs rounds until no change is pending. Errors end the frame; changes that were not shown to reactions
+ * remain pending for the next frame. */
+quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_report *report);
+
+/* Runs reactions at the end of a sync point. Costs one branch if no reaction of the world has pending
+ * changes. */
+static inline quern_result quern__run_pending_reactions(quern_schedule *schedule,
+                                                        quern__flush_report *report)
+{
+    if (QUERN__LIKELY(!quern__reactions_are_pending(schedule->plan.world->storage.reactions)))
+        return QUERN_OK;
+    return quern__reaction_rounds_run(schedule, report);
+}
+
+/* Clears the mark of a reached limit. Called before a frame, and before reactions that run between
+ * frames. */
+static inline void quern__reaction_rounds_clear_limit(quern_schedule *schedule)
+{
+    schedule->has_reached_round_limit = false;
+}
+
+/* Sets the statistics of reactions to zero, after an earlier frame in which reactions ran. */
+void quern__reaction_rounds_clear_frame(quern_schedule *schedule);
+
+/* Prepares the reactions for a new frame, in which none has run yet. */
+static inline void quern__reaction_rounds_start_frame(quern_schedule *schedule)
+{
+    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__reaction_rounds_clear_frame(schedule);
+}
+
+/* Returns whether changes may be pending for a reaction of the schedule. */
+bool quern__reaction_rounds_are_due(const quern_schedule *schedule);
+
+/* Functions that pass_run.c, which runs the jobs of passes, and reaction_rounds.c, which runs the items of
+ * reactions, share. */
+
+/* The functions that compiled passes call. */
+extern const quern__pass_functions quern__frame_pass_functions;
+
+/* Members of quern__frame_pass_functions. A frame on one thread calls them directly. */
+void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+
+/* Prepares the context for a call of the system. `call_index` identifies the call's command stream (schedule_internal.h). */
+void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index);
+
+/* Calls the function on a view of rows outside of chunks: copies of removed rows, or copied handles.
+ * is_reported: the call is reported to the observer. */
+void quern__pass_call_view(quern_context *context, quern_view_callback *run, const quern_view *view,
+                           bool is_reported);
+
+/* Calls the function on a view of rows of a chunk. is_reported: the call is reported to the observer. */
+void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype,
+                           quern_view_callback *run, const quern_view *view, bool is_reported);
+
+/* Announces a sequence of reported calls to the observer. */
+void quern__pass_begin_calls(const quern_context *context);
+
+/* Runs a job of a stage in the ranges into which the observer divides it. Only observers call this, so that a library
+ * without them does not contain it. */
+void quern__pass_run_observed(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                              quern_context *context);
+
+/* Runs items of a stage of reactions. In a serial pass, the range counts blocks of copies, or chunks. */
+void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
+                               quern_context *context, bool is_reported);
+
+/* Prefetching: while a pass works on one chunk, it fetches the next chunk into the L2 cache, a share of it
+ * before each call. Hardware prefetchers cannot follow from one 16 KiB chunk to the next. Fetching a whole
+ * chunk at once would stall on the fetches themselves. */
+
+typedef struct quern__prefetch {
+    const quern__pass_column *column, *end_column;
+    const quern__chunk *chunk;
+    uint32_t row_count;
+    uint32_t offset_bytes;      /* position in the current column */
+    uint32_t fetch_limit_bytes; /* most bytes to prefetch of each column */
+    uint32_t fetch_share_bytes; /* number of bytes to prefetch before each call */
+    bool fetches_ends;          /* prefetch both ends of each column instead */
+} quern__prefetch;
+
+/* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
+static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, const quern__pass_table *table,
+                                                    uint32_t chunk_index)
+{
+    const quern__pass_column *columns = pass->columns.items;
+    if (table->fetch_share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
+        return (quern__prefetch){.column = columns, .end_column = columns};
+    const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
+    return (quern__prefetch){.column = columns + table->first_column,
+                             .end_column = columns + table->end_column,
+                             .chunk = slot->chunk,
+                             .row_count = slot->row_count,
+                             .fetch_limit_bytes = table->fetch_limit_bytes,
+                             .fetch_share_bytes = table->fetch_share_bytes,
+                             .fetches_ends = table->fetches_ends};
+}
+
+static inline void quern__prefetch_ends(quern__prefetch *next)
+{
+    for (; next->column < next->end_column; next->column++)
+        quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
+                                   next->column->size_bytes * next->row_count);
+}
+
+static inline void quern__prefetch_share(quern__prefetch *next)
+{
+    if (next->fetches_ends) {
+        quern__prefetch_ends(next);
+        return;
+    }
+    uint32_t left_bytes = next->fetch_share_bytes;
+    while (next->column < next->end_column && left_bytes > 0) {
+        uint32_t column_bytes = next->column->size_bytes * next->row_count;
+        if (column_bytes > next->fetch_limit_bytes) column_bytes = next->fetch_limit_bytes;
+        uint32_t end =
+            column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
+        quern__chunk_prefetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
+                              next->column->offset_bytes + end);
+        left_bytes -= end - next->offset_bytes;
+        next->offset_bytes = end;
+        if (end < column_bytes) return;
+        next->column++;
+        next->offset_bytes = 0;
+    }
+}
 
 #endif

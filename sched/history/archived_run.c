@@ -1,13 +1,633 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The waiting events of a world and the positions of their readers, as part of an archive (archived_run.h). */
 #include "sched/history/archived_run.h"
 
-#include "core/bytes/schema.h"
-#include "core/query/target.h"
-#include "sched/frame/event_frame.h"
-#include "sched/history/saved_schedule.h"
+#include "core/base/bytes.h"
+#include "core/query/query_internal.h"
+#include "core/world/world_internal.h"
+#include "sched/frame/schedule_internal.h"
 
 #include <stdio.h>
+
+/* An event type. Its schema follows, then its readers, then the batches that wait: of each the number of values, and
+ * the values. */
+typedef struct run_channel {
+    uint32_t size_bytes, alignment_bytes, field_count;
+    uint32_t reader_count, batch_count;
+    uint32_t zero;
+    uint64_t lost_count;
+} run_channel;
+
+/* A reader. Its name follows. Readers with one name are in the order of the channel's list. */
+typedef struct run_event_reader {
+    uint64_t lost_count;
+    uint32_t seen_count; /* waiting batches that it has seen */
+    uint32_t has_batch;
+} run_event_reader;
+
+static const quern__schema_form schema_form = {.name_length_bytes = QUERN__RUN_NAME_LENGTH_BYTES};
+
+static uint32_t channel_count(const quern_world *world)
+{
+    return world->events != NULL ? world->events->channels.count : 0;
+}
+
+static quern__channel *find_channel(const quern_world *world, const char *name)
+{
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        if (strcmp(world->events->channels.items[i]->type.name, name) == 0)
+            return world->events->channels.items[i];
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+static quern_result write_channel(const quern__channel *channel, quern__byte_writer *writer)
+{
+    const quern__type *type = &channel->type;
+    run_channel head = {.size_bytes = type->size_bytes,
+                        .alignment_bytes = type->alignment_bytes,
+                        .field_count = type->field_count,
+                        .batch_count = channel->batches.count - channel->head,
+                        .lost_count = channel->lost_count};
+    if (head.batch_count > 0 && quern__hooks_own_resources(&type->hooks))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "events '%s' are waiting, and the type has hooks, so an archive cannot save what they "
+            "own: save after all readers have seen the events",
+            type->name);
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        head.reader_count++;
+    quern__write(writer, &head, sizeof head);
+    quern__write_schema(writer, schema_form, type->name, type->fields, type->field_count);
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        const run_event_reader saved = {.lost_count = reader->lost_count,
+                                        .seen_count = (uint32_t)(reader->cursor - channel->first_number),
+                                        .has_batch = reader->has_batch};
+        quern__write(writer, &saved, sizeof saved);
+        quern__write_text(writer, QUERN__RUN_NAME_LENGTH_BYTES, reader->name);
+    }
+    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
+        const quern__event_batch *batch = &channel->batches.items[i];
+        quern__write_u32(writer, batch->count);
+        quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__run_write_events(const quern_world *world, quern__byte_writer *writer)
+{
+    quern_result result = QUERN_OK;
+    quern__write_u32(writer, channel_count(world));
+    for (uint32_t i = 0; i < channel_count(world) && result == QUERN_OK; i++)
+        result = write_channel(world->events->channels.items[i], writer);
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------- preparing */
+
+static quern_result check_type(const quern__channel *channel, const run_channel *saved,
+                               const quern__schema *schema)
+{
+    const quern__type *type = &channel->type;
+    if (saved->size_bytes == type->size_bytes && saved->alignment_bytes == type->alignment_bytes &&
+        saved->field_count == type->field_count && !quern__hooks_own_resources(&type->hooks) &&
+        quern__type_different_field(type, schema->fields) == type->field_count)
+        return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "events '%s' are waiting in the archive, and their type differs in this world: register it "
+        "as in the saved world, or load without schedules",
+        type->name);
+}
+
+static bool check_readers(const run_channel *saved, quern__byte_reader *bytes)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    for (uint32_t i = 0; i < saved->reader_count && !bytes->has_failed; i++) {
+        run_event_reader reader;
+        quern__read(bytes, &reader, sizeof reader);
+        quern__read_text(bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
+        if (reader.seen_count > saved->batch_count || reader.has_batch > 1 ||
+            (reader.has_batch != 0 && reader.seen_count == saved->batch_count))
+            return false;
+    }
+    return !bytes->has_failed;
+}
+
+/* Returns the distance of values in a block. */
+static size_t stride_of(const run_channel *saved)
+{
+    return saved->size_bytes > 0 ? saved->size_bytes : 1;
+}
+
+/* Checks the batches, and reserves memory for them unless the world lacks the channel, which is then NULL. */
+static quern_result prepare_batches(quern__archived_run *run, quern__channel *channel,
+                                    const run_channel *saved, quern__byte_reader *bytes)
+{
+    quern__event_packing packing = {.blocks = &run->event_blocks};
+    if (saved->batch_count > quern__bytes_left(bytes) / sizeof(uint32_t)) return quern__run_fail("events");
+    for (uint32_t i = 0; i < saved->batch_count; i++) {
+        const uint32_t count = quern__read_u32(bytes);
+        if (count == 0 || count > QUERN__EVENT_VALUES_BYTES / stride_of(saved) ||
+            quern__read_items(bytes, count, stride_of(saved)) == NULL)
+            return quern__run_fail("events");
+        if (!quern__packing_reserve(&packing, run->world, count * stride_of(saved)))
+            return quern__image_fail_memory();
+    }
+    return quern__array_reserve(&run->world->storage.allocator, &channel->batches, saved->batch_count)
+               ? QUERN_OK
+               : quern__image_fail_memory();
+}
+
+static quern_result prepare_channel(quern__archived_run *run, quern__byte_reader *bytes)
+{
+    quern__schema schema;
+    run_channel saved;
+    quern__read(bytes, &saved, sizeof saved);
+    quern__read_schema(bytes, schema_form, saved.field_count, &schema);
+    if (bytes->has_failed || saved.zero != 0 || !check_readers(&saved, bytes))
+        return quern__run_fail("events");
+    if (saved.batch_count == 0) return QUERN_OK;
+    quern__channel *channel = find_channel(run->world, schema.name);
+    if (channel == NULL)
+        return quern__fail(
+            QUERN_ERROR_UNKNOWN_EVENT,
+            "events '%s' are waiting in the archive, and the world lacks the type: register it, or "
+            "load without schedules",
+            schema.name);
+    const quern_result result = check_type(channel, &saved, &schema);
+    return result == QUERN_OK ? prepare_batches(run, channel, &saved, bytes) : result;
+}
+
+quern_result quern__run_prepare_events(quern__archived_run *run, quern__run_reader *reader)
+{
+    const uint32_t count = quern__read_u32(&reader->bytes);
+    quern_result result = reader->bytes.has_failed ? quern__run_fail("events") : QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = prepare_channel(run, &reader->bytes);
+    if (result == QUERN_OK && run->world->events != NULL &&
+        !quern__pool_reserve(&run->world->events->pool, &run->world->storage.allocator))
+        result = quern__image_fail_memory();
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------- restoring */
+
+/* Empties a channel. Its readers have seen everything until the archive says otherwise. `end` marks the readers that it
+ * has mentioned: its value matters only while a system reads. */
+static void empty_channel(quern__channel *channel)
+{
+    quern__channel_drop_all(channel);
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        reader->cursor = UINT64_MAX;
+        reader->end = 0;
+        reader->has_batch = false;
+    }
+}
+
+/* Restores the position of the next reader with the name. A reader that the world lacks is skipped. */
+static void restore_reader(const quern__channel *channel, const run_event_reader *saved, const char *name)
+{
+    quern_event_reader *reader = channel->readers;
+    while (reader != NULL && (reader->end != 0 || strcmp(reader->name, name) != 0))
+        reader = reader->next;
+    if (reader == NULL) return;
+    reader->end = 1;
+    reader->cursor = channel->first_number + saved->seen_count;
+    reader->lost_count = saved->lost_count;
+    reader->has_batch = saved->has_batch != 0;
+}
+
+static void restore_batch(quern__channel *channel, quern__event_packing *packing, quern__run_reader *reader)
+{
+    const uint32_t count = quern__read_u32(&reader->bytes);
+    char *values = quern__packing_append(packing, channel, count);
+    quern__read(&reader->bytes, values, (size_t)count * channel->stride_bytes);
+    for (uint32_t i = 0; i < count && channel->type.has_entity_fields; i++)
+        quern__type_remap(&channel->type, values + (size_t)i * channel->stride_bytes, reader->remap,
+                          reader->remap_argument);
+}
+
+static void restore_channel(quern__archived_run *run, quern__run_reader *reader)
+{
+    quern__schema schema;
+    run_channel saved;
+    quern__read(&reader->bytes, &saved, sizeof saved);
+    quern__read_schema(&reader->bytes, schema_form, saved.field_count, &schema);
+    quern__channel *channel = find_channel(run->world, schema.name);
+    for (uint32_t i = 0; i < saved.reader_count; i++) {
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        run_event_reader saved_reader;
+        quern__read(&reader->bytes, &saved_reader, sizeof saved_reader);
+        quern__read_text(&reader->bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
+        if (channel != NULL) restore_reader(channel, &saved_reader, name);
+    }
+    if (channel != NULL) channel->lost_count = saved.lost_count;
+    quern__event_packing packing = {.blocks = &run->event_blocks};
+    for (uint32_t i = 0; i < saved.batch_count; i++)
+        restore_batch(channel, &packing, reader);
+}
+
+/* A reader that the archive does not mention gets the events that are published from now on. */
+static void finish_channel(const quern__channel *channel)
+{
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        if (reader->cursor == UINT64_MAX) reader->cursor = quern__channel_end(channel);
+}
+
+void quern__run_restore_events(quern__archived_run *run, quern__run_reader *reader)
+{
+    const quern_world *world = run->world;
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        empty_channel(world->events->channels.items[i]);
+    const uint32_t count = quern__read_u32(&reader->bytes);
+    for (uint32_t i = 0; i < count; i++)
+        restore_channel(run, reader);
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        finish_channel(world->events->channels.items[i]);
+}
+
+/* What is pending for the reactions of schedules, as part of an archive (archived_run.h). */
+
+static const quern__bit_column_kind bit_column_kinds[] = {QUERN__BIT_COLUMN_ADDED, QUERN__BIT_COLUMN_SET};
+enum { ADDED_BITS, SET_BITS, RUN_KIND_COUNT = QUERN__COUNT_OF(bit_column_kinds) };
+
+/* A system. Its subscriptions with something pending follow, in the order of their archetypes. */
+typedef struct run_reaction {
+    uint32_t kinds; /* bits of quern_reaction_kind; 0: the system is not a reaction */
+    uint32_t subscription_count;
+} run_reaction;
+
+/* A subscription. For each kind of bits and each chunk, the number of set bits follows and, unless it is 0, the bits
+ * of the chunk's rows. Then follow the handles of the copies, and their values, column by column, and at last the old
+ * values of each row that was set: by row, and in each row by term. */
+typedef struct run_subscription {
+    uint32_t archetype; /* position in the archive */
+    uint32_t copy_count;
+    uint32_t copy_bytes; /* handle and values of one copy */
+    uint32_t old_bytes;  /* old values of one row; 0 if the system has no old terms */
+} run_subscription;
+
+static uint32_t copy_bytes_of(const quern__removed *removed)
+{
+    uint32_t bytes = sizeof(quern_entity);
+    for (uint32_t i = 0; i < removed->column_count; i++)
+        bytes += removed->columns[i].size_bytes;
+    return bytes;
+}
+
+static uint32_t word_count(uint32_t row_count)
+{
+    return (row_count + 63) / 64;
+}
+
+/* Returns the index of a bit column of the subscription in its archetype, or QUERN__NO_BIT_COLUMN. */
+static uint32_t find_bit_column(const quern__subscription *subscription, uint32_t kind)
+{
+    return quern__row_bits_find_column(subscription->archetype->row_bits, bit_column_kinds[kind],
+                                       subscription->reaction->number);
+}
+
+/* Calls `visit` for each system of all schedules, in order, until a call fails. */
+typedef quern_result system_visit(const quern__archived_run *run, const quern__system *system,
+                                  void *argument);
+
+static quern_result visit_systems(const quern__archived_run *run, system_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < run->schedule_count; i++) {
+        const quern__plan *plan = &run->schedules[i]->plan;
+        for (uint32_t k = 0; k < plan->systems.count && result == QUERN_OK; k++)
+            result = visit(run, plan->systems.items[k], argument);
+    }
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+static bool has_bits(const quern__subscription *subscription)
+{
+    const quern__archetype *archetype = subscription->archetype;
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+        const uint32_t column = find_bit_column(subscription, kind);
+        for (uint32_t slot = 0; column != QUERN__NO_BIT_COLUMN && slot < archetype->chunk_count; slot++)
+            if (quern__bit_column_count(archetype->row_bits, column, slot) > 0) return true;
+    }
+    return false;
+}
+
+static bool is_written(const quern__subscription *subscription)
+{
+    return subscription->removed.count > 0 || (subscription->is_pending && has_bits(subscription));
+}
+
+static void write_bits(const quern__subscription *subscription, uint32_t kind, quern__byte_writer *writer)
+{
+    const quern__archetype *archetype = subscription->archetype;
+    const uint32_t column = find_bit_column(subscription, kind);
+    for (uint32_t slot = 0; slot < archetype->chunk_count; slot++) {
+        const uint32_t count =
+            column != QUERN__NO_BIT_COLUMN ? quern__bit_column_count(archetype->row_bits, column, slot) : 0;
+        quern__write_u32(writer, count);
+        if (count > 0)
+            quern__write(writer, quern__bit_column_words(archetype->row_bits, column, slot),
+                         word_count(archetype->slots[slot].row_count) * sizeof(uint64_t));
+    }
+}
+
+/* Writes handles and values column by column, so that the unused rows of blocks are left out. */
+static void write_copies(const quern__removed *removed, quern__byte_writer *writer)
+{
+    const uint32_t block_count = quern__removed_used_blocks(removed);
+    for (uint32_t i = 0; i < block_count; i++)
+        quern__write(writer, removed->blocks.items[i],
+                     quern__removed_rows_in(removed, i) * sizeof(quern_entity));
+    for (uint32_t column = 0; column < removed->column_count; column++)
+        for (uint32_t i = 0; i < block_count; i++)
+            quern__write(writer, removed->blocks.items[i] + removed->columns[column].offset_bytes,
+                         (size_t)quern__removed_rows_in(removed, i) * removed->columns[column].size_bytes);
+}
+
+static void write_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__write(argument, value, column->size_bytes);
+}
+
+/* Writes a subscription. Copies are sorted first: their order within a sync point depends on timing, and must not reach
+ * the archive. */
+static quern_result write_subscription(quern__subscription *subscription, const quern_allocator *allocator,
+                                       quern__byte_writer *writer)
+{
+    quern__removed *removed = &subscription->removed;
+    if (removed->count > 0 && removed->calls_hooks)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "removed rows are pending for reactions, and their values have hooks, so an archive "
+            "cannot save what they own: run the reactions first (quern_world_react, or run a frame)");
+    if (!quern__removed_sort(removed, allocator))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "out of memory to sort the removed rows of reactions; nothing was written");
+    const run_subscription head = {.archetype = subscription->archetype->index,
+                                   .copy_count = removed->count,
+                                   .copy_bytes = copy_bytes_of(removed),
+                                   .old_bytes = quern__old_values_row_bytes(&subscription->old)};
+    quern__write(writer, &head, sizeof head);
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++)
+        write_bits(subscription, kind, writer);
+    write_copies(removed, writer);
+    quern__old_values_visit(&subscription->old, subscription->archetype,
+                            find_bit_column(subscription, SET_BITS), write_old_value, writer);
+    return QUERN_OK;
+}
+
+static quern_result write_system(const quern__archived_run *run, const quern__system *system,
+                                 void *argument)
+{
+    const quern__reaction *reaction = system->reaction;
+    run_reaction head = {.kinds = system->reacts_to};
+    const uint32_t count = reaction != NULL && reaction->is_pending ? reaction->subscriptions.count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        head.subscription_count += is_written(reaction->subscriptions.items[i]);
+    quern__write(argument, &head, sizeof head);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        if (is_written(reaction->subscriptions.items[i]))
+            result = write_subscription(reaction->subscriptions.items[i], &run->world->storage.allocator,
+                                        argument);
+    return result;
+}
+
+quern_result quern__run_write_reactions(const quern__archived_run *run, quern__byte_writer *writer)
+{
+    return visit_systems(run, write_system, writer);
+}
+
+/* --------------------------------------------------------------------------------------- preparing */
+
+/* Reads the bits of a chunk into words. Returns false if they do not fit the chunk's rows. */
+static bool read_bits(quern__byte_reader *bytes, uint32_t row_count, uint64_t *words, uint32_t *out_count)
+{
+    const uint32_t count = *out_count = quern__read_u32(bytes);
+    uint32_t found = 0;
+    if (count == 0) return !bytes->has_failed;
+    quern__read(bytes, words, word_count(row_count) * sizeof *words);
+    for (uint32_t i = 0; i < word_count(row_count); i++)
+        found += quern__count_bits_64(words[i]);
+    return !bytes->has_failed && found == count &&
+           (row_count % 64 == 0 || words[row_count / 64] >> row_count % 64 == 0);
+}
+
+/* Checks the bits of all kinds. A row may be pending as added or as set, never as both. Counts the rows that are pending
+ * as set. */
+static bool check_bits(const quern__subscription *subscription, const quern__archived_archetype *archived,
+                       quern__byte_reader *bytes, uint64_t *out_set_count)
+{
+    *out_set_count = 0;
+    quern__byte_reader readers[RUN_KIND_COUNT];
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+        readers[kind] = *bytes;
+        for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++)
+            if (quern__read_u32(bytes) > 0)
+                quern__read_in_place(bytes,
+                                     word_count(quern__run_rows_in(archived, slot)) * sizeof(uint64_t));
+    }
+    for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
+        uint64_t words[RUN_KIND_COUNT][QUERN__BIT_COLUMN_ROW_WORDS] = {{0}};
+        for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+            uint32_t count;
+            if (!read_bits(&readers[kind], quern__run_rows_in(archived, slot), words[kind], &count) ||
+                (count > 0 && find_bit_column(subscription, kind) == QUERN__NO_BIT_COLUMN))
+                return false;
+            if (kind == SET_BITS) *out_set_count += count;
+        }
+        for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
+            if ((words[0][i] & words[1][i]) != 0) return false;
+    }
+    return !bytes->has_failed;
+}
+
+/* Checks the copies of removed rows, and reserves memory for them. */
+static quern_result prepare_copies(const quern__system *system, const quern_allocator *allocator,
+                                   quern__run_reader *reader, quern__subscription *subscription,
+                                   const run_subscription *saved)
+{
+    quern__removed *removed = &subscription->removed;
+    if (saved->copy_count == 0) return QUERN_OK;
+    if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved->copy_bytes != copy_bytes_of(removed) ||
+        removed->calls_hooks ||
+        quern__read_items(&reader->bytes, saved->copy_count, saved->copy_bytes) == NULL)
+        return quern__run_fail("removed rows of reactions");
+    if (quern__removed_reserve_total(removed, allocator, saved->copy_count)) return QUERN_OK;
+    return quern__image_fail_memory();
+}
+
+static quern_result prepare_subscription(const quern__system *system, const quern_allocator *allocator,
+                                         quern__run_reader *reader, uint32_t *least_archetype)
+{
+    run_subscription saved;
+    quern__read(&reader->bytes, &saved, sizeof saved);
+    const quern__archived_archetype *archived = quern__run_archetype(reader, saved.archetype);
+    quern__subscription *subscription =
+        archived != NULL ? quern__find_subscription(archived->archetype, system->reaction) : NULL;
+    if (reader->bytes.has_failed || subscription == NULL || saved.archetype < *least_archetype)
+        return quern__run_fail("pending rows of reactions");
+    *least_archetype = saved.archetype + 1;
+    uint64_t set_count;
+    if (!check_bits(subscription, archived, &reader->bytes, &set_count))
+        return quern__run_fail("pending rows of reactions");
+    const quern_result result = prepare_copies(system, allocator, reader, subscription, &saved);
+    if (result != QUERN_OK) return result;
+    if (saved.old_bytes != quern__old_values_row_bytes(&subscription->old))
+        return quern__run_fail("old values of reactions");
+    quern__read_items(&reader->bytes, set_count, saved.old_bytes);
+    return reader->bytes.has_failed ? quern__run_fail("old values of reactions") : QUERN_OK;
+}
+
+static quern_result prepare_system(const quern__archived_run *run, const quern__system *system,
+                                   void *argument)
+{
+    quern__run_reader *reader = argument;
+    run_reaction head;
+    quern__read(&reader->bytes, &head, sizeof head);
+    if (reader->bytes.has_failed || (head.kinds == 0 && head.subscription_count > 0))
+        return quern__run_fail("reactions");
+    if (head.kinds != system->reacts_to)
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "system '%s' reacts to other changes than when the archive was saved: define it as "
+            "in the saved world, or load without schedules",
+            system->name);
+    uint32_t least_archetype = 0;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < head.subscription_count && result == QUERN_OK; i++)
+        result = prepare_subscription(system, &run->world->storage.allocator, reader, &least_archetype);
+    return result;
+}
+
+quern_result quern__run_prepare_reactions(const quern__archived_run *run, quern__run_reader *reader)
+{
+    return visit_systems(run, prepare_system, reader);
+}
+
+/* --------------------------------------------------------------------------------------- restoring */
+
+static void restore_bits(const quern__subscription *subscription, const quern__archived_archetype *archived,
+                         uint32_t kind, quern__byte_reader *bytes)
+{
+    const uint32_t column = find_bit_column(subscription, kind);
+    for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
+        uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS];
+        uint32_t count;
+        const uint32_t rows = quern__run_rows_in(archived, slot);
+        read_bits(bytes, rows, words, &count);
+        if (count == 0) continue;
+        uint64_t *target = quern__bit_column_words(archived->archetype->row_bits, column, slot);
+        memcpy(target, words, word_count(rows) * sizeof *words);
+        target[-1] = count;
+    }
+}
+
+/* Returns the type of a copied column; removed rows note only types with hooks. */
+static const quern__type *type_of(const quern__removed *removed, const quern__removed_column *column)
+{
+    const quern__archetype *archetype = removed->archetype;
+    uint32_t i = 0;
+    while (archetype->columns[i].offset_bytes != column->source_offset_bytes)
+        i++;
+    return archetype->columns[i].type;
+}
+
+static void restore_handles(const quern__removed *removed, quern__run_reader *reader)
+{
+    for (uint32_t i = 0; i < removed->count; i++) {
+        char *block = removed->blocks.items[i / removed->block_rows];
+        const uint32_t row = i % removed->block_rows;
+        const quern_entity saved = {quern__read_u64(&reader->bytes)};
+        ((quern_entity *)(void *)block)[row] = reader->remap(reader->remap_argument, saved);
+        /* as many changes of one copy each: later changes have greater keys */
+        ((uint64_t *)(void *)(block + removed->keys_offset_bytes))[row] = (uint64_t)i << 32;
+    }
+}
+
+static void restore_column(const quern__removed *removed, const quern__removed_column *column,
+                           quern__run_reader *reader)
+{
+    const quern__type *type = type_of(removed, column);
+    for (uint32_t i = 0; i < removed->count; i++) {
+        char *value = removed->blocks.items[i / removed->block_rows] + column->offset_bytes +
+                      (size_t)(i % removed->block_rows) * column->size_bytes;
+        quern__read(&reader->bytes, value, column->size_bytes);
+        quern__type_remap(type, value, reader->remap, reader->remap_argument);
+    }
+}
+
+static void restore_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__run_reader *reader = argument;
+    quern__read(&reader->bytes, value, column->size_bytes);
+    quern__type_remap(column->type, value, reader->remap, reader->remap_argument);
+}
+
+static void restore_subscription(const quern__system *system, quern__run_reader *reader)
+{
+    run_subscription saved;
+    quern__read(&reader->bytes, &saved, sizeof saved);
+    const quern__archived_archetype *archived = quern__run_archetype(reader, saved.archetype);
+    quern__subscription *subscription = quern__find_subscription(archived->archetype, system->reaction);
+    quern__removed *removed = &subscription->removed;
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++)
+        restore_bits(subscription, archived, kind, &reader->bytes);
+    subscription->is_pending = true;
+    removed->count = saved.copy_count;
+    removed->change = 0; /* no change has the number 0, so the next change sets change_first */
+    if (saved.copy_count > 0) restore_handles(removed, reader);
+    for (uint32_t i = 0; i < removed->column_count && saved.copy_count > 0; i++)
+        restore_column(removed, &removed->columns[i], reader);
+    quern__old_values_visit(&subscription->old, archived->archetype,
+                            find_bit_column(subscription, SET_BITS), restore_old_value, reader);
+}
+
+/* For the reaction, loading has created all entities. Clears the bits that say so. It has no copies of removed rows, as
+ * the world never had an entity. */
+static void clear_bits(quern__reaction *reaction)
+{
+    for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
+        quern__subscription *subscription = reaction->subscriptions.items[i];
+        for (uint32_t kind = 0; kind < RUN_KIND_COUNT && subscription->is_pending; kind++) {
+            const uint32_t column = find_bit_column(subscription, kind);
+            for (uint32_t slot = 0;
+                 column != QUERN__NO_BIT_COLUMN && slot < subscription->archetype->chunk_count; slot++)
+                quern__bit_column_clear_slot(subscription->archetype->row_bits, column, slot);
+        }
+        subscription->is_pending = false;
+    }
+}
+
+static quern_result restore_system(const quern__archived_run *run, const quern__system *system,
+                                   void *argument)
+{
+    (void)run;
+    quern__run_reader *reader = argument;
+    run_reaction head;
+    quern__read(&reader->bytes, &head, sizeof head);
+    if (system->reaction == NULL) return QUERN_OK;
+    clear_bits(system->reaction);
+    for (uint32_t i = 0; i < head.subscription_count; i++)
+        restore_subscription(system, reader);
+    system->reaction->is_pending = head.subscription_count > 0;
+    return QUERN_OK;
+}
+
+void quern__run_restore_reactions(const quern__archived_run *run, quern__run_reader *reader)
+{
+    quern__reactions *reactions = run->world->storage.reactions;
+    (void)visit_systems(run, restore_system, reader);
+    reactions->is_pending = false;
+    for (uint32_t i = 0; i < reactions->list.count; i++)
+        reactions->is_pending |= reactions->list.items[i] != NULL && reactions->list.items[i]->is_pending;
+}
 
 /* Greater clocks do not occur: a world would need centuries to reach it. The limit keeps later versions from
  * overflowing. */
@@ -302,4 +922,106 @@ void quern__run_restore(void *argument, const quern__image *image, quern__remap_
     quern__run_restore_reactions(run, &reader);
     quern__run_restore_events(run, &reader);
     assert(quern__is_fully_read(&reader.bytes));
+}
+
+/* Saving and loading worlds (quern/archive.h), also together with the state of their schedules. */
+
+static bool is_end_of_schedules(const void *list, uint32_t i)
+{
+    return ((quern_schedule *const *)list)[i] == NULL;
+}
+
+/* Checks a list of schedules, and counts them. */
+static quern_result check_schedules(quern_world *world, quern_schedule *const *schedules,
+                                    quern__archived_run *out_run)
+{
+    *out_run = (quern__archived_run){.world = world, .schedules = schedules};
+    quern_result result = quern__list_count(schedules, QUERN_MAX_ARCHIVE_SCHEDULES, is_end_of_schedules,
+                                            "schedule", NULL, &out_run->schedule_count);
+    for (uint32_t i = 0; i < out_run->schedule_count && result == QUERN_OK; i++) {
+        if (schedules[i]->plan.world != world)
+            result =
+                quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                            "schedule %u of the list belongs to another world: list schedules of the world "
+                            "that is saved or loaded",
+                            i);
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (schedules[k] == schedules[i])
+                result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                     "schedule %u is in the list twice: list each schedule once", i);
+    }
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ saving */
+
+static quern_result save_with_schedules(const quern__archived_run *run, quern_sink sink,
+                                        const quern_save_def *def)
+{
+    if (def->leave_out[0].bits != 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "leave_out and schedules are both set: frames after loading could not be the same without "
+            "some components; set only one of them");
+    quern__byte_writer bytes = {.allocator = &run->world->storage.allocator};
+    quern_result result = quern__run_write(run, &bytes);
+    if (result == QUERN_OK) result = quern__world_save(run->world, sink, def, &bytes);
+    quern__byte_writer_release(&bytes);
+    return result;
+}
+
+static quern_result save(quern_world *world, quern_sink sink, const quern_save_def *def)
+{
+    static const quern_save_def zero;
+    static const quern__byte_writer no_state;
+    quern__archived_run run;
+    if (def == NULL) def = &zero;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_save");
+    if (result == QUERN_OK && def->outside_id != NULL)
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "outside_id is set, but no entity is outside of a whole world: set it to NULL, or save "
+            "a list of entities");
+    if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
+    if (result != QUERN_OK) return result;
+    return run.schedule_count > 0 ? save_with_schedules(&run, sink, def)
+                                  : quern__world_save(world, sink, def, &no_state);
+}
+
+quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def)
+{
+    static const char function[] = "quern_world_save";
+    if (world == NULL) return quern__fail_null(function, "world");
+    const quern_result result = quern__check_sink(sink, function);
+    if (result != QUERN_OK) return result;
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, quern__in_call(save(world, sink, def), function));
+}
+
+/* ----------------------------------------------------------------------------------------- loading */
+
+static quern_result load(quern_world *world, quern_source source, const quern_load_def *def,
+                         quern_load_report *report)
+{
+    static const quern_load_def zero;
+    quern__archived_run run;
+    if (def == NULL) def = &zero;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_load");
+    if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
+    if (result != QUERN_OK) return result;
+    const quern__run_restorer restorer = {&run, quern__run_prepare, quern__run_restore};
+    return quern__world_load(world, source, def, run.schedule_count > 0 ? &restorer : NULL, report);
+}
+
+quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
+                              quern_load_report *out_report)
+{
+    static const char function[] = "quern_world_load";
+    quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
+    *report = (quern_load_report){0};
+    if (world == NULL) return quern__fail_null(function, "world");
+    const quern_result result = quern__check_source(source, function);
+    if (result != QUERN_OK) return result;
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, quern__in_call(load(world, source, def, report), function));
 }

@@ -7,7 +7,7 @@
  * depends on.
  *
  *   head        the world's clock, numbers of schedules and archetypes
- *   schedules   of each: the names of its phases and systems, then its state (saved_schedule.h)
+ *   schedules   of each: the names of its phases and systems, then its state (archived_run.h)
  *   versions    of each archetype: change versions of chunks and rows; none if it keeps none
  *   reactions   of each system that is a reaction: pending rows and copies of removed rows, by archetype
  *   events      of each event type: its schema, its readers, and the batches that wait
@@ -18,9 +18,13 @@
  * The bytes may be forged. Each part is read twice: `prepare` checks it completely and reserves memory, `restore`
  * reads it again and relies on that. */
 
-#include "core/archive/run_restorer.h"
-#include "core/events/event_pack.h"
+#include "core/archive/image.h"
+#include "core/base/bytes.h"
+#include "core/events/event_internal.h"
+#include "core/history/history_internal.h"
 #include "sched/frame/schedule_internal.h"
+
+#include <quern/history.h>
 
 enum { QUERN__RUN_NAME_LENGTH_BYTES = 1 }; /* size of the length before a name */
 
@@ -80,5 +84,38 @@ void quern__run_restore_reactions(const quern__archived_run *run, quern__run_rea
 quern_result quern__run_write_events(const quern_world *world, quern__byte_writer *writer);
 quern_result quern__run_prepare_events(quern__archived_run *run, quern__run_reader *reader);
 void quern__run_restore_events(quern__archived_run *run, quern__run_reader *reader);
+
+/* The part of a saved frame that belongs to a schedule. */
+
+/* Fails with INVALID_ARGUMENT if a failed frame of the schedule has left events that are not published. */
+quern_result quern__schedule_check_published(const quern_schedule *schedule);
+
+/* For a schedule that the history does not save: fails with INVALID_ARGUMENT if a failed frame has left
+ * commands that are not applied, or events that are not published. */
+quern_result quern__schedule_check_unsaved(const quern_schedule *schedule);
+
+void quern__schedule_save(const quern_schedule *schedule, quern__byte_writer *writer);
+
+/* Checks that the schedule has as many systems as when it was saved (systems can be added, but never removed), and
+ * advances the reader past the saved schedule. Fails with INVALID_ARGUMENT if systems were added. */
+quern_result quern__schedule_check_saved(const quern_schedule *schedule, quern__byte_reader *reader);
+
+/* Checks bytes that may be forged: whether they are a state that quern__schedule_save wrote for a schedule with as
+ * many phases and systems, at a time when the world's clock was `clock`. Advances the reader past them. */
+bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_reader *reader,
+                                 uint64_t clock);
+
+/* Restores the schedule from the state that quern__schedule_save wrote. Precondition: quern__schedule_check_saved
+ * or quern__schedule_check_bytes succeeded. */
+void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader);
+
+struct quern_history {
+    quern__history core;
+    quern_schedule *schedules[QUERN_MAX_HISTORY_SCHEDULES];
+    uint32_t schedule_count;
+};
+
+/* Returns INVALID_ARGUMENT, with a message that the history does not contain the frame. */
+quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame);
 
 #endif

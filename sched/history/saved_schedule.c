@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/history/saved_schedule.h"
+#include "sched/history/archived_run.h"
 
-#include "core/query/target.h"
-#include "sched/frame/event_frame.h"
+#include "core/query/query_internal.h"
+#include "sched/frame/schedule_internal.h"
 
 #include <float.h>
 

@@ -3,18 +3,56 @@
 #ifndef QUERN_SCHED_JOBS_DEQUE_H
 #define QUERN_SCHED_JOBS_DEQUE_H
 
+/* Memory orders for handshakes in which each of two threads writes its own variable and then reads the
+ * other's. At least one of the two must see the other's write. There are two equivalent implementations:
+ *
+ *   with fences:     write (relaxed or stronger), seq_cst fence, read (relaxed or stronger)
+ *   without fences:  write seq_cst, read seq_cst
+ *
+ * The product uses fences. ThreadSanitizer does not model fences and therefore needs the second form. Code
+ * names the role of an access by QUERN__HANDSHAKE_* and gets the order of the form in use. */
+
+#include "core/base/base_internal.h"
+#include "core/platform/compiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if QUERN__IS_THREAD_SANITIZED
+#define QUERN__FENCE_FREE 1
+#else
+#define QUERN__FENCE_FREE 0
+#endif
+
+#if QUERN__FENCE_FREE
+#define QUERN__HANDSHAKE_RELAXED memory_order_seq_cst
+#define QUERN__HANDSHAKE_ACQUIRE memory_order_seq_cst
+#define QUERN__HANDSHAKE_RELEASE memory_order_seq_cst
+#else
+#define QUERN__HANDSHAKE_RELAXED memory_order_relaxed
+#define QUERN__HANDSHAKE_ACQUIRE memory_order_acquire
+#define QUERN__HANDSHAKE_RELEASE memory_order_release
+#endif
+
+/* Fence between the write and the read of a handshake. Pairs with the same fence, or with
+ * quern__fence_all_threads, in the other thread. */
+static inline void quern__handshake_fence(void)
+{
+#if !QUERN__FENCE_FREE
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/* Distance that prevents false sharing of two members: processors prefetch cache lines in pairs. */
+#define QUERN__APART_BYTES 128
+
 /* A bounded work-stealing deque (Chase and Lev 2005, in C11 atomics as by Lê and others 2013). Its owner
  * pushes and pops at the bottom, last in first out; thieves steal from the top, first in first out. Jobs
  * are copied in and out, one cache line each. The deque allocates nothing, and a slot is free again once
  * its job was removed. Of a job, the deque reads only the scope. deque.c explains why each job is removed
  * exactly once. */
-
-#include "core/base/base_internal.h"
-#include "sched/jobs/atomic.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct quern__worker;
 typedef struct quern__job quern__job;
@@ -121,7 +159,7 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
                             quern__job *out_job);
 
 /* Returns whether the deque had no job a moment ago. Thread-safe. As the read of a handshake
- * (sched/jobs/atomic.h), it sees each job that was pushed before the other thread's fence, unless it was
+ * (sched/jobs/deque.h), it sees each job that was pushed before the other thread's fence, unless it was
  * removed. Pairs with push and the fence of notify; see search.c. */
 static inline bool quern__deque_looks_empty(const quern__deque *deque)
 {

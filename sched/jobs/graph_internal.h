@@ -4,8 +4,8 @@
 #define QUERN_SCHED_JOBS_GRAPH_INTERNAL_H
 
 /* Graphs of loops: building them (graph.c), beginning and ending a run (graph_run.c), running nodes on
- * several threads (graph_task.c) or on one (graph_serial.c), and the choice between the two
- * (graph_time.c). */
+ * several threads (graph_task.c) or on one (graph_run.c), and the choice between the two
+ * (graph_run.c). */
 
 #include "sched/jobs/loop.h"
 
@@ -57,7 +57,7 @@ typedef struct quern__task_queue {
     quern__graph_task *last;
 } quern__task_queue;
 
-/* Known durations of runs; see graph_time.c. */
+/* Known durations of runs; see graph_run.c. */
 typedef struct quern__graph_times {
     uint64_t serial_ns;   /* estimated duration of a run on one thread, or QUERN__UNKNOWN_NS */
     uint64_t measured_ns; /* serial_ns after the last run on one thread; 0: to be measured */
@@ -204,13 +204,13 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
 void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list);
 
 /* ----------------------------------------------------------------------------------------
- * graph_serial.c */
+ * graph_run.c */
 
 /* Runs a whole graph, which may be a node of another, on this thread. `worker` is NULL if there is no
  * pool. */
 void quern__graph_run_serial(quern_graph *graph, quern__worker *worker);
 
-/* -------------------------------------------------------------------------------------- graph_time.c */
+/* -------------------------------------------------------------------------------------- graph_run.c */
 
 typedef enum quern__run_mode {
     QUERN__RUN_SERIAL,

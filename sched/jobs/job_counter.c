@@ -65,7 +65,7 @@ static void announce_calls(quern__link *list, const quern__worker *worker)
 
 /* Wakes an outside sleeper. The sleeper locks the mutex before it returns, so it and its pool exist until
  * this thread unlocks it. The sleeper may meanwhile wait inside of the pool, in an external slot; therefore
- * external workers are woken, too. Release: pairs with the acquire in has_fired (job_counter_wait.c). */
+ * external workers are woken, too. Release: pairs with the acquire in has_fired (wait.c). */
 static void fire_outside(quern__link *link, quern_jobs *jobs)
 {
     quern__mutex_lock(&jobs->outside_mutex);
@@ -78,7 +78,7 @@ static void fire_outside(quern__link *link, quern_jobs *jobs)
     quern__mutex_unlock(&jobs->outside_mutex);
 }
 
-/* The link may be gone after the store. Release: pairs with has_fired (job_counter_wait.c). */
+/* The link may be gone after the store. Release: pairs with has_fired (wait.c). */
 static void wake_sleeper(quern__link *link, quern__worker *sleeper)
 {
     atomic_store_explicit(&link->node, NULL, memory_order_release);

@@ -566,7 +566,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     memset((void *)jobs, 0, sizeof *jobs);
     jobs->allocator = def->allocator;
     jobs->host_threads = def->host_threads;
-    /* a trace begins with an observer; see trace.h */
+    /* a trace begins with an observer; see profile_internal.h */
     jobs->observer = (quern__observer *)(void *)def->trace;
     jobs->requested_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;

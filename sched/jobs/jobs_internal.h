@@ -3,27 +3,80 @@
 #ifndef QUERN_SCHED_JOBS_JOBS_INTERNAL_H
 #define QUERN_SCHED_JOBS_JOBS_INTERNAL_H
 
-/* The job pool: types and functions that the files of this folder share.
- *
- *     workers    jobs.c (threads, create, resize, destroy), own_threads.c (stack, processors, names)
- *                enter.c, register.c (external threads), search.c (find jobs, sleep, wake), wait.c (waits),
- *                yield.c (two workers on one processor)
- *     jobs       submit.c, after.c (jobs that wait for counters), assigned.c (jobs for one worker),
- *                job_counter.c, fork.c, loop.h, graph_internal.h, cancel.c
- *     reports    worker_times.c, describe_jobs.c
- *     machine    cache_sizes.c, quota.c
- *
- * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
- * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
+/* Interfaces through which a pool reports what its workers do. The job system knows nothing else about an
+ * observer; the trace (sched/observe/profile_internal.h) implements one. While no observer records, reporting costs
+ * one branch. */
 
 #include "core/base/base_internal.h"
 #include "core/platform/platform.h"
 #include "sched/jobs/deque.h"
-#include "sched/jobs/job_observer.h"
 #include "sched/jobs/queue.h"
 
 #include <quern/graph.h>
 #include <quern/jobs.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum quern__job_event {
+    QUERN__JOB_EVENT_STEAL, /* a search that found a job or loop items */
+    QUERN__JOB_EVENT_SLEEP, /* a sleep */
+    QUERN__JOB_EVENT_LOOP,  /* help with a parallel loop that another thread waits for */
+    QUERN__JOB_EVENT_NAMED  /* work with a name */
+} quern__job_event;
+
+/* Receiver of the events of pools and schedules. */
+typedef struct quern__observer {
+    _Atomic bool is_recording;   /* whether events are wanted */
+    _Atomic uint32_t user_count; /* number of pools and schedules that hold a pointer to the observer */
+    /* Reports an event that ends now. Called by the worker on its own thread. name: of the work, or NULL;
+     * valid during the call. */
+    void (*report)(struct quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                   const char *name, uint64_t begin_ns, uint32_t count);
+} quern__observer;
+
+/* Receiver of the durations of loops in a pool of one thread, attached to one worker. Loops inside of such
+ * a loop are not reported. */
+typedef struct quern__loop_observer {
+    /* Reports a loop that ended just now. Called by the worker on its own thread. piece_count: number of
+     * pieces of `grain` items that the loop had; the last one may be smaller. */
+    void (*report)(struct quern__loop_observer *observer, uint32_t piece_count, uint64_t took_ns);
+} quern__loop_observer;
+
+/* Returns whether events are wanted. Relaxed: an event too many or too few does no harm. */
+static inline bool quern__observer_is_recording(const quern__observer *observer)
+{
+    return observer != NULL && atomic_load_explicit(&observer->is_recording, memory_order_relaxed);
+}
+
+/* Registers a pool or schedule that keeps a pointer to the observer. observer may be NULL. Relaxed: the
+ * caller guarantees that the observer is not destroyed meanwhile. */
+static inline void quern__observer_add_user(quern__observer *observer)
+{
+    if (observer != NULL) atomic_fetch_add_explicit(&observer->user_count, 1, memory_order_relaxed);
+}
+
+/* Ends quern__observer_add_user. Release: pairs with the acquire in quern_trace_destroy, which therefore
+ * happens after all reports. */
+static inline void quern__observer_remove_user(quern__observer *observer)
+{
+    if (observer != NULL) atomic_fetch_sub_explicit(&observer->user_count, 1, memory_order_release);
+}
+
+/* The job pool: types and functions that the files of this folder share.
+ *
+ *     workers    jobs.c (threads, create, resize, destroy), processors.c (stack, processors, names)
+ *                enter.c, enter.c (external threads), search.c (find jobs, sleep, wake), wait.c (waits),
+ *                yield.c (two workers on one processor)
+ *     jobs       submit.c, after.c (jobs that wait for counters), assigned.c (jobs for one worker),
+ *                job_counter.c, fork.c, loop.h, graph_internal.h, submit_loop.c
+ *     reports    describe_jobs.c, describe_jobs.c
+ *     machine    processors.c, processors.c
+ *
+ * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
+ * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
 
 typedef struct quern__worker quern__worker;
 
@@ -37,7 +90,7 @@ typedef struct quern__worker quern__worker;
 #define QUERN__SCANS_PER_CLOCK_READ 16
 #endif
 
-/* Measured cost of one item of a loop over this function; see parallel_for.c. */
+/* Measured cost of one item of a loop over this function; see loop.c. */
 typedef struct quern__loop_cost {
     quern_range_function *function;
     double unshared_item_ns; /* time per item on one thread; 0 if unknown */
@@ -46,7 +99,7 @@ typedef struct quern__loop_cost {
     bool is_measured; /* whether unshared_item_ns was measured on one thread; otherwise it is a guess */
 } quern__loop_cost;
 
-/* Idle and sleep times of a worker since it was created; see worker_times.c. */
+/* Idle and sleep times of a worker since it was created; see describe_jobs.c. */
 typedef struct quern__worker_times {
     /* Total time without a job, awake or asleep, in finished idle periods. Counted only while
      * quern_jobs.idle_time_reader is set. */
@@ -130,7 +183,7 @@ typedef struct quern__worker_mask {
     _Atomic uint64_t words[QUERN__WORKER_MASK_WORDS];
 } quern__worker_mask;
 
-/* External slot that a registered thread has reserved: an element of that thread's list. See register.c. */
+/* External slot that a registered thread has reserved: an element of that thread's list. See enter.c. */
 typedef struct quern__registration {
     struct quern__registration *next;
     quern_jobs *jobs;
@@ -338,7 +391,7 @@ static inline void quern__jobs_end_visit(quern_jobs *jobs)
     atomic_fetch_sub_explicit(&jobs->visitor_count, 1, memory_order_release);
 }
 
-/* -------------------------------------------------------------------------- quota.c: time on processors */
+/* -------------------------------------------------------------------------- processors.c: time on processors */
 
 /* Returns how many processors the control group of the process may use at a time, rounded up; UINT32_MAX if there is
  * no quota. root: of the folders /proc and /sys; "" outside of tests. */
@@ -348,7 +401,7 @@ uint32_t quern__read_processor_quota(const char *root);
 uint32_t quern__default_thread_count(uint32_t external_count, uint32_t processor_count,
                                      uint32_t processor_quota);
 
-/* ------------------------------------------------------------------------------- own_threads.c: threads */
+/* ------------------------------------------------------------------------------- processors.c: threads */
 
 /* Fails if the definition's stack size or processors cannot be used, or contradict its host threads. */
 quern_result quern__jobs_check_own_threads(const quern_jobs_def *def);
@@ -437,7 +490,7 @@ bool quern__worker_mask_clear(quern__worker_mask *mask, uint32_t index);
  * fences, for all threads. */
 void quern__jobs_sleeper_fence(const quern_jobs *jobs);
 
-/* ------------------------------------------------------------------- worker_times.c: times and reports */
+/* ------------------------------------------------------------------- describe_jobs.c: times and reports */
 
 /* Begin and end an idle period, in which the worker has no job. Called by the worker itself. */
 void quern__worker_begin_idle_time(quern__worker *worker, uint64_t now_ns);
@@ -717,5 +770,10 @@ static inline void quern__job_count_down(const quern__job *job, quern__worker *w
     worker->done_counter = job->scope;
     worker->done_count++;
 }
+
+/* Returns the cache sizes that `folder` describes, in the layout of Linux's
+ * /sys/devices/system/cpu/cpu0/cache. A size that is missing there is read by sysconf, or assumed. NULL: no
+ * folder. */
+quern_cache_sizes quern__read_cache_sizes(const char *folder);
 
 #endif

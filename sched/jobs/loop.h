@@ -3,7 +3,7 @@
 #ifndef QUERN_SCHED_JOBS_LOOP_H
 #define QUERN_SCHED_JOBS_LOOP_H
 
-/* Loops over a range of items. This is the common part of loops that a caller waits for (parallel_for.c),
+/* Loops over a range of items. This is the common part of loops that a caller waits for (loop.c),
  * loops that are submitted (submit_loop.c) and nodes of graphs (graph_task.c). loop.c explains how workers
  * divide a range. */
 
@@ -101,7 +101,7 @@ typedef struct quern__sharing {
                   bool wake, quern__loop_contribution *own);
 } quern__sharing;
 
-/* Runs a range on this worker alone or shares it, whichever is likely to be faster; see parallel_for.c. The
+/* Runs a range on this worker alone or shares it, whichever is likely to be faster; see loop.c. The
  * range must not be plain (quern__range_is_plain). Returns false if this worker knows that items were
  * skipped. */
 bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing);

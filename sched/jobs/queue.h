@@ -153,7 +153,7 @@ static inline quern__queue_index quern__queue_of_priority(quern_priority priorit
     return queues[priority];
 }
 
-/* Returns whether a queue is empty. The load is the reading side of a handshake (atomic.h). It pairs with
+/* Returns whether a queue is empty. The load is the reading side of a handshake (deque.h). It pairs with
  * add_to_count in queue.c, the writing side. */
 static inline bool quern__queue_is_empty(const quern__queue *queue)
 {

@@ -542,3 +542,279 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
     make_job(def, &job);
     return quern__job_submit_after(jobs, &job, queue_of(def), &after, 1, "quern_jobs_submit_after");
 }
+
+/* Jobs that start after several counters.
+ *
+ * A node that waits for counters has one link in the list of each counter and the number of links that have
+ * not fired yet. The thread that fires the last link submits the job. An added link may fire at once, on
+ * another thread. The number starts with all counters, so the node exists as long as its submitter has
+ * links to add; the submitter does not access the node after it added the last one. A counter that is at
+ * zero gets no link: the submitter subtracts all such counters at the end, in one step.
+ *
+ *     node:  | job | count | link | link | link |        node:  | job | count | link | link | more |
+ *     up to three counters: no further nodes                                                   |
+ *                                                        further nodes: | next | link | link | link |
+ *
+ * Each counter is subtracted once, when it first reaches zero. Afterwards it may be reused or freed. */
+
+/* A node may still wait when its pool ends. Its job is dropped, and its links are removed from the lists of
+ * their counters, so these counters must exist until then. A counter is not accessed after
+ * its link has fired. */
+void quern__jobs_drop_links(quern_jobs *jobs)
+{
+    quern__mutex_lock(&jobs->queues.mutex);
+    quern__node_block *block = jobs->queues.blocks;
+    quern__mutex_unlock(&jobs->queues.mutex);
+    for (; block != NULL; block = block->next)
+        for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT * QUERN__OWN_LINKS; i++) {
+            quern__link *link = &block->nodes[i / QUERN__OWN_LINKS].links[i % QUERN__OWN_LINKS];
+            /* Acquire: pairs with the release in announce_calls (job_counter.c). */
+            quern_counter *counter = atomic_load_explicit(&link->counter, memory_order_acquire);
+            if (counter != NULL) (void)quern__counter_remove_link(counter, link, &jobs->workers[0]);
+        }
+}
+
+quern_result quern__check_after_list(quern_counter *const *after, uint32_t count,
+                                     const quern_counter *counter, const char *function)
+{
+    if (count > QUERN_MAX_AFTER)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: def->after_count is %u; the maximum is %d (QUERN_MAX_AFTER). Wait for more "
+                           "counters by jobs in between",
+                           function, (unsigned)count, QUERN_MAX_AFTER);
+    if (count != 0 && after == NULL) return quern__fail_null(function, "def->after");
+    for (uint32_t i = 0; i < count; i++) {
+        if (after[i] == NULL)
+            return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                               "%s: def->after[%u] is NULL; def->after_count is %u", function, (unsigned)i,
+                               (unsigned)count);
+        if (after[i] == counter)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: def->after[%u] is def->counter, so it would wait for its own end; use another "
+                "counter",
+                function, (unsigned)i);
+    }
+    return QUERN_OK;
+}
+
+static uint32_t own_count(uint32_t count)
+{
+    return count <= QUERN__OWN_LINKS ? count : QUERN__OWN_LINKS - 1;
+}
+
+/* Returns the last link of a node with further nodes; its `node` member is the first of these. A further
+ * node has no job: its job.target is the next further node. */
+static quern__link *more_of(quern__node *node)
+{
+    return &node->links[QUERN__OWN_LINKS - 1];
+}
+
+/* Relaxed: no other thread has the node before it has links, and afterwards no thread writes this member.
+ * */
+bool quern__node_reserve_links(quern__node *node, uint32_t count)
+{
+    uint32_t more_count = count - own_count(count);
+    node->link_count = (uint16_t)count;
+    if (more_count == 0) return true;
+    uint32_t node_count = (more_count + QUERN__OWN_LINKS - 1) / QUERN__OWN_LINKS;
+    quern__node *list = quern__queues_take_nodes(&node->jobs->queues, node_count);
+    if (list == NULL) return false;
+    atomic_store_explicit(&more_of(node)->node, list, memory_order_relaxed);
+    for (; list != NULL; list = list->next)
+        list->job.target = list->next;
+    return true;
+}
+
+/* Relaxed: see quern__node_reserve_links. */
+static void give_room(quern__node *node)
+{
+    if (node->link_count <= QUERN__OWN_LINKS) return;
+    quern__node *list = atomic_load_explicit(&more_of(node)->node, memory_order_relaxed);
+    for (quern__node *each = list; each != NULL; each = each->next)
+        each->next = each->job.target;
+    quern__queues_return_nodes(&node->jobs->queues, list);
+}
+
+/* Subtracts `count` counters and submits the job after the last one. Acquire and release: everything that
+ * happened before one of the counters reached zero happens before the job; each subtraction pairs with the
+ * others of the node. If the first load returns exactly `count`, all other counters are subtracted already,
+ * and no atomic subtraction is needed. */
+void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker)
+{
+    uint16_t difference = (uint16_t)count;
+    if (atomic_load_explicit(&node->waiting_count, memory_order_acquire) != difference &&
+        atomic_fetch_sub_explicit(&node->waiting_count, difference, memory_order_acq_rel) != difference)
+        return;
+    give_room(node);
+    quern__node_submit(node, worker);
+}
+
+/* Relaxed: the counter's lock publishes the link. */
+static bool add_link(quern_counter *counter, quern__link *link, quern__node *node, quern__worker *worker)
+{
+    atomic_store_explicit(&link->node, node, memory_order_relaxed);
+    return quern__counter_add_link(counter, link, worker);
+}
+
+/* Returns the next link to add and advances `holder` and `index` past it; there must be one. Relaxed: see
+ * quern__node_reserve_links. */
+static quern__link *next_link(quern__node *node, quern__node **holder, uint32_t *index)
+{
+    uint32_t end = *holder == node ? own_count(node->link_count) : QUERN__OWN_LINKS;
+    if (*index == end) {
+        *holder = *holder == node ? atomic_load_explicit(&more_of(node)->node, memory_order_relaxed)
+                                  : (*holder)->job.target;
+        *index = 0;
+    }
+    return &(*holder)->links[(*index)++];
+}
+
+/* Relaxed: adding the links publishes the node. */
+void quern__node_add_links(quern__node *node, quern_counter *const *after, quern__worker *worker)
+{
+    uint32_t index = 0, done_count = 0, count = node->link_count;
+    quern__node *holder = node;
+    atomic_store_explicit(&node->waiting_count, (uint16_t)count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++)
+        done_count += !add_link(after[i], next_link(node, &holder, &index), node, worker);
+    if (done_count != 0 || count == 0) quern__node_count_down(node, done_count, worker);
+}
+
+/* Forks and joins.
+ *
+ * A fork is a job on the stack of the job that forked it, with a completion state of its own instead of a
+ * counter. If no other worker steals it, forking and joining use no atomic read-modify-write operations
+ * apart from those of the deque. */
+
+enum { FORK_OPEN, FORK_DONE, FORK_SLEEPING };
+
+/* quern_jobs_fork and quern_jobs_join take a few nanoseconds; their alignment to cache lines changes that
+ * by a fifth. */
+#define ALIGNED QUERN__CODE_ALIGNED(QUERN__CACHE_LINE_BYTES)
+
+static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
+{
+    int64_t floor = worker->floor;
+    worker->floor = bottom;
+    fork->function(fork->user_data, worker->index);
+    worker->floor = floor;
+}
+
+/* Runs a fork on a worker that is not joining it: one that stole it, or the owner during another wait. The
+ * fork may be gone after the exchange, but its owner is not. Release: pairs with fork_has_ended. */
+static void run_fork(quern__job *job, quern__worker *worker)
+{
+    quern_fork *fork = job->target;
+    const uint32_t float_mode = fork->float_mode;
+    const uint32_t own_mode = quern__float_mode_enter(float_mode);
+    fork->function(fork->user_data, worker->index);
+    quern__float_mode_leave(float_mode, own_mode);
+    quern__worker_flush_finished(worker);
+    quern__worker *owner = fork->owner;
+    uint32_t before = atomic_exchange_explicit(&fork->state, FORK_DONE, memory_order_acq_rel);
+    if (before == FORK_SLEEPING) quern__parker_give(&owner->parker);
+}
+
+static quern_result refuse_fork(const quern_jobs *jobs, const quern_fork *fork, const void *function,
+                                const char *name)
+{
+    if (jobs == NULL) return quern__fail_null(name, "jobs");
+    if (fork == NULL) return quern__fail_null(name, "fork");
+    if (function == NULL) return quern__fail_null(name, "function");
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: not called from inside a job of pool '%s'; enter with quern_jobs_run", name,
+                       jobs->name);
+}
+
+ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_job_function *function,
+                                     void *user_data)
+{
+    quern__worker *worker = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
+    if (QUERN__UNLIKELY(worker == NULL || fork == NULL || function == NULL))
+        return refuse_fork(jobs, fork, (const void *)(uintptr_t)function, "quern_jobs_fork");
+    fork->function = function;
+    fork->user_data = user_data;
+    fork->owner = worker;
+    fork->float_mode = quern__float_mode();
+    /* Relaxed: the push publishes it. */
+    atomic_store_explicit(&fork->state, FORK_OPEN, memory_order_relaxed);
+    quern__job job = {.run = run_fork, .scope = fork, .target = fork};
+    if (quern__deque_push(&worker->deque, &job, 0)) {
+        quern__jobs_notify(jobs, worker, fork);
+    } else {
+        call(fork, worker, quern__deque_bottom(&worker->deque));
+        atomic_store_explicit(&fork->state, FORK_DONE, memory_order_relaxed);
+    }
+    return QUERN_OK;
+}
+
+/* Acquire: pairs with the exchange in run_fork. */
+static bool fork_has_ended(const quern_fork *fork)
+{
+    return atomic_load_explicit(&fork->state, memory_order_acquire) == FORK_DONE;
+}
+
+static bool fork_is_done(const quern__wait *wait)
+{
+    return fork_has_ended(wait->target);
+}
+
+/* Asks for a permit at the end of the fork. Has no effect if the fork is done already. Relaxed: the
+ * exchange in run_fork orders the fork's writes, and the permit orders the rest. */
+static void announce_fork(const quern__wait *wait, quern__worker *worker)
+{
+    quern_fork *fork = wait->target;
+    uint32_t expected = FORK_OPEN;
+    (void)worker;
+    atomic_compare_exchange_strong_explicit(&fork->state, &expected, FORK_SLEEPING, memory_order_relaxed,
+                                            memory_order_relaxed);
+}
+
+/* Not inlined: most joins do not wait and should not pay for the wait's stack frame. */
+static QUERN__NO_INLINE void wait_for_fork(quern__worker *worker, quern_fork *fork)
+{
+    const quern__wait wait = {
+        .scope = fork, .target = fork, .is_done = fork_is_done, .announce = announce_fork};
+    quern__worker_wait(worker, &wait);
+}
+
+/* Pops jobs until the popped job is the fork, and calls it. Jobs above it in the deque were forked or
+ * submitted later by the same job, and run first. Returns false if the fork was stolen. Relaxed: only this
+ * worker writes the slot. */
+static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
+{
+    while (quern__deque_bottom(&worker->deque) > worker->floor) {
+        quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+        if (slot == NULL) return false;
+        if (atomic_load_explicit(&slot->target, memory_order_relaxed) == fork) {
+            quern__worker_flush_finished(worker); /* subtract the jobs that ran above the fork */
+            call(fork, worker, quern__deque_bottom(&worker->deque));
+            return true;
+        }
+        quern__job job;
+        quern__deque_read_slot(slot, &job);
+        quern__worker_run_own_job(worker, &job);
+    }
+    return false;
+}
+
+static quern_result refuse_join(const quern_jobs *jobs)
+{
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_jobs_join: the fork was not made by this worker of pool '%s', or is joined already; join "
+        "each fork once, in the job that made it",
+        jobs->name);
+}
+
+ALIGNED quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork)
+{
+    quern__worker *worker = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
+    if (QUERN__UNLIKELY(worker == NULL || fork == NULL))
+        return refuse_fork(jobs, fork, (const void *)jobs, "quern_jobs_join");
+    if (QUERN__UNLIKELY(fork->owner != worker)) return refuse_join(jobs);
+    if (!fork_has_ended(fork) && !call_unless_stolen(worker, fork)) wait_for_fork(worker, fork);
+    fork->owner = NULL;
+    return QUERN_OK;
+}

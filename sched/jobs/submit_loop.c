@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs_internal.h"
+
 #include "sched/jobs/loop.h"
+
+/* Cancel requests. A request is one word that jobs, loops and graphs read before they begin a part of
+ * their work. So the requesting thread needs no list of what it cancels. */
+
+/* Release: pairs with the acquire in quern__cancel_is_requested. */
+void quern_cancel_request(quern_cancel *cancel)
+{
+    if (cancel != NULL) atomic_store_explicit(&cancel->is_requested, 1, memory_order_release);
+}
+
+bool quern_cancel_is_requested(const quern_cancel *cancel)
+{
+    return quern__cancel_is_requested(cancel);
+}
+
+/* Relaxed: the caller resets a request only while no running work reads it; submitting work publishes the
+ * reset. */
+void quern_cancel_reset(quern_cancel *cancel)
+{
+    if (cancel != NULL) atomic_store_explicit(&cancel->is_requested, 0, memory_order_relaxed);
+}
 
 /* Loops that are submitted.
  *
  * A submitted loop starts as an ordinary job that has the loop's parameters in its data words. Until it
  * begins it costs what a job costs, and so does a loop that one thread runs alone, as very short loops do.
- * The worker that begins the loop decides whether to share it (parallel_for.c). To share it, the worker
+ * The worker that begins the loop decides whether to share it (loop.c). To share it, the worker
  * takes a loop object, a *stored* loop, from the pool's store. If the store is empty and there is no memory,
  * the worker shares the loop on its stack and waits for it.
  *

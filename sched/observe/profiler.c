@@ -1,7 +1,254 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/pass_run.h"
+#include "core/platform/platform.h"
+
+#include "core/base/text.h"
+#include "sched/frame/schedule_internal.h"
 #include "sched/observe/profile_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* The observer functions for segments and sync points, which the thread that runs the frame calls. */
+
+enum {
+    SPAN_CLOCK_READS = 500, /* minimum length of a timed span, in clock reads */
+    MIN_SPANS = 16          /* minimum number of timed spans per pass; limits SPAN_CLOCK_READS */
+};
+
+/* --------------------------------------------------------------------------------------------- names */
+
+void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t bytes)
+{
+    const char *first = pass->systems.items[0]->name;
+    if (pass->systems.count == 1)
+        snprintf(name, bytes, "%s", first);
+    else
+        snprintf(name, bytes, "%.*s + %" PRIu32, QUERN_MAX_NAME_BYTES - 13, first, pass->systems.count - 1);
+}
+
+quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern__pass *pass)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    quern_trace *trace = profiler->trace;
+    if (!observer->is_observing && trace == NULL) return QUERN_OK;
+    quern_result result = quern__profile_reserve(profiler);
+    if (result != QUERN_OK) return result;
+    quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
+    if (trace == NULL || profile->is_named) return QUERN_OK;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__profile_describe_pass(pass, name, sizeof name);
+    result = quern_trace_add_name(trace, name, &profile->trace_name);
+    for (uint32_t i = 0; i < pass->systems.count && result == QUERN_OK; i++) {
+        const quern__system *system = pass->systems.items[i];
+        result = quern_trace_add_name(trace, system->name,
+                                      &quern__profile_of_system(profiler, system)->trace_name);
+    }
+    profile->is_named = result == QUERN_OK;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ segments */
+
+void quern__profile_begin_segment(quern__frame_observer *observer, const quern__segment *segment)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    profiler->segment_start_ns = quern__clock_ns();
+    profiler->segment_idle_ns =
+        quern__profile_idle_ns(profiler, profiler->caller_index, profiler->segment_start_ns);
+    /* Work of the caller before this segment is not part of a span. */
+    profiler->workers[profiler->caller_index].span.pass = NULL;
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        quern__profile_of_pass(profiler, segment->passes.items[i])->hooks_ns = 0;
+    if (profiler->capture != NULL) quern__capture_begin_segment(profiler, segment);
+}
+
+/* Times of a pass's jobs in a segment. */
+typedef struct pass_times {
+    uint64_t timed_ns;      /* total of the timed jobs */
+    uint64_t longest_ns;    /* longest chunk of the timed jobs */
+    uint64_t counted_count; /* number of chunks in jobs that were not timed */
+} pass_times;
+
+static uint64_t take(uint64_t *time)
+{
+    const uint64_t taken = *time;
+    *time = 0;
+    return taken;
+}
+
+/* Takes the times of a pass and resets them. Called between segments, when no worker changes them. */
+static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *pass)
+{
+    const uint32_t first = pass->systems.items[0]->index;
+    pass_times sum = {0};
+    for (uint32_t i = 0; i < profiler->worker_count; i++) {
+        sum.timed_ns += take(quern__profile_time_of(profiler, i, first, QUERN__TIME_JOBS));
+        sum.counted_count += take(quern__profile_time_of(profiler, i, first, QUERN__TIME_COUNTED));
+        const uint64_t longest_ns = take(quern__profile_time_of(profiler, i, first, QUERN__TIME_LONGEST));
+        if (longest_ns > sum.longest_ns) sum.longest_ns = longest_ns;
+    }
+    return sum;
+}
+
+/* Chooses the spans and samples of later frames from the duration of chunks in this one. Workers read these
+ * values in each job; each write causes cache misses on all workers, so they are updated only in some
+ * frames. */
+static void learn(const quern__profiler *profiler, const quern__pass *pass, const pass_times *times)
+{
+    quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
+    if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
+    profile->chunk_ns = times->timed_ns / (pass->item_count - times->counted_count);
+    const uint64_t most = pass->item_count / MIN_SPANS;
+    const uint64_t wanted = SPAN_CLOCK_READS * quern__clock_cost_ns() / (profile->chunk_ns + 1);
+    profile->span_chunk_count = (uint32_t)(wanted < most ? wanted : most);
+    profile->sample_stride =
+        quern__profile_choose_stride(profiler, pass, profile->chunk_ns * pass->item_count + 1);
+}
+
+/* Estimates the duration of the pass with one thread per chunk: the longest chunk once per stage, at most
+ * busy_ns. */
+static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint64_t chunk_ns,
+                         uint64_t busy_ns)
+{
+    const bool is_known = times->longest_ns > 0 || times->counted_count == 0;
+    const uint64_t longest_ns = is_known ? times->longest_ns : chunk_ns;
+    if (pass->stage_count == 1) return longest_ns;
+    return longest_ns * pass->stage_count < busy_ns ? longest_ns * pass->stage_count : busy_ns;
+}
+
+/* Returns the duration of the longest chain of passes that wait for each other, with one thread per chunk.
+ * The order of passes respects what they wait for. */
+static uint64_t longest_path_ns(const quern__profiler *profiler, const quern__segment *segment)
+{
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        const quern__pass *pass = segment->passes.items[i];
+        quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
+        uint64_t start_ns = 0;
+        for (uint32_t k = 0; k < pass->waits_for.count; k++) {
+            const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
+            const uint64_t end_ns = quern__profile_of_pass(profiler, before)->path_ns;
+            if (end_ns > start_ns) start_ns = end_ns;
+        }
+        profile->path_ns = start_ns + profile->hooks_ns + profile->least_ns;
+        if (profile->path_ns > longest_ns) longest_ns = profile->path_ns;
+    }
+    return longest_ns;
+}
+
+void quern__profile_end_segment(quern__frame_observer *observer, const quern__segment *segment)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    profiler->segments_ns +=
+        now_ns - profiler->segment_start_ns -
+        (quern__profile_idle_ns(profiler, profiler->caller_index, now_ns) - profiler->segment_idle_ns);
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        const quern__pass *pass = segment->passes.items[i];
+        quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
+        const pass_times times = take_jobs(profiler, pass);
+        const uint64_t busy_ns = times.timed_ns + times.counted_count * profile->chunk_ns;
+        profile->frame_ns += busy_ns;
+        profile->least_ns = least_ns(pass, &times, profile->chunk_ns, busy_ns);
+        if (profiler->is_learning || profile->chunk_ns == 0) learn(profiler, pass, &times);
+    }
+    profiler->frame.critical_path_ns += longest_path_ns(profiler, segment);
+    if (profiler->capture != NULL) quern__capture_finish_segment(profiler->capture, quern__clock_ns());
+}
+
+/* --------------------------------------------------------------------------------------- sync points */
+
+static void record_stage(const quern__profiler *profiler, quern__sync_stage stage, uint32_t track,
+                         uint64_t start_ns, uint64_t end_ns, uint32_t count)
+{
+    const quern__trace_event event = {.begin_ns = start_ns,
+                                      .duration_ns = end_ns - start_ns,
+                                      .kind = QUERN__TRACE_SYNC,
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .ordinal = stage,
+                                      .count = count};
+    quern__profile_record_event(profiler, track, &event);
+}
+
+static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
+{
+    switch (stage) {
+    case QUERN__STAGE_GATHER:
+        return &frame->gather_ns;
+    case QUERN__STAGE_MERGE:
+        return &frame->merge_ns;
+    case QUERN__STAGE_RESOLVE:
+        return &frame->resolve_ns;
+    default:
+        return &frame->apply_ns;
+    }
+}
+
+/* Ends the current stage. */
+static void end_stage(quern__profiler *profiler, uint64_t now_ns)
+{
+    if (profiler->stage == QUERN__STAGE_SYNC) return;
+    *stage_time(&profiler->frame, profiler->stage) += now_ns - profiler->stage_start_ns;
+    record_stage(profiler, profiler->stage, profiler->caller_index, profiler->stage_start_ns, now_ns, 0);
+}
+
+void quern__profile_begin_sync(quern__frame_observer *observer)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    profiler->stage = QUERN__STAGE_SYNC;
+    if (profiler->capture != NULL) quern__capture_start_segment(profiler->capture, true, quern__clock_ns());
+}
+
+void quern__profile_begin_stage(quern__frame_observer *observer, quern__sync_stage stage)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    const uint64_t now_ns = quern__clock_ns();
+    end_stage(profiler, now_ns);
+    profiler->stage = stage;
+    profiler->stage_start_ns = now_ns;
+}
+
+void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    end_stage(profiler, now_ns);
+    profiler->frame.sync_ns += now_ns - begin_ns;
+    profiler->frame.critical_path_ns += now_ns - begin_ns;
+    record_stage(profiler, QUERN__STAGE_SYNC, profiler->caller_index, begin_ns, now_ns, command_count);
+    if (profiler->capture == NULL) return;
+    quern__capture_add_gap(profiler->capture, now_ns);
+    quern__capture_finish_segment(profiler->capture, now_ns);
+}
+
+void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_count)
+{
+    const quern__profiler *profiler = quern__profiler_of(observer);
+    if (profiler->capture == NULL) return;
+    quern__capture_add_gap(profiler->capture, quern__clock_ns());
+    quern__capture_start_loop(profiler->capture, part_count);
+}
+
+void quern__profile_end_loop(quern__frame_observer *observer)
+{
+    const quern__profiler *profiler = quern__profiler_of(observer);
+    if (profiler->capture != NULL) quern__capture_finish_loop(profiler->capture, quern__clock_ns());
+}
+
+/* The caller leads the sync point, so its parts are included in the time of the sync point already. */
+void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
+{
+    const quern__profiler *profiler = quern__profiler_of(observer);
+    const uint64_t now_ns = quern__clock_ns();
+    if (profiler->capture != NULL) quern__capture_end_part(profiler->capture, now_ns - begin_ns);
+    if (worker_index == profiler->caller_index) return;
+    profiler->workers[worker_index].sync_ns += now_ns - begin_ns;
+    record_stage(profiler, profiler->stage, worker_index, begin_ns, now_ns, 0);
+}
 
 /* The profiler as the observer of a schedule: its creation and memory, and the settings for the next frame. */
 
@@ -253,4 +500,132 @@ quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, u
             worker_index, worker_count);
     *out_profile = profiler->workers[worker_index].profile;
     return QUERN_OK;
+}
+
+/* Writes the profile as a table. */
+
+typedef struct profile_writer {
+    const quern_schedule *schedule;
+    const quern__profiler *profiler;
+    quern__printer *printer;
+    double frames;
+} profile_writer;
+
+static double mean_us(const profile_writer *writer, uint64_t total_ns)
+{
+    return (double)total_ns / writer->frames / 1000;
+}
+
+static double share_of(uint64_t part_ns, uint64_t all_ns)
+{
+    return all_ns > 0 ? 100 * (double)part_ns / (double)all_ns : 0;
+}
+
+static void write_frame(const profile_writer *writer)
+{
+    const quern_frame_profile *total = &writer->profiler->total;
+    const uint32_t thread_count = total->thread_count;
+    quern__print(writer->printer,
+                 "frame %.1f us on %" PRIu32
+                 " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
+                 mean_us(writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s",
+                 writer->frames, mean_us(writer, total->critical_path_ns),
+                 share_of(total->workers.busy_ns, total->time_ns * thread_count));
+    quern__print(writer->printer,
+                 "sync points %.1f us: gather %.1f, merge %.1f, resolve %.1f, apply %.1f\n\n",
+                 mean_us(writer, total->sync_ns), mean_us(writer, total->gather_ns),
+                 mean_us(writer, total->merge_ns), mean_us(writer, total->resolve_ns),
+                 mean_us(writer, total->apply_ns));
+}
+
+static void write_system(const profile_writer *writer, const quern__system *system)
+{
+    const quern__system_profile profile = quern__profile_copy_of(writer->profiler, system);
+    quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
+                 mean_us(writer, profile.total_ns),
+                 share_of(profile.total_ns, writer->profiler->total.workers.busy_ns),
+                 (double)profile.total_view_count / writer->frames,
+                 (double)profile.total_entity_count / writer->frames,
+                 (double)profile.total_command_count / writer->frames);
+}
+
+static void write_systems(const profile_writer *writer)
+{
+    const quern__profiler *profiler = writer->profiler;
+    quern__print(writer->printer, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
+                 "commands");
+    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
+        write_system(writer, profiler->plan->order.items[i]);
+}
+
+static void write_count(const profile_writer *writer, double count)
+{
+    if (isnan(count))
+        quern__print(writer->printer, " %12s", "-");
+    else
+        quern__print(writer->printer, " %12.2f", count);
+}
+
+/* Writes the counts per entity, or per frame if the system has no entities. */
+static void write_counts_of(const profile_writer *writer, const quern__system *system)
+{
+    double counts[QUERN_HARDWARE_EVENT_COUNT];
+    const quern_system handle = {.bits = system->index + 1};
+    if (quern_schedule_get_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
+    const uint64_t entity_count = quern__profile_copy_of(writer->profiler, system).total_entity_count;
+    const bool has_entities = entity_count > 0;
+    const double share = has_entities ? (double)entity_count / writer->frames : 1;
+    quern__print(writer->printer, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");
+    write_count(writer, counts[QUERN_HARDWARE_INSTRUCTIONS] / counts[QUERN_HARDWARE_CYCLES]);
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
+        write_count(writer, counts[i] / share);
+    quern__print(writer->printer, "\n");
+}
+
+static void write_counts(const profile_writer *writer)
+{
+    const quern__profiler *profiler = writer->profiler;
+    if (!profiler->counters.is_on) return;
+    quern__print(writer->printer, "\n%-24s %-6s %12s", "system, events", "by", "instr/cycle");
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
+        quern__print(writer->printer, " %12s", quern_hardware_event_string((quern_hardware_event)i));
+    quern__print(writer->printer, "\n");
+    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
+        write_counts_of(writer, profiler->plan->order.items[i]);
+}
+
+static void write_workers(const profile_writer *writer)
+{
+    const quern__profiler *profiler = writer->profiler;
+    quern__print(writer->printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
+                 "sync");
+    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
+        const quern_worker_profile *worker = &profiler->workers[i].profile_total;
+        quern__print(writer->printer, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
+                     mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),
+                     mean_us(writer, worker->idle_ns), mean_us(writer, worker->sync_ns));
+    }
+}
+
+quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_sink sink)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_write_profile", "schedule");
+    quern_result result = quern__check_sink(sink, "quern_schedule_write_profile");
+    if (result != QUERN_OK) return result;
+    const quern__profiler *profiler = quern__schedule_profiler(schedule);
+    if (profiler->frame_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_write_profile: no frame has been profiled yet; call "
+                           "quern_schedule_set_profiling(schedule, true) and run frames first");
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    const profile_writer writer = {.schedule = schedule,
+                                   .profiler = profiler,
+                                   .printer = &printer,
+                                   .frames = (double)profiler->frame_count};
+    write_frame(&writer);
+    write_systems(&writer);
+    write_counts(&writer);
+    write_workers(&writer);
+    return quern__printer_close(&printer, "quern_schedule_write_profile");
 }

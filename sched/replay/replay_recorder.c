@@ -1,10 +1,341 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/replay/replay_internal.h"
+
+#include "core/base/containers.h"
+#include "core/storage/type_internal.h"
 #include "sched/frame/schedule_internal.h"
-#include "sched/replay/inputs.h"
-#include "sched/replay/state.h"
 
 #include <inttypes.h>
+
+enum { STEP_BYTES = 64 * 1024 };
+
+typedef struct block_head {
+    uint32_t kind, bytes;
+    uint64_t checksum;
+} block_head;
+_Static_assert(sizeof(block_head) == QUERN__REPLAY_BLOCK_BYTES, "as it is written");
+
+static uint64_t checksum_of(const block_head *head, uint64_t number, const void *payload)
+{
+    uint64_t hash = quern__hash_word(number, (uint64_t)head->kind << 32 | head->bytes);
+    return quern__hash_bytes(hash, payload, head->bytes);
+}
+
+void quern__replay_write_head(quern__sink_writer *sink)
+{
+    const uint32_t version[2] = {QUERN__REPLAY_VERSION, 0};
+    quern__sink_write(sink, QUERN__REPLAY_MAGIC, 8);
+    quern__sink_write(sink, version, sizeof version);
+}
+
+void quern__replay_write_block(quern__sink_writer *sink, quern__replay_kind kind, uint64_t number,
+                               const quern__byte_writer *payload)
+{
+    block_head head = {.kind = kind, .bytes = (uint32_t)payload->count};
+    head.checksum = checksum_of(&head, number, payload->bytes);
+    quern__sink_write(sink, &head, sizeof head);
+    quern__sink_write(sink, payload->bytes, payload->count);
+}
+
+static quern_result fail_cut_off(const quern__source_reader *reader, uint64_t number)
+{
+    if (reader->error != 0)
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                           "the recording could not be read after byte %" PRIu64 ", in block %" PRIu64
+                           ": %s",
+                           reader->offset_bytes, number, strerror(reader->error));
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                       "the recording is cut off at byte %" PRIu64 ", in block %" PRIu64
+                       ": use a complete copy",
+                       reader->offset_bytes, number);
+}
+
+quern_result quern__replay_read_head(quern__source_reader *reader)
+{
+    char magic[8];
+    uint32_t version[2];
+    if (!quern__source_read(reader, magic, sizeof magic) ||
+        !quern__source_read(reader, version, sizeof version))
+        return fail_cut_off(reader, 0);
+    if (memcmp(magic, QUERN__REPLAY_MAGIC, sizeof magic) != 0)
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the source is not a recording: it does not begin with "
+                                                    "'" QUERN__REPLAY_MAGIC "'");
+    if (version[0] != QUERN__REPLAY_VERSION || version[1] != 0)
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                           "the recording has version %" PRIu32 "; this library reads version %d",
+                           version[0], QUERN__REPLAY_VERSION);
+    return QUERN_OK;
+}
+
+static quern_result read_payload(quern__source_reader *reader, uint64_t number, uint32_t count,
+                                 quern__byte_writer *payload)
+{
+    quern__byte_writer_clear(payload);
+    while (payload->count < count) {
+        const size_t left = count - payload->count, room = payload->capacity - payload->count;
+        size_t step = room > STEP_BYTES ? room : STEP_BYTES;
+        if (step > left) step = left;
+        char *at = quern__write_room(payload, step);
+        if (at == NULL)
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for block %" PRIu64, number);
+        if (!quern__source_read(reader, at, step)) return fail_cut_off(reader, number);
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t number,
+                                      quern__byte_writer *payload, quern__replay_kind *out_kind)
+{
+    block_head head;
+    const uint64_t start = reader->offset_bytes;
+    if (!quern__source_read(reader, &head, sizeof head)) return fail_cut_off(reader, number);
+    quern_result result = read_payload(reader, number, head.bytes, payload);
+    if (result != QUERN_OK) return result;
+    if (checksum_of(&head, number, payload->bytes) != head.checksum)
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                           "the recording is damaged: block %" PRIu64 ", from byte %" PRIu64
+                           ", has a wrong checksum",
+                           number, start);
+    *out_kind = head.kind;
+    return QUERN_OK;
+}
+
+quern_result quern__replay_fail_invalid(uint64_t number, const char *what)
+{
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "block %" PRIu64 " of the recording is invalid: %s", number,
+                       what);
+}
+
+_Static_assert(sizeof(quern_entity) == sizeof(uint64_t), "a handle has the size of index and use count");
+
+static const quern__resource *resource_of(const quern__inputs *inputs, uint32_t i)
+{
+    return &inputs->world->resources.list.items[inputs->indices[i]];
+}
+
+static size_t field_bytes(const quern_field *field)
+{
+    return (size_t)quern__field_bytes(field->type) * field->count;
+}
+
+static size_t value_bytes(const quern__type *type)
+{
+    size_t bytes = type->field_count == 0 ? type->size_bytes : 0;
+    for (uint32_t i = 0; i < type->field_count; i++)
+        bytes += field_bytes(&type->fields[i]);
+    return bytes;
+}
+
+quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index)
+{
+    const quern__type *type = &inputs->world->resources.list.items[index].type;
+    if (type->hooks.copy != NULL || type->hooks.move != NULL || type->hooks.destroy != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "resource '%s' cannot be an input: it has hooks, so its bytes may hold pointers",
+                           type->name);
+    for (uint32_t i = 0; i < inputs->count; i++)
+        if (inputs->indices[i] == index)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "resource '%s' is an input twice: list it once", type->name);
+    inputs->indices[inputs->count++] = index;
+    inputs->bytes += value_bytes(type);
+    return QUERN_OK;
+}
+
+static void write_field(const quern_field *field, const char *value, uint32_t first_handle_high,
+                        quern__byte_writer *bytes)
+{
+    const char *at = value + field->offset_bytes;
+    if (field->type != QUERN_FIELD_ENTITY) {
+        quern__write(bytes, at, field_bytes(field));
+        return;
+    }
+    for (uint32_t i = 0; i < field->count; i++) {
+        quern_entity entity;
+        memcpy(&entity, at + i * sizeof entity, sizeof entity);
+        quern__write_u64(bytes, quern__entity_to_relative(entity, first_handle_high));
+    }
+}
+
+void quern__inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes)
+{
+    const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const quern__resource *resource = resource_of(inputs, i);
+        const quern__type *type = &resource->type;
+        if (type->field_count == 0) quern__write(bytes, resource->value, type->size_bytes);
+        for (uint32_t f = 0; f < type->field_count; f++)
+            write_field(&type->fields[f], resource->value, first_handle_high, bytes);
+    }
+}
+
+static void set_field(const quern_field *field, char *value, uint32_t first_handle_high, const char *at)
+{
+    char *to = value + field->offset_bytes;
+    if (field->type != QUERN_FIELD_ENTITY) {
+        memcpy(to, at, field_bytes(field));
+        return;
+    }
+    for (uint32_t i = 0; i < field->count; i++) {
+        const quern_entity entity = quern__entity_from_relative(quern__load_u64(at, i), first_handle_high);
+        memcpy(to + i * sizeof entity, &entity, sizeof entity);
+    }
+}
+
+void quern__inputs_set(const quern__inputs *inputs, const char *at)
+{
+    const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const quern__resource *resource = resource_of(inputs, i);
+        const quern__type *type = &resource->type;
+        if (type->field_count == 0) memcpy(resource->value, at, type->size_bytes);
+        for (uint32_t f = 0, offset = 0; f < type->field_count; f++) {
+            set_field(&type->fields[f], resource->value, first_handle_high, at + offset);
+            offset += (uint32_t)field_bytes(&type->fields[f]);
+        }
+        at += value_bytes(type);
+    }
+}
+
+/* The types of a recording, and the check that a world has the same. Types are identified by their indices: the order
+ * of registration determines the order of columns, and so affects hashes. */
+
+static const quern__type *type_of(const quern_world *world, uint32_t kind, uint32_t index)
+{
+    return kind == QUERN__REPLAY_COMPONENT ? quern__components_type(&world->storage.components, index)
+                                           : &world->resources.list.items[index].type;
+}
+
+static uint32_t type_flags_of(const quern_world *world, uint32_t kind, uint32_t index)
+{
+    if (kind != QUERN__REPLAY_COMPONENT) return 0;
+    const quern__component *component = world->storage.components.list.items[index];
+    return quern__column_flags_to_replay(component->type.flags) |
+           (component->managed.relation != NULL ? QUERN__REPLAY_IS_RELATION : 0u) |
+           quern__component_required_hash(component) << QUERN__REPLAY_REQUIRED_SHIFT;
+}
+
+quern__type_counts quern__types_of_world(const quern_world *world)
+{
+    return (quern__type_counts){.component_count = world->storage.components.list.count,
+                                .resource_count = world->resources.list.count};
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+static void write_type(const quern_world *world, uint32_t kind, uint32_t index, quern__byte_writer *bytes)
+{
+    const quern__type *type = type_of(world, kind, index);
+    quern__write_u32(bytes, kind);
+    quern__write_u32(bytes, type->size_bytes);
+    quern__write_u32(bytes, type->alignment_bytes);
+    quern__write_u32(bytes, type_flags_of(world, kind, index));
+    quern__write_u32(bytes, type->field_count);
+    quern__write_schema(bytes, quern__replay_schema, type->name, type->fields, type->field_count);
+}
+
+void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
+                        quern__byte_writer *bytes)
+{
+    quern__write_u32(bytes, end.component_count - listed.component_count + end.resource_count -
+                                listed.resource_count);
+    for (uint32_t i = listed.component_count; i < end.component_count; i++)
+        write_type(world, QUERN__REPLAY_COMPONENT, i, bytes);
+    for (uint32_t i = listed.resource_count; i < end.resource_count; i++)
+        write_type(world, QUERN__REPLAY_RESOURCE, i, bytes);
+}
+
+/* ---------------------------------------------------------------------------------------- comparing */
+
+/* A recorded type. */
+typedef struct recorded_type {
+    uint32_t kind, size_bytes, alignment_bytes, flags, field_count;
+    quern__schema schema;
+} recorded_type;
+
+static const char *kind_name(const recorded_type *recorded)
+{
+    return recorded->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
+}
+
+static quern_result check_fields(const recorded_type *recorded, const quern__type *type)
+{
+    const uint32_t i = quern__type_different_field(type, recorded->schema.fields);
+    if (i == type->field_count) return QUERN_OK;
+    const quern_field *recorded_field = &recorded->schema.fields[i], *current_field = &type->fields[i];
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
+        "at byte %u",
+        kind_name(recorded), recorded->schema.name, recorded_field->name, recorded_field->offset_bytes,
+        current_field->name, current_field->offset_bytes);
+}
+
+static quern_result check_layout(const recorded_type *recorded, const quern__type *type, uint32_t flags)
+{
+    if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
+                           "to %u: register it as it was recorded",
+                           kind_name(recorded), recorded->schema.name, recorded->size_bytes,
+                           recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
+    if (recorded->field_count != type->field_count || recorded->flags != flags)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' was registered differently when it was recorded: with other flags or "
+                           "required components, or with %u described fields, not %u",
+                           kind_name(recorded), recorded->schema.name, recorded->field_count,
+                           type->field_count);
+    return check_fields(recorded, type);
+}
+
+static quern_result check_type(const quern_world *world, const recorded_type *recorded, uint32_t index,
+                               uint32_t count)
+{
+    const bool is_component = recorded->kind == QUERN__REPLAY_COMPONENT;
+    const char *name = recorded->schema.name;
+    if (index >= count)
+        return quern__fail(is_component ? QUERN_ERROR_UNKNOWN_COMPONENT : QUERN_ERROR_UNKNOWN_RESOURCE,
+                           "%s '%s' was recorded, and the world does not have it: register it",
+                           kind_name(recorded), name);
+    const quern__type *type = type_of(world, recorded->kind, index);
+    if (strcmp(name, type->name) != 0)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
+                           "the same order",
+                           kind_name(recorded), index, name, type->name);
+    return check_layout(recorded, type, type_flags_of(world, recorded->kind, index));
+}
+
+static bool read_type(quern__byte_reader *reader, recorded_type *out_type)
+{
+    out_type->kind = quern__read_u32(reader);
+    out_type->size_bytes = quern__read_u32(reader);
+    out_type->alignment_bytes = quern__read_u32(reader);
+    out_type->flags = quern__read_u32(reader);
+    out_type->field_count = quern__read_u32(reader);
+    quern__read_schema(reader, quern__replay_schema, out_type->field_count, &out_type->schema);
+    return !reader->has_failed &&
+           (out_type->kind == QUERN__REPLAY_COMPONENT || out_type->kind == QUERN__REPLAY_RESOURCE);
+}
+
+quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
+                                quern__type_counts *listed)
+{
+    const quern__type_counts known = quern__types_of_world(world);
+    for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
+        recorded_type type;
+        if (!read_type(reader, &type))
+            return quern__replay_fail_invalid(number, "its types cannot be read");
+        const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
+        uint32_t *index = is_component ? &listed->component_count : &listed->resource_count;
+        quern_result result =
+            check_type(world, &type, *index, is_component ? known.component_count : known.resource_count);
+        if (result != QUERN_OK) return result;
+        ++*index;
+    }
+    return reader->has_failed ? quern__replay_fail_invalid(number, "its types cannot be read") : QUERN_OK;
+}
 
 struct quern_replay_recorder {
     quern_schedule *schedule;
@@ -109,7 +440,7 @@ static void flush(quern_replay_recorder *recorder)
     check_sink_failure(recorder);
 }
 
-static uint32_t flags_of(const quern_replay_recorder *recorder)
+static uint32_t frame_flags_of(const quern_replay_recorder *recorder)
 {
     if (recorder->detail == QUERN_REPLAY_WHOLE) return 0;
     const bool has_entities =
@@ -122,7 +453,7 @@ static void write_state(quern_replay_recorder *recorder, quern__replay_kind kind
     const quern_world *world = recorder->inputs.world;
     const quern__type_counts end = quern__types_of_world(world);
     if (recorder->failure != QUERN_OK) return;
-    quern__state_write(world, recorder->frame, result, flags_of(recorder), recorder->listed, end,
+    quern__state_write(world, recorder->frame, result, frame_flags_of(recorder), recorder->listed, end,
                        &recorder->payload);
     recorder->listed = end;
     write_block(recorder, kind);

@@ -4,8 +4,7 @@
  * read, the frame is run anyway, since the recorded program may have crashed in it; then replaying fails. */
 
 #include "sched/frame/schedule_internal.h"
-#include "sched/replay/compare.h"
-#include "sched/replay/inputs.h"
+#include "sched/replay/replay_internal.h"
 
 #include <float.h>
 

@@ -3,6 +3,126 @@
 #ifndef QUERN_SCHED_SCHEDULE_ACCESS_H
 #define QUERN_SCHED_SCHEDULE_ACCESS_H
 
+/* A set of pairs (earlier, later) of numbers below 65,536. Each later number has a row: the set of its earlier numbers.
+ * A row is stored as the shorter of two forms: a sorted list, or a bit set in units of 16 bits. So a row of few pairs
+ * takes 2 bytes per pair, and no row takes more than one bit for each smaller number. */
+
+#include "core/base/containers.h"
+#include "core/events/event_internal.h"
+#include "core/storage/archetype.h"
+
+#include <quern/schedule.h>
+
+typedef struct quern__pair_row {
+    uint32_t first_unit;
+    uint16_t unit_count; /* at most 4096: a row of bits has one unit for 16 numbers */
+    bool is_bits;
+} quern__pair_row;
+
+/* A set with all members zero is empty and has no rows. */
+typedef struct quern__pair_set {
+    QUERN__ARRAY(uint16_t) units; /* of all rows; also of replaced ones, until the memory is compacted */
+    QUERN__ARRAY(quern__pair_row) rows;
+    uint32_t unused_count; /* units of replaced rows */
+} quern__pair_set;
+
+void quern__pair_set_release(quern__pair_set *set, const quern_allocator *allocator);
+
+/* Removes all pairs, and gives the set row_count empty rows. Returns false if out of memory; the set then has no rows. */
+bool quern__pair_set_reset(quern__pair_set *set, const quern_allocator *allocator, uint32_t row_count);
+
+/* Replaces a row. words: bit set of the earlier numbers, of later / 64 + 1 words. Returns false, with the set unchanged,
+ * if out of memory. */
+bool quern__pair_set_put(quern__pair_set *set, const quern_allocator *allocator, uint32_t later,
+                         const uint64_t *words);
+
+/* Adds the earlier numbers of a row to a bit set of later / 64 + 1 words. */
+void quern__pair_set_get(const quern__pair_set *set, uint32_t later, uint64_t *words);
+
+/* O(log n). */
+bool quern__pair_set_has(const quern__pair_set *set, uint32_t earlier, uint32_t later);
+
+/* An iteration over a row, from the greatest earlier number to the smallest. */
+typedef struct quern__pair_walk {
+    const uint16_t *units;
+    uint32_t left; /* units that have not been read */
+    bool is_bits;
+    uint32_t bits; /* rest of the current unit of a row of bits, which is units[left] */
+} quern__pair_walk;
+
+static inline quern__pair_walk quern__pair_set_walk(const quern__pair_set *set, uint32_t later)
+{
+    const quern__pair_row *row = &set->rows.items[later];
+    return (quern__pair_walk){
+        .units = set->units.items + row->first_unit, .left = row->unit_count, .is_bits = row->is_bits};
+}
+
+/* Sets *out_earlier to the next earlier number. Returns false if there is none. */
+static inline bool quern__pair_walk_next(quern__pair_walk *walk, uint32_t *out_earlier)
+{
+    if (!walk->is_bits) {
+        if (walk->left == 0) return false;
+        *out_earlier = walk->units[--walk->left];
+        return true;
+    }
+    while (walk->bits == 0) {
+        if (walk->left == 0) return false;
+        walk->bits = walk->units[--walk->left];
+    }
+    const uint32_t bit = quern__highest_bit_32(walk->bits);
+    walk->bits &= ~(UINT32_C(1) << bit);
+    *out_earlier = 16 * walk->left + bit;
+    return true;
+}
+
+/* The components that a system declares to look up on entities that need not be in its views. */
+
+enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
+
+typedef struct quern__lookup {
+    uint16_t index; /* component index */
+    quern__archetype_filter limit;
+    bool writes;
+} quern__lookup;
+
+typedef struct quern__lookups {
+    /* Components that are looked up on any entity, for reading or writing. */
+    uint64_t unlimited[QUERN__COMPONENT_WORDS];
+    /* Components that are looked up only within a limit, for reading or writing. */
+    uint64_t limited[QUERN__COMPONENT_WORDS];
+    uint64_t written[QUERN__COMPONENT_WORDS]; /* components that are written by a lookup, limited or not */
+    quern__lookup list[2 * QUERN_MAX_ACCESS]; /* read-only lookups, then lookups that write */
+    uint32_t count;
+} quern__lookups;
+
+/* Initialises the lookups from a definition. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT. */
+quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
+                                 const quern_system_def *def);
+
+/* Returns the lookup of the component, or NULL. */
+const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index);
+
+/* Returns whether the component may be looked up on entities of `archetype`. Precondition: the archetype has the
+ * component. `archetype` is NULL to test for any archetype. */
+static inline bool quern__lookups_include(const quern__lookups *lookups, uint32_t component_index,
+                                          const quern__archetype *archetype)
+{
+    if (quern__bitset_has(lookups->unlimited, component_index)) return true;
+    if (!quern__bitset_has(lookups->limited, component_index)) return false;
+    return archetype == NULL ||
+           quern__archetype_filter_passes(quern__lookups_find(lookups, component_index)->limit, archetype);
+}
+
+/* Returns the first component from index `first` on that both systems look up and at least one of them writes, unless
+ * the limits of the two lookups exclude a common entity. Returns QUERN_MAX_COMPONENTS if there is none. */
+uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first);
+
+/* Writes the declared lookups into `text`, for messages: "'position', 'velocity'", or "none". `written`:
+ * only lookups that write. */
+void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
+                         size_t text_bytes);
+
 /* The declared access of a system, and the test whether two systems may run at the same time.
  *
  * Two systems conflict if one writes data that the other reads or writes, and both can reach the same data:
@@ -15,9 +135,6 @@
  * Component and lookup conflicts depend on the archetypes that exist. A conflict is kept even if its archetype is
  * removed, so only new archetypes are checked. Two lookups can meet in archetypes that neither system matches:
  * only lookup limits that exclude each other rule out a conflict between lookups. */
-
-#include "core/base/array.h"
-#include "sched/schedule/lookup.h"
 
 typedef struct quern__resource_use {
     uint16_t index;
@@ -147,5 +264,76 @@ quern__conflict quern__access_find_conflict_in(const quern__access *a, const que
  * which is later, over the first such component. */
 quern__conflict quern__access_find_possible_conflict(const quern__access *a, const quern__access *b,
                                                      bool is_local);
+
+/* The systems that use a component or a resource, by kind of use: sets of positions in the order of execution. With
+ * them, the compiler finds the systems that could conflict with a system by a few bit operations per component, without
+ * looking at any other system. Memory: a bit per system for each kind of use of each used component and resource. */
+
+typedef struct quern__access_index {
+    /* [kind * limit + index]: 1 + number of the set; 0: no system has such a use. */
+    QUERN__ARRAY(uint16_t) numbers;
+    QUERN__ARRAY(uint64_t) words; /* of all sets, one after another */
+    uint32_t words_per_set;
+} quern__access_index;
+
+void quern__access_index_release(quern__access_index *index, const quern_allocator *allocator);
+
+/* Empties the index and prepares it for the positions from 0 to system_count - 1. Returns false if out of memory. */
+bool quern__access_index_reset(quern__access_index *index, const quern_allocator *allocator,
+                               uint32_t system_count);
+
+/* Adds all uses of the system at a position. Returns false if out of memory. */
+bool quern__access_index_add(quern__access_index *index, const quern_allocator *allocator,
+                             uint32_t position, const quern__access *access);
+
+/* Returns the positions of the systems that use the component or resource in this way, or NULL if there are none. */
+const uint64_t *quern__access_index_find(const quern__access_index *index, quern__use_kind kind,
+                                         uint32_t of_index);
+
+/* The events that a system emits and reads. Events create no conflicts between systems: an emitted event is readable
+ * only from the next sync point on. */
+
+typedef struct quern__event_use {
+    QUERN__ARRAY(quern__channel *) emits; /* channels of the declared emits, in their order */
+    /* Readers of reads_events in their order, then `items` if not NULL. */
+    QUERN__ARRAY(quern_event_reader *) readers;
+    quern_event_reader *items; /* reader of the event that the views show, or NULL */
+    /* Range of batches of `items` that was counted as the system's views. */
+    uint64_t prepared_begin, prepared_end;
+} quern__event_use;
+
+/* Checks the declared events and creates the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT, NULL_ARGUMENT,
+ * OUT_OF_MEMORY; after an error, `use` must still be released. */
+quern_result quern__event_use_init(quern__event_use *use, const quern_world *world,
+                                   const quern_system_def *def, uint32_t term_count);
+
+void quern__event_use_release(quern__event_use *use, const quern_allocator *allocator);
+
+static inline bool quern__event_use_emits(const quern__event_use *use, const quern__channel *channel)
+{
+    for (uint32_t i = 0; i < use->emits.count; i++)
+        if (use->emits.items[i] == channel) return true;
+    return false;
+}
+
+/* Returns the system's reader of the event, or NULL if the system does not declare that it reads the event. */
+static inline quern_event_reader *quern__event_use_reader(const quern__event_use *use,
+                                                          const quern__channel *channel)
+{
+    for (uint32_t i = 0; i < use->readers.count; i++)
+        if (use->readers.items[i]->channel == channel) return use->readers.items[i];
+    return NULL;
+}
+
+/* Returns whether the waiting batches of `items` differ from those that were counted as views. */
+static inline bool quern__event_use_has_new_items(const quern__event_use *use)
+{
+    return use->items != NULL && (use->prepared_begin != use->items->cursor ||
+                                  use->prepared_end != quern__channel_end(use->items->channel));
+}
+
+/* Write the declared events into `text`, for messages: "'hit', 'spark'", or "none". */
+void quern__event_use_list_emits(const quern__event_use *use, char *text, size_t text_bytes);
+void quern__event_use_list_reads(const quern__event_use *use, char *text, size_t text_bytes);
 
 #endif

@@ -2,9 +2,285 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/compile.h"
 
-#include "sched/schedule/conflict.h"
-#include "sched/schedule/fuse.h"
-#include "sched/schedule/order.h"
+#include "core/world/world_internal.h"
+#include "sched/schedule/access.h"
+#include "sched/schedule/schedule_plan.h"
+
+static bool is_end_of_lookups(const void *list, uint32_t i)
+{
+    const quern_lookup *lookup = &((const quern_lookup *)list)[i];
+    return quern_component_is_null(lookup->component) && quern_component_is_null(lookup->with) &&
+           quern_component_is_null(lookup->without);
+}
+
+static quern_result read_limit(const quern__components *components, quern_component component,
+                               uint16_t *out_index)
+{
+    *out_index = QUERN__FILTER_NONE;
+    if (quern_component_is_null(component)) return QUERN_OK;
+    const quern_result result = quern__components_check(components, component);
+    if (result == QUERN_OK) *out_index = (uint16_t)quern__component_index(component);
+    return result;
+}
+
+/* Rejects a lookup if its limit excludes every entity: it must be a mistake. */
+static quern_result check_limit(const quern__components *components, const quern__lookup *lookup)
+{
+    const uint16_t without = lookup->limit.without;
+    if (without == QUERN__FILTER_NONE || (without != lookup->index && without != lookup->limit.with))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "a lookup of '%s' asks for entities with and without '%s', which finds nothing: "
+                       "remove it from one list",
+                       quern__components_type(components, lookup->index)->name,
+                       quern__components_type(components, without)->name);
+}
+
+static quern_result check_written(const quern__components *components, uint32_t index)
+{
+    const quern__type *type = quern__components_type(components, index);
+    if (type->size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a tag, which has no value to write: list it in lookups", type->name);
+    if (quern__components_is_managed(components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is the component of a relation: change it with relate and unrelate",
+                           type->name);
+    return QUERN_OK;
+}
+
+static quern_result add_lookup(quern__lookups *lookups, const quern__components *components,
+                               const quern_lookup *declared, bool writes)
+{
+    quern__lookup lookup = {.writes = writes};
+    quern_result result = quern__components_check(components, declared->component);
+    if (result != QUERN_OK) return result;
+    lookup.index = (uint16_t)quern__component_index(declared->component);
+    result = read_limit(components, declared->with, &lookup.limit.with);
+    if (result == QUERN_OK) result = read_limit(components, declared->without, &lookup.limit.without);
+    if (result == QUERN_OK) result = check_limit(components, &lookup);
+    if (result == QUERN_OK && writes) result = check_written(components, lookup.index);
+    if (result != QUERN_OK) return result;
+    if (quern__lookups_find(lookups, lookup.index) != NULL)
+        return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                           "the lookup of '%s' is declared twice; once is enough, and write_lookups "
+                           "permit reading, too",
+                           quern__components_type(components, lookup.index)->name);
+    const bool is_limited =
+        lookup.limit.with != QUERN__FILTER_NONE || lookup.limit.without != QUERN__FILTER_NONE;
+    quern__bitset_add(is_limited ? lookups->limited : lookups->unlimited, lookup.index);
+    if (writes) quern__bitset_add(lookups->written, lookup.index);
+    lookups->list[lookups->count++] = lookup;
+    return QUERN_OK;
+}
+
+static quern_result add_list(quern__lookups *lookups, const quern_world *world, const quern_lookup *list,
+                             bool writes)
+{
+    const char *what = writes ? "write lookup" : "lookup";
+    uint32_t count = 0;
+    quern_result result = quern__list_count(list, QUERN_MAX_ACCESS, is_end_of_lookups, what, NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = add_lookup(lookups, &world->storage.components, &list[i], writes);
+        if (result != QUERN_OK) quern__message_add_element(result, what, i);
+    }
+    return result;
+}
+
+quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
+                                 const quern_system_def *def)
+{
+    quern_result result = add_list(lookups, world, def->lookups, false);
+    return result != QUERN_OK ? result : add_list(lookups, world, def->write_lookups, true);
+}
+
+const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < lookups->count; i++)
+        if (lookups->list[i].index == component_index) return &lookups->list[i];
+    return NULL;
+}
+
+/* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
+static bool exclude_each_other(quern__archetype_filter a, quern__archetype_filter b)
+{
+    return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
+           (b.with != QUERN__FILTER_NONE && b.with == a.without);
+}
+
+uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first)
+{
+    uint32_t found = QUERN_MAX_COMPONENTS;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const quern__lookup *mine = &a->list[i];
+        if (mine->index < first || mine->index >= found) continue;
+        const quern__lookup *other = quern__lookups_find(b, mine->index);
+        if (other != NULL && (mine->writes || other->writes) &&
+            !exclude_each_other(mine->limit, other->limit))
+            found = mine->index;
+    }
+    return found;
+}
+
+void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
+                         size_t text_bytes)
+{
+    const quern__components *components = &world->storage.components;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < lookups->count; i++) {
+        const quern__lookup *lookup = &lookups->list[i];
+        if (written && !lookup->writes) continue;
+        quern__append(text, text_bytes, "%s'%s'", text[0] != '\0' ? ", " : "",
+                      quern__components_type(components, lookup->index)->name);
+    }
+    if (text[0] == '\0') quern__append(text, text_bytes, "none");
+}
+
+/* The edges are the transitive reduction of the conflicts between passes. To find it, each pass has a set of the passes
+ * that it *reaches*: it waits for them, directly or indirectly. A pass takes its conflicts from the nearest pass to the
+ * farthest, skips those that it reaches already, and adds the sets of the others to its own.
+ *
+ * The sets of all passes together would be quadratic. So the passes that can be reached are divided into blocks, from the
+ * last to the first, and there are sets for the passes of one block at a time. Edges to later blocks are then known:
+ * they can lead to the block, but edges to earlier blocks cannot. */
+
+enum { BLOCK_PASSES = 4096, BLOCK_WORDS = BLOCK_PASSES / 64 };
+
+typedef struct pass_links {
+    const quern__plan *plan;
+    const quern__segment *segment;
+    uint32_t first, end;    /* the block: passes by index */
+    uint32_t words_per_set; /* words of a set of passes of a block */
+    uint64_t *reached;      /* one set per pass */
+    uint64_t *conflicting;  /* passes of the block with a conflict with the current pass */
+    bool *are_chained;      /* per pass: whether it reaches all passes before it */
+} pass_links;
+
+static uint64_t *reached_by(const pass_links *links, uint32_t pass)
+{
+    return links->reached + (size_t)pass * links->words_per_set;
+}
+
+/* Adds `before`, a pass of the block, and all that it reaches. */
+static void add_reached(const pass_links *links, uint64_t *reached, uint32_t before)
+{
+    const uint64_t *others = reached_by(links, before);
+    if (before < links->end) quern__bitset_add(reached, before - links->first);
+    for (uint32_t word = 0; word < links->words_per_set; word++)
+        reached[word] |= others[word];
+}
+
+/* Finds the passes of the block that conflict with the pass. Returns false if there are none. */
+static bool find_conflicting(const pass_links *links, const quern__pass *pass)
+{
+    const quern__plan *plan = links->plan;
+    bool found = false;
+    uint32_t earlier;
+    memset(links->conflicting, 0, links->words_per_set * sizeof(uint64_t));
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__pair_walk walk =
+            quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[i]->position);
+        while (quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first) {
+            const uint32_t before = plan->pass_indices.items[earlier];
+            if (before == pass->index || before < links->first || before >= links->end) continue;
+            quern__bitset_add(links->conflicting, before - links->first);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool add_edge(const pass_links *links, quern__pass *pass, uint32_t before)
+{
+    if (!quern__array_reserve(quern__plan_allocator(links->plan), &pass->waits_for,
+                              pass->waits_for.count + 1))
+        return false;
+    pass->waits_for.items[pass->waits_for.count++] = before;
+    add_reached(links, reached_by(links, pass->index), before);
+    return true;
+}
+
+/* Precondition: bits != 0. */
+static uint32_t highest_bit(uint64_t bits)
+{
+    const uint32_t high = (uint32_t)(bits >> 32);
+    return high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)bits);
+}
+
+static bool add_edges(const pass_links *links, quern__pass *pass)
+{
+    uint64_t *reached = reached_by(links, pass->index);
+    for (uint32_t word = links->words_per_set; word-- > 0;)
+        for (uint64_t left; (left = links->conflicting[word] & ~reached[word]) != 0;) {
+            const uint32_t bit = highest_bit(left);
+            links->conflicting[word] &= (1ull << bit) - 1;
+            if (!add_edge(links, pass, links->first + 64 * word + bit)) return false;
+        }
+    return true;
+}
+
+/* Returns whether the pass reaches all before it because it conflicts with the pass before, which reaches all others.
+ * Looks only at the nearest conflict of a pass with one system: this keeps long chains from being quadratic. */
+static bool is_chained(const pass_links *links, const quern__pass *pass)
+{
+    const quern__plan *plan = links->plan;
+    uint32_t earlier;
+    if (pass->index == 0) return true;
+    if (pass->systems.count > 1 || !links->are_chained[pass->index - 1]) return false;
+    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[0]->position);
+    return quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first &&
+           plan->pass_indices.items[earlier] == pass->index - 1;
+}
+
+/* Finds the edges from passes of the block to the pass. Returns false if out of memory. */
+static bool link_pass(const pass_links *links, quern__pass *pass)
+{
+    uint64_t *reached = reached_by(links, pass->index);
+    memset(reached, 0, links->words_per_set * sizeof *reached);
+    for (uint32_t i = 0; i < pass->waits_for.count; i++)
+        add_reached(links, reached, pass->waits_for.items[i]);
+    if (links->are_chained[pass->index]) return true;
+    if (pass->index > links->first && pass->index <= links->end && is_chained(links, pass)) {
+        links->are_chained[pass->index] = true;
+        return add_edge(links, pass, pass->index - 1);
+    }
+    return !find_conflicting(links, pass) || add_edges(links, pass);
+}
+
+static bool link_blocks(pass_links *links)
+{
+    const quern__segment *segment = links->segment;
+    const uint32_t count = segment->passes.count, block_count = (count + BLOCK_PASSES - 1) / BLOCK_PASSES;
+    links->are_chained[0] = true;
+    for (uint32_t block = block_count; block-- > 0;) {
+        links->first = block * BLOCK_PASSES;
+        links->end = links->first + BLOCK_PASSES < count ? links->first + BLOCK_PASSES : count;
+        for (uint32_t i = links->first; i < count; i++)
+            if (!link_pass(links, segment->passes.items[i])) return false;
+    }
+    return true;
+}
+
+quern_result quern__link_passes(const quern__plan *plan, const quern__segment *segment)
+{
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    const uint32_t count = segment->passes.count, all_words = QUERN__BITSET_WORDS(count);
+    pass_links links = {.plan = plan, .segment = segment};
+    if (count < 2) return QUERN_OK;
+    links.words_per_set = all_words < BLOCK_WORDS ? all_words : BLOCK_WORDS;
+    const size_t bytes = (count + (size_t)1) * links.words_per_set * sizeof(uint64_t) + count;
+    links.reached = quern__allocate(allocator, bytes, _Alignof(uint64_t));
+    bool has_memory = links.reached != NULL;
+    if (has_memory) {
+        links.conflicting = reached_by(&links, count);
+        links.are_chained = (bool *)(links.conflicting + links.words_per_set);
+        memset(links.are_chained, 0, count);
+        has_memory = link_blocks(&links);
+    }
+    quern__release(allocator, links.reached, bytes, _Alignof(uint64_t));
+    return has_memory ? QUERN_OK
+                      : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to link %u passes", count);
+}
 
 /* ---------------------------------------------------------------------------------------- segments */
 
@@ -251,4 +527,53 @@ void quern__compile_release(quern__plan *plan)
     quern__array_release(allocator, &plan->pass_indices);
     quern__array_release(allocator, &plan->rules);
     quern__array_release(allocator, &plan->order);
+}
+
+/* Keys of maps are not 0. */
+static uint64_t key_of(const char *name)
+{
+    const uint64_t hash = quern__hash_string(name);
+    return hash != 0 ? hash : 1;
+}
+
+quern__system *quern__plan_find_system(const quern__plan *plan, const char *name)
+{
+    const uint64_t *number = quern__map_find(&plan->names, key_of(name));
+    uint32_t next = number != NULL ? (uint32_t)*number : 0;
+    while (next != 0) {
+        quern__system *system = plan->systems.items[next - 1];
+        if (strcmp(system->name, name) == 0) return system;
+        next = system->next_same_hash;
+    }
+    return NULL;
+}
+
+bool quern__plan_reserve_system(quern__plan *plan)
+{
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    return quern__array_reserve(allocator, &plan->systems, plan->systems.count + 1) &&
+           quern__map_reserve(&plan->names, allocator, plan->names.count + 1);
+}
+
+void quern__plan_add_system(quern__plan *plan, quern__system *system)
+{
+    const uint64_t key = key_of(system->name);
+    uint64_t *number = quern__map_find(&plan->names, key);
+    system->plan = plan;
+    system->index = plan->systems.count;
+    system->next_same_hash = number != NULL ? (uint32_t)*number : 0;
+    plan->systems.items[plan->systems.count++] = system;
+    if (number != NULL)
+        *number = plan->systems.count;
+    else
+        quern__map_put(&plan->names, key, plan->systems.count);
+}
+
+void quern__plan_release_systems(quern__plan *plan)
+{
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    for (uint32_t i = 0; i < plan->systems.count; i++)
+        quern__system_destroy(plan->systems.items[i]);
+    quern__array_release(allocator, &plan->systems);
+    quern__map_release(&plan->names, allocator);
 }

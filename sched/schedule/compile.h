@@ -5,11 +5,11 @@
 
 /* Compiles the systems of a schedule into segments.
  *
- *   order      The systems are ordered by phase, then before/after, then registration (order.h).
- *   conflicts  The pairs of systems of one phase that must keep their order (conflict.h).
+ *   order      The systems are ordered by phase, then before/after, then registration (compile.h).
+ *   conflicts  The pairs of systems of one phase that must keep their order (compile.h).
  *   segments   Each phase is split at its exclusive systems. Every split and the end of the phase is a sync point.
  *   passes     The systems between two sync points are grouped into passes: the systems of a pass iterate the chunks
- *              together (fuse.h).
+ *              together (compile.h).
  *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply
  *              (link.h).
  *
@@ -28,5 +28,118 @@ quern_result quern__compile(quern__plan *plan);
 quern_result quern__compile_prepare(const quern__segment *segment);
 
 void quern__compile_release(quern__plan *plan);
+
+/* The edges between the passes of a segment. */
+
+/* Lists in waits_for of each pass the indices of the passes that it must wait for, the greatest first. Omits passes for
+ * which another of these waits, directly or indirectly. Preconditions: the passes are in ascending order of index, and
+ * all conflicts lead from earlier to later ones. Errors: OUT_OF_MEMORY. */
+quern_result quern__link_passes(const quern__plan *plan, const quern__segment *segment);
+
+/* The order of execution: by phase, then before/after, then registration. */
+
+/* Orders the systems, and lists the before/after rules by position. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
+ * OUT_OF_MEMORY. */
+quern_result quern__order_systems(quern__plan *plan);
+
+/* Level-by-level execution of a pass.
+ *
+ * All entities of an archetype are on one level of a relation (core/relations/relation_internal.h). So the
+ * pass iterates its tables in ascending order of level, and the tables of one level in ascending order of
+ * archetype. Each level that has chunks is a stage: a node of the graph, after the node of the previous
+ * level. A table on which the pass calls no level-ordered system belongs to the first stage, whatever its
+ * level.
+ *
+ * The last level also holds all deeper entities, so its entities may be targets of each other. The pass
+ * iterates these entities last, in the order of their true depth, as one item. Each level-ordered system is
+ * called for all of them before the next system starts, exactly as if it ran alone. The other systems are
+ * called on their chunks, in between. A view of the last level holds adjacent rows of one chunk that have
+ * the same depth, often a single row. Views of equal depth are ordered by archetype, chunk and row.
+ *
+ * Ordinals: the views of all other levels are numbered first, by archetype and chunk as in every pass. The
+ * views of the last level follow in the order of iteration. Stages, views and ordinals depend on the world
+ * alone.
+ *
+ * The result is the same at any thread count. The target of a row is on a lower level or at a smaller
+ * depth, so it is already processed when a system reads it, as if the system ran alone on one thread. */
+
+/* Arranges a pass: the order of its tables, the stages, and the views of the last level. Precondition: the tables have
+ * been counted. Errors: OUT_OF_MEMORY. */
+quern_result quern__levels_arrange(quern__pass *pass);
+
+/* Returns whether the pass iterates a last level, in the order of depth. */
+static inline bool quern__levels_has_depths(const quern__pass *pass)
+{
+    return pass->stages[pass->stage_count - 1].is_deep;
+}
+
+/* Returns whether the depths of the last level, if the pass has one, are unchanged since the pass was arranged. */
+static inline bool quern__levels_depths_are_current(const quern__pass *pass)
+{
+    return !quern__levels_has_depths(pass) || pass->links_version == pass->levels->links.version;
+}
+
+/* Groups systems into passes.
+ *
+ * A system may join a pass when
+ *   - the system and all systems of the pass iterate chunks in parallel (none is serial, none lacks terms),
+ *   - the system and the pass do not run level by level over different relations,
+ *   - the system's conflicts with the systems of the pass are local, so only the order within each chunk matters,
+ *   - every earlier system that conflicts with the system is in that pass or in an earlier one. So all edges lead from
+ *     earlier to later passes, and the graph has no cycle.
+ * Systems are assigned in the order of execution. A system joins the eligible pass with which it shares the most
+ * components, the last such pass on a tie. If no pass is eligible, the system starts a new pass. */
+
+/* Groups the systems of a RUN or EXCLUSIVE segment into new passes, and destroys the segment's previous passes. The
+ * order of the passes respects all edges, and each pass lists the passes that it waits for. Precondition: the conflicts
+ * of the systems are known. Errors: OUT_OF_MEMORY; the segment may then have no passes or only some of them. */
+quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
+
+/* Returns whether the system may join the pass as far as levels are concerned: both are ordered by the levels of the
+ * same relation, or one of them is not ordered by levels. */
+bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system);
+
+/* Returns whether a system may share a pass: it has terms and is not serial. */
+bool quern__fuse_allows_system(const quern__system *system);
+
+/* The pairs of systems that must keep their order, among those between which no sync point is guaranteed (one phase, or
+ * two reactions), and whether their conflict is local (access.h).
+ *
+ * Pairs are found row by row, one row per later system. An index of the systems by component and resource gives its
+ * *partners*, the earlier systems whose declared accesses could conflict with its own. Conflicts over resources, between
+ * lookups, and by before/after rules need nothing else. The others are found when archetypes appear: two partners by
+ * their terms conflict if they match a common archetype; a system with lookups or up-terms conflicts with the partners
+ * that use these components in an archetype that they match. So the work is bit operations on rows, and only a pair
+ * that really meets is looked at by itself.
+ *
+ * A conflict is kept until the next complete compilation, even if its archetype is removed. Memory grows with the number
+ * of pairs that conflict, not with the number of all pairs (access.h). */
+
+/* Forgets all pairs, and indexes the accesses of the systems. Precondition: the systems are ordered. Errors:
+ * OUT_OF_MEMORY. */
+quern_result quern__conflicts_start(quern__plan *plan);
+
+/* Finds the conflicts that result from query matches added since the last call; the first call after
+ * quern__conflicts_start finds the others, too. *out_found: whether a pair is new or its conflict is no longer local.
+ * Precondition: the queries have been refreshed. Errors: OUT_OF_MEMORY; quern__conflicts_start must then be called
+ * again. */
+quern_result quern__conflicts_extend(quern__plan *plan, bool *out_found);
+
+void quern__conflicts_release(quern__plan *plan);
+
+/* Return whether the systems at two positions must keep their order, and whether the reason is not local. */
+static inline bool quern__conflicts_have(const quern__plan *plan, uint32_t earlier, uint32_t later)
+{
+    return quern__pair_set_has(&plan->conflicts.all, earlier, later);
+}
+
+static inline bool quern__conflicts_have_global(const quern__plan *plan, uint32_t earlier, uint32_t later)
+{
+    return quern__pair_set_has(&plan->conflicts.global, earlier, later);
+}
+
+/* Returns the strongest reason why two systems must keep their order, or NO_CONFLICT. Walks the matches of both
+ * systems: for descriptions. */
+quern__conflict quern__conflict_between(const quern__system *earlier, const quern__system *later);
 
 #endif

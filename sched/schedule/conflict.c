@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/conflict.h"
+#include "sched/schedule/compile.h"
 
 /* How two systems could conflict. */
 typedef enum partner_kind {

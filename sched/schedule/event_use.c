@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/event_use.h"
+#include "sched/schedule/access.h"
 
 static bool is_end_of_events(const void *list, uint32_t i)
 {

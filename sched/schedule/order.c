@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/order.h"
+#include "sched/schedule/compile.h"
+
+#include "sched/schedule/schedule_plan.h"
 
 /* Working memory for ordering. Indices count systems in order of registration. */
 typedef struct order_graph {
@@ -248,5 +250,506 @@ quern_result quern__order_systems(quern__plan *plan)
     graph.members = graph.waiting_counts + count;
     const quern_result result = order_systems(plan, &graph, scratch);
     quern__release(allocator, memory, bytes, _Alignof(uint64_t));
+    return result;
+}
+
+static quern_result fail_memory(const quern__pass *pass)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order the views of system '%s' by level",
+                       pass->systems.items[0]->name);
+}
+
+/* ------------------------------------------------------------------------------------ order of tables */
+
+static bool is_level_ordered(const quern__pass_call *call)
+{
+    return call->system->levels != NULL && call->system->is_enabled;
+}
+
+/* Returns the level of the table's stage: 0 if no enabled call is level-ordered. */
+static uint32_t level_of(const quern__pass_table *table)
+{
+    for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
+        if (is_level_ordered(call)) return table->level;
+    return 0;
+}
+
+/* Lists the tables that have chunks in tables_by_level, sorted by level. ends[level]: index after the
+ * last table of the level. */
+static void sort_tables(quern__pass *pass, uint32_t *ends)
+{
+    uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++)
+        places[level_of(pass->filled_tables.items[i]) + 1]++;
+    for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
+        ends[level] = places[level + 1] += places[level];
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++) {
+        quern__pass_table *table = pass->filled_tables.items[i];
+        pass->tables_by_level.items[places[level_of(table)]++] = table;
+    }
+    pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
+}
+
+static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
+{
+    pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
+                                                            .first_chunk = first_chunk,
+                                                            .chunk_count = pass->chunk_count - first_chunk,
+                                                            .is_deep = is_deep};
+}
+
+/* Numbers the chunks in iteration order, and adds one stage per level. In a serial pass, one job runs all
+ * levels but the last, as one stage. */
+static void make_stages(quern__pass *pass, const uint32_t *ends)
+{
+    uint32_t table = 0;
+    pass->stage_count = 0;
+    pass->chunk_count = 0;
+    for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
+        const uint32_t first_chunk = pass->chunk_count;
+        for (; table < ends[level]; table++) {
+            pass->tables_by_level.items[table]->first_chunk = pass->chunk_count;
+            pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
+        }
+        if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
+            add_stage(pass, first_chunk, false);
+    }
+    if (pass->stage_count == 0) add_stage(pass, 0, false);
+    pass->ordered_tables = pass->tables_by_level.items;
+    pass->ordered_table_count = table;
+}
+
+/* --------------------------------------------------------------------------------------- the last level */
+
+/* Returns the number of entities on the last level of the relation, in all archetypes. */
+static uint32_t count_deep(const quern__storage *storage, const quern__component *tag)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++)
+        count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
+    return (uint32_t)count; /* fits: a world has fewer than 2^32 slots */
+}
+
+static bool reserve_deep(quern__pass *pass, uint32_t count)
+{
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    return quern__array_reserve(allocator, &pass->deep_slots, count) &&
+           quern__array_reserve(allocator, &pass->deep_rows, count) &&
+           quern__array_reserve(allocator, &pass->sort_scratch, count) &&
+           quern__array_reserve(allocator, &pass->deep_ranges, count);
+}
+
+/* Lists the slots of the entities on the last level that have a target on another level. */
+static void list_top_slots(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
+{
+    const quern__links *links = &pass->levels->links;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[tag->archetypes.items[i]];
+        for (uint32_t chunk = 0; chunk < archetype->chunk_count; chunk++) {
+            const quern__chunk_slot *slot = &archetype->slots[chunk];
+            const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+            for (uint32_t row = 0; row < slot->row_count; row++) {
+                const uint32_t index = quern_entity_index(entities[row]);
+                if (quern__links_level(links, quern__links_target(links, index)) < QUERN_MAX_RELATION_LEVEL)
+                    pass->deep_slots.items[pass->deep_slots.count++] = index;
+            }
+        }
+    }
+}
+
+/* Returns the index in tables_by_level of the archetype's table on the last level, or UINT32_MAX. Binary
+ * search: the tables of a level are sorted by archetype. */
+static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype *archetype)
+{
+    uint32_t low = pass->ordered_table_count, high = pass->tables_by_level.count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (pass->tables_by_level.items[middle]->archetype->index < archetype->index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool is_there =
+        low < pass->tables_by_level.count && pass->tables_by_level.items[low]->archetype == archetype;
+    return is_there ? low : UINT32_MAX;
+}
+
+/* Lists the location of the slot's entity as a key: table, chunk, row. Omits an entity if its archetype has
+ * no table. */
+static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const uint32_t table = find_deep_table(pass, quern__storage_archetype_of(storage, record));
+    if (table == UINT32_MAX) return;
+    const uint32_t chunk = quern__chunk_of(record->location)->index;
+    const uint32_t row = record->location & (QUERN__CHUNK_BYTES - 1);
+    pass->deep_rows.items[pass->deep_rows.count++].key =
+        (uint64_t)table << 48 | (uint64_t)chunk << 16 | row; /* fit: 65,536 archetypes, 16 KiB chunks */
+}
+
+static void add_row(quern__pass *pass, uint64_t key)
+{
+    const quern__deep_range range = {.table = (uint32_t)(key >> 48),
+                                     .chunk_index = (uint32_t)(key >> 16),
+                                     .first_row = (uint16_t)key,
+                                     .count = 1};
+    pass->deep_ranges.items[pass->deep_ranges.count++] = range;
+    pass->tables_by_level.items[range.table]->deep_range_count++;
+}
+
+/* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
+static void add_ranges(quern__pass *pass)
+{
+    const quern__sort_item *rows = pass->deep_rows.items;
+    quern__sort(pass->deep_rows.items, pass->sort_scratch.items, pass->deep_rows.count);
+    for (uint32_t i = 0; i < pass->deep_rows.count; i++)
+        if (i > 0 && rows[i].key == rows[i - 1].key + 1)
+            pass->deep_ranges.items[pass->deep_ranges.count - 1].count++;
+        else
+            add_row(pass, rows[i].key);
+    pass->deep_rows.count = 0;
+}
+
+/* Builds deep_ranges depth by depth: the sources of the entities at one depth are the entities at the next
+ * depth. */
+static void order_deep(quern__pass *pass, const quern__storage *storage)
+{
+    const quern__links *links = &pass->levels->links;
+    for (uint32_t next = 0; next < pass->deep_slots.count;) {
+        const uint32_t end = pass->deep_slots.count;
+        for (; next < end; next++) {
+            const uint32_t slot = pass->deep_slots.items[next];
+            list_row(pass, storage, slot);
+            for (uint32_t child = quern__links_first(links, slot); child != QUERN__SLOT_NONE;
+                 child = quern__links_at(links, child)->next)
+                pass->deep_slots.items[pass->deep_slots.count++] = child;
+        }
+        add_ranges(pass);
+    }
+}
+
+/* Numbers the views that level-ordered systems have on the last level, after their other views. */
+static void number_deep(quern__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
+    for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
+        const quern__pass_table *table = pass->tables_by_level.items[i];
+        for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
+            if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
+    }
+}
+
+static quern_result arrange_deep(quern__pass *pass)
+{
+    const quern__storage *storage = &pass->plan->world->storage;
+    const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
+    const quern__component *tag = storage->components.list.items[tag_index];
+    if (!reserve_deep(pass, count_deep(storage, tag))) return fail_memory(pass);
+    pass->deep_slots.count = pass->deep_rows.count = pass->deep_ranges.count = 0;
+    list_top_slots(pass, storage, tag);
+    order_deep(pass, storage);
+    number_deep(pass);
+    add_stage(pass, pass->chunk_count, true);
+    pass->links_version = pass->levels->links.version;
+    return QUERN_OK;
+}
+
+quern_result quern__levels_arrange(quern__pass *pass)
+{
+    uint32_t ends[QUERN__LEVEL_COUNT];
+    if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->tables_by_level,
+                              pass->filled_tables.count))
+        return fail_memory(pass);
+    sort_tables(pass, ends);
+    make_stages(pass, ends);
+    return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
+}
+
+bool quern__fuse_allows_system(const quern__system *system)
+{
+    return system->query.term_count > 0 && !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL);
+}
+
+bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system)
+{
+    return pass->levels == NULL || system->levels == NULL || pass->levels == system->levels;
+}
+
+/* ------------------------------------------------------------------------------------------- passes */
+
+static quern__pass *create_pass(quern__plan *plan, const quern__system *first)
+{
+    quern__pass *pass = quern__allocate(quern__plan_allocator(plan), sizeof *pass, _Alignof(quern__pass));
+    if (pass == NULL) return NULL;
+    *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS, .run_node_count = 1};
+    if (first->events.items != NULL) pass->kind = QUERN__PASS_EVENTS;
+    if (quern__system_has_flag(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
+    if (first->query.term_count == 0 && first->events.items == NULL) pass->kind = QUERN__PASS_ONCE;
+    return pass;
+}
+
+static bool add_to_pass(quern__pass *pass, quern__system *system)
+{
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    if (!quern__array_reserve(allocator, &pass->systems, pass->systems.count + 1)) return false;
+    pass->systems.items[pass->systems.count++] = system;
+    pass->has_begin |= system->begin != NULL || quern__system_is_gated(system);
+    pass->has_end |= system->end != NULL;
+    pass->has_partials |= system->partial_bytes > 0;
+    pass->has_filters |= system->query.filter_count > 0;
+    pass->runs_reactions |= system->reaction != NULL;
+    if (system->levels != NULL) pass->levels = system->levels;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        pass->touched[word] |= system->access.reads[word];
+    system->pass = pass;
+    system->table_match_count = 0;
+    system->table_removed_count = system->query.removed_count;
+    return true;
+}
+
+/* Returns the index of the first pass that the system may join without violating the order. No bound exceeds the number
+ * of passes, nor, if the system has only local conflicts, the index of the last pass. */
+static uint32_t first_allowed_pass(const quern__segment *segment, const quern__system *system)
+{
+    const quern__plan *plan = system->plan;
+    const uint32_t pass_count = segment->passes.count;
+    uint32_t first = 0, earlier;
+    quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.global, system->position);
+    while (first < pass_count && quern__pair_walk_next(&walk, &earlier) && earlier >= segment->first)
+        if (plan->pass_indices.items[earlier] >= first) first = plan->pass_indices.items[earlier] + 1;
+    walk = quern__pair_set_walk(&plan->conflicts.all, system->position);
+    while (first + 1 < pass_count && quern__pair_walk_next(&walk, &earlier) && earlier >= segment->first)
+        if (plan->pass_indices.items[earlier] > first) first = plan->pass_indices.items[earlier];
+    return first;
+}
+
+static uint32_t shared_count(const quern__pass *pass, const quern__system *system)
+{
+    uint32_t count = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
+        const uint64_t shared = pass->touched[word] & system->access.reads[word];
+        if (shared != 0) count += quern__count_bits_64(shared);
+    }
+    return count;
+}
+
+/* xorshift64*, Vigna 2014. */
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1dull;
+}
+
+static bool may_join(const quern__pass *pass, const quern__system *system)
+{
+    return pass->kind == QUERN__PASS_CHUNKS && quern__fuse_levels_agree(pass, system);
+}
+
+/* Returns the eligible pass that shares the most components with the system, the last of these on a tie, or NULL. */
+static quern__pass *choose_best_pass(const quern__segment *segment, const quern__system *system,
+                                     uint32_t first)
+{
+    uint32_t most = 0, best_count = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        if (system->access.reads[word] != 0) most += quern__count_bits_64(system->access.reads[word]);
+    quern__pass *best = NULL;
+    for (uint32_t i = segment->passes.count; i-- > first && (best == NULL || best_count < most);) {
+        quern__pass *pass = segment->passes.items[i];
+        if (!may_join(pass, system)) continue;
+        const uint32_t count = shared_count(pass, system);
+        if (best != NULL && count <= best_count) continue;
+        best = pass;
+        best_count = count;
+    }
+    return best;
+}
+
+/* For tests: chooses an eligible pass at random. */
+static quern__pass *choose_any_pass(const quern__segment *segment, const quern__system *system,
+                                    uint32_t first, uint64_t *random)
+{
+    quern__pass *best = NULL;
+    uint32_t best_number = 0;
+    for (uint32_t i = first; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        if (!may_join(pass, system)) continue;
+        const uint32_t number = (uint32_t)(next_random(random) >> 40);
+        if (best != NULL && number < best_number) continue;
+        best = pass;
+        best_number = number;
+    }
+    return best;
+}
+
+/* Returns the pass that the system joins, or NULL to start a new one. random: NULL, or for tests the state of a random
+ * choice. */
+static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
+                                uint64_t *random)
+{
+    if (!system->plan->fuses_systems || !quern__fuse_allows_system(system)) return NULL;
+    const uint32_t first = first_allowed_pass(segment, system);
+    return random != NULL ? choose_any_pass(segment, system, first, random)
+                          : choose_best_pass(segment, system, first);
+}
+
+static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, quern__system *system,
+                                   uint64_t *random)
+{
+    quern__pass *pass = choose_pass(segment, system, random);
+    if (pass == NULL) {
+        pass = create_pass(plan, system);
+        if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");
+        pass->index = segment->passes.count;
+        segment->passes.items[segment->passes.count++] = pass;
+    }
+    plan->pass_indices.items[system->position] = pass->index;
+    if (add_to_pass(pass, system)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass of %u systems",
+                       pass->systems.count + 1);
+}
+
+/* -------------------------------------------------------------------------------------------- lanes */
+
+/* Returns the first system of the lane that has the system at index i of the pass. Until lanes are renumbered, the lane of
+ * a system is the index of an earlier system of its lane, or of itself. Shortens the path for later calls. */
+static uint32_t find_lane(const quern__pass *pass, uint32_t i)
+{
+    quern__system *const *systems = pass->systems.items;
+    while (systems[i]->lane != i) {
+        systems[i]->lane = systems[systems[i]->lane]->lane;
+        i = systems[i]->lane;
+    }
+    return i;
+}
+
+/* Renumbers the lanes from 0 on, without gaps. */
+static void renumber_lanes(quern__pass *pass)
+{
+    pass->lane_count = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->lane = system->lane < i ? pass->systems.items[system->lane]->lane : pass->lane_count++;
+    }
+}
+
+/* Joins the lanes of systems with a conflict. numbers: scratch memory, by position; the caller has set those of the
+ * pass's systems to their index in the pass. The walk over a row ends when all systems up to this one are in one lane. */
+static void find_lanes(quern__pass *pass, const uint32_t *numbers)
+{
+    const quern__plan *plan = pass->plan;
+    uint32_t lane_count = 0, earlier;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        const uint32_t first_position = pass->systems.items[0]->position;
+        quern__pair_walk walk = quern__pair_set_walk(&plan->conflicts.all, system->position);
+        system->lane = i;
+        lane_count++;
+        while (lane_count > 1 && quern__pair_walk_next(&walk, &earlier) && earlier >= first_position) {
+            if (plan->pass_indices.items[earlier] != pass->index) continue;
+            const uint32_t one = find_lane(pass, i), other = find_lane(pass, numbers[earlier]);
+            if (one == other) continue;
+            pass->systems.items[one < other ? other : one]->lane = one < other ? one : other;
+            lane_count--;
+        }
+    }
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        pass->systems.items[i]->lane = find_lane(pass, i);
+    renumber_lanes(pass);
+}
+
+static void find_all_lanes(const quern__plan *plan, const quern__segment *segment)
+{
+    uint32_t *numbers = plan->pass_indices.items + plan->order.count;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        for (uint32_t k = 0; k < pass->systems.count; k++)
+            numbers[pass->systems.items[k]->position] = k;
+        find_lanes(pass, numbers);
+    }
+}
+
+/* ------------------------------------------------------------------------------ passes of a segment */
+
+/* Returns whether all passes for which `pass` waits are placed. waits_for has indices of passes. */
+static bool is_ready(const quern__pass *pass, const bool *placed)
+{
+    for (uint32_t i = 0; i < pass->waits_for.count; i++)
+        if (!placed[pass->waits_for.items[i]]) return false;
+    return true;
+}
+
+/* For tests: chooses one of the orders that respect the edges, at random. placed: zeroed scratch memory, by index of
+ * pass. */
+static void shuffle_passes(quern__segment *segment, uint64_t *random, bool *placed)
+{
+    for (uint32_t placed_count = 0; placed_count < segment->passes.count; placed_count++) {
+        uint32_t left = segment->passes.count - placed_count;
+        uint32_t chosen = placed_count + (uint32_t)((next_random(random) >> 32) % left);
+        while (!is_ready(segment->passes.items[chosen], placed))
+            /* the unplaced pass with the smallest index is always ready */
+            chosen = placed_count + (chosen - placed_count + 1) % left;
+        quern__pass *pass = segment->passes.items[chosen];
+        placed[pass->index] = true;
+        segment->passes.items[chosen] = segment->passes.items[placed_count];
+        segment->passes.items[placed_count] = pass;
+    }
+}
+
+/* Replaces the indices in waits_for by those in segment->passes, the greatest first. places: scratch memory, by index of
+ * pass. */
+static void number_waits(const quern__segment *segment, uint32_t *places)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        places[segment->passes.items[i]->index] = i;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        for (uint32_t k = 0; k < pass->waits_for.count; k++) {
+            const uint32_t place = places[pass->waits_for.items[k]];
+            uint32_t to = k;
+            for (; to > 0 && pass->waits_for.items[to - 1] < place; to--)
+                pass->waits_for.items[to] = pass->waits_for.items[to - 1];
+            pass->waits_for.items[to] = place;
+        }
+    }
+}
+
+static quern_result shuffle(const quern__plan *plan, quern__segment *segment, uint64_t *random)
+{
+    const size_t bytes = segment->passes.count * (sizeof(uint32_t) + sizeof(bool));
+    uint32_t *places = quern__allocate(quern__plan_allocator(plan), bytes, _Alignof(uint32_t));
+    if (places == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to shuffle passes");
+    memset(places, 0, bytes);
+    shuffle_passes(segment, random, (bool *)(places + segment->passes.count));
+    number_waits(segment, places);
+    quern__release(quern__plan_allocator(plan), places, bytes, _Alignof(uint32_t));
+    return QUERN_OK;
+}
+
+static void release_passes(quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        quern__pass_destroy(segment->passes.items[i]);
+    segment->passes.count = 0;
+}
+
+quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
+{
+    uint32_t system_count = segment->end - segment->first;
+    release_passes(segment);
+    if (!quern__array_reserve(quern__plan_allocator(plan), &segment->passes, system_count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the passes of %u systems",
+                           system_count);
+    uint64_t seed = plan->shuffle_seed;
+    uint64_t *random = seed != 0 ? &seed : NULL;
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        quern_result result = assign_to_pass(plan, segment, plan->order.items[i], random);
+        if (result != QUERN_OK) return result;
+    }
+    find_all_lanes(plan, segment);
+    quern_result result = quern__link_passes(plan, segment);
+    if (result == QUERN_OK && random != NULL) result = shuffle(plan, segment, random);
     return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/query/target.h"
-#include "sched/schedule/levels.h"
+#include "core/query/query_internal.h"
+#include "sched/schedule/compile.h"
 #include "sched/schedule/schedule_plan.h"
 
 void quern__pass_destroy(quern__pass *pass)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/reaction_pass.h"
+#include "sched/schedule/schedule_plan.h"
 
 bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *segment)
 {

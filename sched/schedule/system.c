@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/system.h"
+#include "sched/schedule/schedule_plan.h"
 
-#include "core/query/up.h"
+#include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
 #include <float.h>

@@ -3,7 +3,7 @@
 /* Test labels: threaded */
 #include "sched/frame/schedule_internal.h"
 #include "sched/jobs/jobs_internal.h"
-#include "sched/observe/capture.h"
+#include "sched/observe/profile_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

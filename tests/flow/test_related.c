@@ -5,8 +5,8 @@
  * which applies the commands one after another, at every thread count, with passes fused or not, and in
  * every open order. */
 
-#include "core/calls/world_commands.h"
-#include "core/relations/relate.h"
+#include "core/calls/calls_internal.h"
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
@@ -221,7 +221,7 @@ static void create_family(actor *by)
 }
 
 /* Relates and unrelates in one relation. With nothing else in a sync point, it takes its fast path
- * (core/playback/only_relates.h). */
+ * (core/playback/stages.h). */
 static void act_in_one_relation(actor *by, quern_entity self, uint32_t relation)
 {
     const quern_entity other = pick(by);

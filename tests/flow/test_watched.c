@@ -2,10 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "core/platform/platform.h"
-#include "sched/frame/context_internal.h"
+#include "sched/frame/schedule_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/observe/profile_internal.h"
-#include "sched/observe/trace.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 

@@ -16,10 +16,10 @@ rules()
 {
     cat <<'TEXT'
 core/storage/entity   quern__entities_(allocate|free_or_retire|free)\(
-core/storage/version  quern__versions_note(_rows)?\(
-core/storage/row_versions quern__row_versions_(arrive|move)\(
+core/storage/chunk    quern__versions_note(_rows)?\(
+core/storage/chunk    quern__row_versions_(arrive|move)\(
 core/storage/row_bits quern__(row_bits_(clear|move)|bit_column_put|bit_column_put_row)\(
-core/storage/copy     quern__copy_row\(
+core/storage/archetype quern__copy_row\(
 core/storage/change   [])a-z0-9_](->|\.)row_count *([-+]?=[^=]|\+\+|--)
 core/storage/change   (\+\+|--)[][()a-z0-9_.>-]*(->|\.)(row_count|chunk_count)
 core/storage/change   archetype->chunk_count *([-+]?=[^=]|\+\+|--)

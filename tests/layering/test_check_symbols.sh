@@ -31,7 +31,7 @@ compile()
 }
 
 expect bad "no symbols found"
-compile "$objects/core/base/hash.c.o" 'int quern__hash(void) { return 1; }'
+compile "$objects/core/base/containers.c.o" 'int quern__hash(void) { return 1; }'
 compile "$objects/core/storage/chunk.c.o" 'int quern__hash(void); int quern__chunk(void) { return quern__hash(); }'
 expect good ""
 compile "$objects/core/base/rogue.c.o" 'int quern__chunk(void); int rogue(void) { return quern__chunk(); }'
@@ -40,7 +40,7 @@ compile "$objects/core/base/rogue.c.o" 'extern const int quern__table[]; int rog
 compile "$objects/core/storage/table.c.o" 'const int quern__table[] = {1};'
 expect bad "core/base must not use quern__table of core/storage"
 mkdir -p "$build/sources/core/base" "$build/sources/core/storage"
-touch "$build/sources/core/base/hash.c" "$build/sources/core/storage/chunk.c" "$build/sources/core/storage/table.c"
+touch "$build/sources/core/base/containers.c" "$build/sources/core/storage/chunk.c" "$build/sources/core/storage/table.c"
 expect good "" "$build/sources"
 touch "$build/sources/core/base/rogue.c"
 expect bad "core/base must not use quern__table of core/storage" "$build/sources"

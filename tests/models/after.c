@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Jobs after several counters (sched/jobs/after.c). Checked: the job is submitted once, after all of its
+/* Jobs after several counters (sched/jobs/submit.c). Checked: the job is submitted once, after all of its
  * counters, whichever reaches zero last; writes before the releases are visible to it; no thread
  * accesses a counter once it has released the job, because the job may free the counters. */
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Jobs that are assigned to one worker (sched/jobs/assigned.c). Checked: the worker runs them wherever it
+/* Jobs that are assigned to one worker (sched/jobs/enter.c). Checked: the worker runs them wherever it
  * sleeps, although no other worker may; if it takes another job meanwhile, another worker is woken for that
  * job; when a pool ends, a worker without jobs still runs those that other workers assign to it. */
 

@@ -8,17 +8,14 @@
  * afterwards. The run ends, also if some nodes are for one thread only. */
 
 /* Several sources have static functions with these names. */
-#define run_task run_task_alone
-#include "sched/jobs/graph_serial.c" /* NOLINT(bugprone-suspicious-include) */
-#undef run_task
 #include "sched/jobs/graph_task.c" /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/graph_time.c" /* NOLINT(bugprone-suspicious-include) */
 #define claim         claim_graph
 #define fail_memory   fail_graph_memory
 #define is_for_one    graph_is_for_one
 #define release       release_graph
 #define run_shared    run_graph_shared
 #define run_submitted run_graph_submitted
+#define run_task      run_task_alone
 #define run_timed     run_graph_timed
 #include "sched/jobs/graph_run.c" /* NOLINT(bugprone-suspicious-include) */
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Waits for any of several counters, and waits with a time limit (sched/jobs/job_counter_wait.c). Time may
+/* Waits for any of several counters, and waits with a time limit (sched/jobs/wait.c). Time may
  * advance at any moment. Checked: the result of a wait is true, and earlier writes are visible; after its
  * return no thread uses its links, which are freed; other links in the lists fire once. */
 

@@ -37,33 +37,27 @@ typedef int model_once, model_key;
 #define pthread_key_t  model_key
 
 /* Static functions with one name in several sources are renamed by macros. */
-#include "sched/jobs/assigned.c" /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/deque.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/queue.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/search.c"   /* NOLINT(bugprone-suspicious-include) */
-#define pop_own pop_own_part
-#include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
-#undef pop_own
+#include "sched/jobs/deque.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/queue.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/search.c" /* NOLINT(bugprone-suspicious-include) */
 /* In this file, the call waits for a counter's lock. */
 #define quern__thread_spin_wait(look) ((void)(look), wait_for_unlock(counter))
 static void wait_for_unlock(const quern_counter *counter);
 #include "sched/jobs/job_counter.c" /* NOLINT(bugprone-suspicious-include) */
 #undef quern__thread_spin_wait
-#include "sched/jobs/fork.c"             /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/job_counter_wait.c" /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/submit.c"           /* NOLINT(bugprone-suspicious-include) */
+#define pop_own pop_own_part
+#include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
+#undef pop_own
+#include "sched/jobs/submit.c" /* NOLINT(bugprone-suspicious-include) */
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
-#include "sched/jobs/after.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/enter.c" /* NOLINT(bugprone-suspicious-include) */
 /* In this file, the call waits for the end of visits. */
 #define quern__thread_spin_wait(look) ((void)(look), wait_for_visitors(jobs))
 static void wait_for_visitors(const quern_jobs *jobs);
 #include "sched/jobs/jobs.c" /* NOLINT(bugprone-suspicious-include) */
 #undef quern__thread_spin_wait
-#include "sched/jobs/parallel_for.c" /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/register.c"     /* NOLINT(bugprone-suspicious-include) */
 
 /* --------------------------------------------------------------------------------------- the pool */
 

@@ -125,7 +125,7 @@ explore()
     shift 3
     genmc "--$memory_model" --check-liveness --disable-estimation --disable-warn-on-unfreed-memory \
         --disable-instruction-caching "$@" "--program-entry-function=$scenario" -- \
-        -std=c11 -D_GNU_SOURCE -I"$root" -I"$root/include" "$root/tests/models/$file.c"
+        -std=c11 -D_GNU_SOURCE -I"$root" -I"$root/include" "$root/tests/models/$bytes.c"
 }
 
 # check MEMORY_MODEL SCENARIO BOUNDS

@@ -4,7 +4,6 @@
 #define MODEL_WITH_SUBMITTED_LOOPS
 #include "tests/models/pool.h"
 
-#include "sched/jobs/cancel.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/submit_loop.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* Submitted loops (sched/jobs/submit_loop.c), and cancelled loops. No thread waits in a submitted loop:

@@ -7,7 +7,6 @@
  * the bytes are no archive. */
 
 #include "core/archive/archive_format.h"
-#include "core/archive/checksum.h"
 
 static inline void reseal(char *bytes, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/call_memory.h"
+#include "core/base/base_internal.h"
 #include "core/platform/compiler.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

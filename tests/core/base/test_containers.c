@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/array.h"
-#include "core/base/bitset.h"
-#include "core/base/map.h"
+#include "core/base/containers.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 

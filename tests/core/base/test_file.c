@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/file.h"
+#include "core/base/bytes.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/json_printer.h"
+#include "core/base/text.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/registry.h"
+#include "core/base/containers.h"
 #include "tests/support/failing_allocator.h"
 
 #include <criterion/criterion.h>

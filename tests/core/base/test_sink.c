@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "core/base/printer.h"
+#include "core/base/text.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>

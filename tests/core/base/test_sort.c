@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/base/sort.h"
+#include "core/base/containers.h"
 #include "tests/support/random.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/bytes/schema.h"
+#include "core/base/bytes.h"
 #include "tests/support/failing_allocator.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/required.h"
+#include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

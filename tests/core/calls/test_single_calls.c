@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/move_plan.h"
+#include "core/storage/storage.h"
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"

@@ -3,8 +3,7 @@
 #include "tests/core/history/many.h"
 #include "tests/support/failing_allocator.h"
 
-#include "core/base/hash.h"
-#include "core/base/map.h"
+#include "core/base/containers.h"
 
 #include <quern/schedule.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/calls/world_commands.h"
+#include "core/calls/calls_internal.h"
 #include "tests/support/flushing.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Sync points with few commands, mostly on one entity (core/playback/one_entity.h). Each program runs in two
+/* Sync points with few commands, mostly on one entity (core/playback/stages.h). Each program runs in two
  * equal worlds, one of which has no fast paths. The results must be equal. */
 
 enum { ENTITY_COUNT = 40, SYNC_POINTS = 250, SEED_COUNT = 30, MOST_COMMANDS = 20, WIDE_BYTES = 9000 };

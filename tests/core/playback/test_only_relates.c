@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/calls/world_commands.h"
+#include "core/calls/calls_internal.h"
 #include "tests/support/flushing.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sync points whose commands only relate and unrelate (core/playback/only_relates.h). Each program runs in two equal
+/* Sync points whose commands only relate and unrelate (core/playback/stages.h). Each program runs in two equal
  * worlds, one of which has no fast paths. The results must be equal, including the order of rows and the drops. */
 
 enum { ENTITY_COUNT = 900, SYNC_POINTS = 24, SEED_COUNT = 16, MOST_COMMANDS = 500, NAME_COUNT = 12 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/calls/world_commands.h"
+#include "core/calls/calls_internal.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>
 
 #include <stdio.h>
 
-/* Sync points retain the edit sequences of earlier ones while they are valid (core/playback/sequence.h). */
+/* Sync points retain the edit sequences of earlier ones while they are valid (core/playback/stages.h). */
 
 enum { TAGS = 11, WIDE_BYTES = 9000 };
 

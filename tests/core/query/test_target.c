@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "core/query/target.h"
+#include "core/query/query_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

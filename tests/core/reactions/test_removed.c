@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/reactions/removed.h"
+#include "core/reactions/reaction.h"
 
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: stress */
-#include "core/reflect/decimal.h"
-#include "core/reflect/number.h"
+#include "core/reflect/reflect_internal.h"
 #include "tests/support/random.h"
 #include "tests/support/stress.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Edges alone, compared with a naive matrix, and with sets that are large enough for directories. */
 
-#include "core/relations/edges.h"
+#include "core/relations/links.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/archive_format.h"
 #include "core/world/world_internal.h"
-#include "sched/replay/replay_format.h"
+#include "sched/replay/replay_internal.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 

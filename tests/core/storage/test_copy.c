@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/copy.h"
+#include "core/storage/archetype.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/field.h"
+#include "core/storage/type_internal.h"
 
 #include <criterion/criterion.h>
 

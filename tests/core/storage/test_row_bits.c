@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Tests of bit columns against a naive model. */
 
-#include "core/storage/row_mask.h"
+#include "core/storage/row_bits.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Tests of row versions against a naive model. */
 
-#include "core/storage/row_versions.h"
+#include "core/storage/chunk.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 

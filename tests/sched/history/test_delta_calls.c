@@ -4,7 +4,7 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include "core/base/map.h"
+#include "core/base/containers.h"
 
 #include <quern/enabled.h>
 #include <quern/history.h>

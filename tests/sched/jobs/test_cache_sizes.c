@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/jobs/cache_sizes.h"
+#include "sched/jobs/jobs_internal.h"
 
 #include <criterion/criterion.h>
 

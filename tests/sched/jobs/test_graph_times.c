@@ -4,14 +4,14 @@
 
 #include <criterion/criterion.h>
 
-/* The decision whether to share runs of a graph: tests the shipped sched/jobs/graph_time.c with given
+/* The decision whether to share runs of a graph: tests the shipped sched/jobs/graph_run.c with given
  * durations. */
 
 /* Builds with checks share every run. */
 #undef QUERN_CHECKS
 #define QUERN_CHECKS 0
 /* Replaces the library's object file, so it defines everything that the object file defines. */
-#include "sched/jobs/graph_time.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/graph_run.c" /* NOLINT(bugprone-suspicious-include) */
 
 TestSuite(graph_times, .timeout = 60);
 

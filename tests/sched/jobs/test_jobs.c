@@ -6,7 +6,7 @@
 #include "core/base/base_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
-#include "sched/observe/trace.h"
+#include "sched/observe/profile_internal.h"
 #include "tests/sched/jobs/board.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "sched/observe/trace.h"
+#include "sched/observe/profile_internal.h"
 #include "tests/sched/jobs/board.h"
 #include "tests/support/failing_allocator.h"
 

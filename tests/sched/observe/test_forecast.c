@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "sched/observe/capture.h"
+#include "sched/observe/profile_internal.h"
 
 #include "tests/flow/flow_setup.h"
 #include "tests/support/setup.h"

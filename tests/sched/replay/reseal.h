@@ -6,8 +6,8 @@
 /* Finds blocks of a recording and corrects the checksum of a changed block, so that the reader goes on to its
  * contents. */
 
-#include "core/base/hash.h"
-#include "sched/replay/replay_format.h"
+#include "core/base/containers.h"
+#include "sched/replay/replay_internal.h"
 
 typedef struct replay_block {
     uint32_t kind, bytes;

@@ -550,7 +550,7 @@ Test(conflict_random, missing_memory_is_reported_and_the_next_compilation_is_com
 
 /* ------------------------------------------------------------------------------------------ many passes */
 
-enum { MANY = 4700, RULES = 3 }; /* more passes than a block of link.c has */
+enum { MANY = 4700, RULES = 3 }; /* more passes than a block of compile.c has */
 
 static uint16_t rules[MANY][RULES];
 static uint64_t reached[MANY][QUERN__BITSET_WORDS(MANY)];

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Sets of pairs against a naive table. */
 
-#include "sched/schedule/pair_set.h"
+#include "sched/schedule/access.h"
 
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

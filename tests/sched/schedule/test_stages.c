@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule_internal.h"
-#include "sched/schedule/levels.h"
+#include "sched/schedule/compile.h"
 #include "tests/flow/flow_setup.h"
 
 #include <quern/relation.h>

@@ -1,0 +1,1131 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/calls/calls_internal.h"
+
+#include "core/base/containers.h"
+#include "core/relations/relation_internal.h"
+#include "core/storage/change.h"
+#include "core/storage/type_internal.h"
+
+#include <quern/prefab.h>
+
+/* --------------------------------------------------------------------------------------------- links */
+
+bool quern__prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
+                                    quern__prefab_link_indices *links, uint32_t source, uint32_t target,
+                                    quern_entity outside)
+{
+    quern__prefab *prefab = it->prefab;
+    if (!quern__array_reserve(it->allocator, &prefab->links, prefab->links.count + 1)) return false;
+    links->items[source] = prefab->links.count;
+    prefab->links.items[prefab->links.count++] = (quern__prefab_link){
+        .relation = relation,
+        .source = source,
+        .target = target,
+        .target_link = target != QUERN_NO_MEMBER ? links->items[target] : QUERN_NO_MEMBER,
+        .outside = outside};
+    prefab->has_outside |= target == QUERN_NO_MEMBER;
+    prefab->has_outside_levels |= target == QUERN_NO_MEMBER && relation->has_levels;
+    prefab->has_edges |= relation->is_many;
+    return true;
+}
+
+/* Adds the link of a member to a target outside of the tree, if it has one. Leaves out the parent of the root. */
+static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation,
+                             quern__prefab_link_indices *links, uint32_t member)
+{
+    const bool is_roots_parent = member == 0 && relation == it->world->storage.relations->parent;
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    const uint32_t target = quern__links_target(&relation->links, slot);
+    if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
+    const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
+    return quern__prefab_capture_find_member(it, entity) != QUERN_NO_MEMBER ||
+           quern__prefab_capture_add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
+}
+
+/* Adds the links of all members that have `member` as their target, in sibling order. */
+static bool add_sources(quern__prefab_capture *it, quern__relation *relation,
+                        quern__prefab_link_indices *links, uint32_t member)
+{
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    for (uint32_t slot_of_source = quern__links_first(&relation->links, slot);
+         slot_of_source != QUERN__SLOT_NONE;
+         slot_of_source = quern__links_at(&relation->links, slot_of_source)->next) {
+        const uint32_t source = quern__prefab_capture_find_member(
+            it, quern__entity_of_slot(&it->world->storage, slot_of_source));
+        if (source != QUERN_NO_MEMBER &&
+            (source != 0 || relation != it->world->storage.relations->parent) &&
+            !quern__prefab_capture_add_link(it, relation, links, source, member, quern_entity_null()))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the member's target in the relation is also a member. */
+static bool has_target_inside(const quern__prefab_capture *it, const quern__relation *relation,
+                              uint32_t member)
+{
+    if (member == 0 && relation == it->world->storage.relations->parent) return false;
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    const uint32_t target = quern__links_target(&relation->links, slot);
+    return target != QUERN__SLOT_NONE &&
+           quern__prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, target)) !=
+               QUERN_NO_MEMBER;
+}
+
+/* Adds the links of a relation with levels, targets before sources: first those of members without a target in the
+ * tree, then, breadth first, those of the sources of each listed link. */
+static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relation,
+                               quern__prefab_link_indices *links)
+{
+    const uint32_t first = it->prefab->links.count;
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!add_outside_link(it, relation, links, i)) return false;
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!has_target_inside(it, relation, i) && links->items[i] == QUERN_NO_MEMBER &&
+            !add_sources(it, relation, links, i))
+            return false;
+    for (uint32_t i = first; i < it->prefab->links.count; i++)
+        if (!add_sources(it, relation, links, it->prefab->links.items[i].source)) return false;
+    return true;
+}
+
+/* Adds the links of a relation without levels, which may have cycles, in any order. */
+static bool add_links_unordered(quern__prefab_capture *it, quern__relation *relation,
+                                quern__prefab_link_indices *links)
+{
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!add_outside_link(it, relation, links, i)) return false;
+    for (uint32_t i = 0; i < it->entities.count; i++)
+        if (!add_sources(it, relation, links, i)) return false;
+    return true;
+}
+
+/* Adds a link for each edge of the members, in the order of sources and targets. Edges from outside of the tree to
+ * members are not captured. */
+static bool capture_edges(quern__prefab_capture *it, quern__relation *relation,
+                          quern__prefab_link_indices *links)
+{
+    for (uint32_t i = 0; i < it->entities.count; i++) {
+        const quern__edge_list *targets =
+            quern__edges_targets(&relation->edges, quern_entity_index(it->entities.items[i]));
+        for (uint32_t r = 0; r < quern__edge_list_ranges(targets); r++) {
+            const quern__edge_range range = quern__edge_list_range(targets, r);
+            for (uint32_t k = 0; k < range.count; k++) {
+                const quern_entity target = quern__entity_of_slot(&it->world->storage, range.slots[k]);
+                const uint32_t member = quern__prefab_capture_find_member(it, target);
+                const bool is_outside = member == QUERN_NO_MEMBER;
+                if (!quern__prefab_capture_add_link(it, relation, links, i, member,
+                                                    is_outside ? target : quern_entity_null()))
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
+quern_result quern__prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
+                                              quern__prefab_link_indices *links)
+{
+    const bool is_done = relation->is_many      ? capture_edges(it, relation, links)
+                         : relation->has_levels ? add_links_by_level(it, relation, links)
+                                                : add_links_unordered(it, relation, links);
+    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
+}
+
+static quern_result list_links(quern__prefab_capture *it)
+{
+    const quern__relations *relations = it->world->storage.relations;
+    quern__prefab_link_indices links = {0};
+    quern_result result = QUERN_OK;
+    if (relations->list.count > 0 && !quern__array_reserve(it->allocator, &links, it->depths.count))
+        result = quern__prefab_capture_fail_memory();
+    for (uint32_t i = 0; i < relations->list.count && result == QUERN_OK; i++) {
+        for (links.count = 0; links.count < it->depths.count; links.count++)
+            links.items[links.count] = QUERN_NO_MEMBER;
+        result = it->source->list_links(it, relations->list.items[i], &links);
+    }
+    quern__array_release(it->allocator, &links);
+    return result;
+}
+
+/* Returns whether the link decides a level of its group: it is a link of the group's first member. */
+static bool is_level_link(const quern__prefab *prefab, const quern__prefab_link *link)
+{
+    return link->relation->has_levels && prefab->members.items[link->source].row == 0;
+}
+
+static quern_result list_level_links(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    if (!quern__array_reserve(it->allocator, &prefab->level_links, prefab->links.count))
+        return quern__prefab_capture_fail_memory();
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        if (is_level_link(prefab, link))
+            prefab->groups.items[prefab->members.items[link->source].group].level_link_count++;
+    }
+    for (uint32_t i = 0; i < prefab->groups.count; i++) {
+        quern__prefab_group *group = &prefab->groups.items[i];
+        group->first_level_link = prefab->level_links.count;
+        prefab->level_links.count += group->level_link_count;
+        group->level_link_count = 0;
+    }
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const quern__prefab_link *link = &prefab->links.items[i];
+        quern__prefab_group *group = &prefab->groups.items[prefab->members.items[link->source].group];
+        if (is_level_link(prefab, link))
+            prefab->level_links.items[group->first_level_link + group->level_link_count++] = i;
+    }
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- hierarchy */
+
+/* Appends a source to the children of its target. Precondition: the target has its level. */
+static void append_node(quern__link_node *node, const quern__prefab_link *link)
+{
+    quern__link_node *target = &node[link->target], *source = &node[link->source];
+    source->target = link->target;
+    source->level = target->level + 1;
+    source->previous = target->last;
+    target->last = link->source;
+    if (target->count++ == 0)
+        target->first = link->source;
+    else
+        node[source->previous].next = link->source;
+}
+
+static quern_result list_nodes(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    const uint32_t count = prefab->members.count;
+    if (!quern__array_reserve(it->allocator, &prefab->nodes, count))
+        return quern__prefab_capture_fail_memory();
+    for (; prefab->nodes.count < count; prefab->nodes.count++)
+        prefab->nodes.items[prefab->nodes.count] = quern__empty_link_node;
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations->parent;
+        prefab->has_children |= is_parent;
+        prefab->has_other_links |= !is_parent;
+        if (is_parent) append_node(prefab->nodes.items, &prefab->links.items[i]);
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__prefab_capture_add_links(quern__prefab_capture *it)
+{
+    quern_result result = list_links(it);
+    if (result == QUERN_OK) result = list_nodes(it);
+    return result == QUERN_OK ? list_level_links(it) : result;
+}
+
+/* Compiles the members of a tree into a prefab (core/prefabs/prefab_internal.h), and captures the members of a tree of
+ * entities. Nothing in the world changes, so that on failure only the unfinished prefab has to be released. */
+
+enum { VALUE_ALIGNMENT_BYTES = 64 };
+
+static void release_capture(quern__prefab_capture *it)
+{
+    quern__array_release(it->allocator, &it->depths);
+    quern__array_release(it->allocator, &it->sets);
+    quern__array_release(it->allocator, &it->group_sets);
+    quern__array_release(it->allocator, &it->previous_groups);
+    quern__array_release(it->allocator, &it->last_groups);
+    quern__array_release(it->allocator, &it->entities);
+    quern__map_release(&it->members, it->allocator);
+    quern__array_release(it->allocator, &it->set_indices);
+    quern__array_release(it->allocator, &it->parts);
+}
+
+/* -------------------------------------------------------------------------------------------- groups */
+
+static bool set_has(const quern__prefab_set *set, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < set->count && set->indices[i] <= component_index; i++)
+        if (set->indices[i] == component_index) return true;
+    return false;
+}
+
+static bool are_same(const quern__prefab_set *a, const quern__prefab_set *b)
+{
+    return a->count == b->count &&
+           (a->indices == b->indices || memcmp(a->indices, b->indices, a->count * sizeof *a->indices) == 0);
+}
+
+/* Whether a member with these components has a level in a relation other than the hierarchy. Each such member forms
+ * its own group, since its instances may get different levels. */
+static bool has_other_levels(const quern__prefab_capture *it, const quern__prefab_set *set)
+{
+    const quern__relations *relations = it->world->storage.relations;
+    for (uint32_t i = 0; i < relations->list.count; i++) {
+        const quern__relation *relation = relations->list.items[i];
+        if (relation != relations->parent && relation->has_levels &&
+            set_has(set, relation->component_index))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the index of the group for a member, or the number of groups if the member starts a new one. */
+static uint32_t find_group(const quern__prefab_capture *it, const quern__prefab_set *set, uint32_t depth)
+{
+    const uint32_t none = it->group_sets.count;
+    if (depth >= it->last_groups.count || has_other_levels(it, set)) return none;
+    for (uint32_t i = it->last_groups.items[depth]; i != QUERN_NO_MEMBER; i = it->previous_groups.items[i])
+        if (are_same(&it->group_sets.items[i], set)) return i;
+    return none;
+}
+
+/* Precondition: the depth is at most one more than that of a member before. */
+static bool add_group(quern__prefab_capture *it, const quern__prefab_set *set, uint32_t depth)
+{
+    quern__prefab *prefab = it->prefab;
+    const uint32_t group = prefab->groups.count;
+    if (!quern__array_reserve(it->allocator, &prefab->groups, group + 1) ||
+        !quern__array_reserve(it->allocator, &it->group_sets, group + 1) ||
+        !quern__array_reserve(it->allocator, &it->previous_groups, group + 1) ||
+        !quern__array_reserve(it->allocator, &it->last_groups, depth + 1))
+        return false;
+    if (depth == it->last_groups.count) it->last_groups.items[it->last_groups.count++] = QUERN_NO_MEMBER;
+    it->group_sets.items[it->group_sets.count++] = *set;
+    it->previous_groups.items[it->previous_groups.count++] = it->last_groups.items[depth];
+    it->last_groups.items[depth] = group;
+    prefab->groups.items[prefab->groups.count++] = (quern__prefab_group){.is_plain = true};
+    return true;
+}
+
+/* Assigns each member to a row of a group, and lists the member of each row. */
+static quern_result sort_into_groups(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    const uint32_t count = it->depths.count;
+    if (!quern__array_reserve(it->allocator, &prefab->members, count) ||
+        !quern__array_reserve(it->allocator, &prefab->row_members, count))
+        return quern__prefab_capture_fail_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__prefab_set *set = &it->sets.items[i];
+        const uint32_t group = find_group(it, set, it->depths.items[i]);
+        if (group == prefab->groups.count && !add_group(it, set, it->depths.items[i]))
+            return quern__prefab_capture_fail_memory();
+        prefab->members.items[prefab->members.count++] =
+            (quern__prefab_member){.group = group, .row = prefab->groups.items[group].width++};
+    }
+    for (uint32_t i = 0, row = 0; i < prefab->groups.count; row += prefab->groups.items[i++].width)
+        prefab->groups.items[i].first_row = row;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__prefab_member *member = &prefab->members.items[i];
+        prefab->row_members.items[prefab->groups.items[member->group].first_row + member->row] = i;
+    }
+    prefab->row_members.count = count;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- columns */
+
+/* Whether a prefab stores the component. Level tags and the parent of the root depend on where an instance is
+ * spawned. */
+static bool is_captured(const quern__prefab_capture *it, uint32_t group, uint32_t component_index)
+{
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    if (!component->is_managed || component->managed.relation == NULL) return true;
+    if (component->managed.level > 0) return false;
+    return group != 0 || component->managed.relation != it->world->storage.relations->parent;
+}
+
+/* Whether the component is that of a relation other than the hierarchy. */
+static bool is_other_target(const quern__prefab_capture *it, uint32_t component_index)
+{
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    return component->is_managed && component->managed.relation != NULL &&
+           component->managed.relation != it->world->storage.relations->parent;
+}
+
+static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *group,
+                               uint32_t component_index)
+{
+    quern__prefab *prefab = it->prefab;
+    const quern__type *type = quern__components_type(&it->world->storage.components, component_index);
+    if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' has a destroy hook and no copy hook, so its values cannot be copied into a "
+            "prefab; give the type a copy hook, or remove the component from the tree",
+            type->name);
+    if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
+        return quern__prefab_capture_fail_memory();
+    const quern__prefab_column added = {.type = type,
+                                        .component_index = (uint16_t)component_index,
+                                        .size_bytes = (uint16_t)type->size_bytes,
+                                        .is_other_target = is_other_target(it, component_index),
+                                        .is_plain = type->hooks.copy == NULL};
+    prefab->columns.items[prefab->columns.count++] = added;
+    group->column_count++;
+    group->is_plain &= added.is_plain;
+    prefab->values_bytes += quern__align_up((size_t)group->width * type->size_bytes, VALUE_ALIGNMENT_BYTES);
+    return QUERN_OK;
+}
+
+static quern_result add_components(quern__prefab_capture *it, uint32_t i)
+{
+    quern__prefab *prefab = it->prefab;
+    quern__prefab_group *group = &prefab->groups.items[i];
+    const quern__prefab_set *set = &it->group_sets.items[i];
+    group->first_component = prefab->component_indices.count;
+    group->first_column = prefab->columns.count;
+    if (!quern__array_reserve(it->allocator, &prefab->component_indices,
+                              prefab->component_indices.count + set->count))
+        return quern__prefab_capture_fail_memory();
+    for (uint32_t k = 0; k < set->count; k++) {
+        const uint16_t index = set->indices[k];
+        if (!is_captured(it, i, index)) continue;
+        prefab->component_indices.items[prefab->component_indices.count++] = index;
+        group->component_count++;
+        quern_result result = QUERN_OK;
+        if (quern__components_type(&it->world->storage.components, index)->size_bytes > 0)
+            result = add_column(it, group, index);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* Allocates all columns in one block, since values with hooks must not be moved later. */
+static quern_result place_columns(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    if (prefab->values_bytes == 0) return QUERN_OK;
+    prefab->values = quern__allocate(it->allocator, prefab->values_bytes, VALUE_ALIGNMENT_BYTES);
+    if (prefab->values == NULL) return quern__prefab_capture_fail_memory();
+    char *next = prefab->values;
+    for (uint32_t i = 0; i < prefab->groups.count; i++) {
+        const quern__prefab_group *group = &prefab->groups.items[i];
+        for (uint32_t k = 0; k < group->column_count; k++) {
+            quern__prefab_column *column = &prefab->columns.items[group->first_column + k];
+            column->values = next;
+            next += quern__align_up((size_t)group->width * column->size_bytes, VALUE_ALIGNMENT_BYTES);
+        }
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------- values, fields */
+
+/* Lists the handles in a value of the prefab that stand for members. */
+static quern_result find_fields(quern__prefab_capture *it, const quern__prefab_column *column,
+                                quern__prefab_field found)
+{
+    quern__prefab *prefab = it->prefab;
+    char *value = column->values + (size_t)found.row * column->size_bytes;
+    for (uint32_t i = 0; i < column->type->field_count; i++) {
+        const quern_field *field = &column->type->fields[i];
+        for (uint32_t k = 0; field->type == QUERN_FIELD_ENTITY && k < field->count; k++) {
+            found.offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
+            quern_entity entity; /* by memcpy, since fields need not be aligned */
+            memcpy(&entity, value + found.offset_bytes, sizeof entity);
+            const quern_result result =
+                it->source->find_member(it, entity, column->type, field, &found.member);
+            if (result != QUERN_OK) return result;
+            if (found.member == QUERN_NO_MEMBER) continue;
+            memset(value + found.offset_bytes, 0, sizeof entity); /* each instance writes its own handle */
+            if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
+                return quern__prefab_capture_fail_memory();
+            prefab->fields.items[prefab->fields.count++] = found;
+        }
+    }
+    return QUERN_OK;
+}
+
+static void copy_column(const quern__prefab_capture *it, const quern__prefab_group *group,
+                        quern__prefab_column *column)
+{
+    for (uint32_t row = 0; row < group->width; row++) {
+        const uint32_t member = it->prefab->row_members.items[group->first_row + row];
+        quern__fill_values(column->type, column->values + (size_t)row * column->size_bytes,
+                           it->source->value(it, member, column->component_index), 1);
+        column->constructed_count++;
+    }
+}
+
+/* Lists the handles that name members, row by row. */
+static quern_result list_fields(quern__prefab_capture *it, quern__prefab_group *group)
+{
+    quern__prefab *prefab = it->prefab;
+    quern_result result = QUERN_OK;
+    group->first_field = prefab->fields.count;
+    for (uint32_t row = 0; row < group->width; row++) {
+        const uint32_t member = prefab->row_members.items[group->first_row + row];
+        prefab->members.items[member].first_field = prefab->fields.count;
+        for (uint32_t k = 0; k < group->column_count && result == QUERN_OK; k++) {
+            const quern__prefab_column *column = &prefab->columns.items[group->first_column + k];
+            if (column->type->has_entity_fields)
+                result = find_fields(it, column, (quern__prefab_field){.column = k, .row = row});
+            if (result != QUERN_OK) return quern__message_add_element(result, "member", member);
+        }
+        prefab->members.items[member].field_count =
+            prefab->fields.count - prefab->members.items[member].first_field;
+    }
+    group->field_count = prefab->fields.count - group->first_field;
+    return result;
+}
+
+static quern_result copy_values(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < prefab->groups.count && result == QUERN_OK; i++) {
+        quern__prefab_group *group = &prefab->groups.items[i];
+        for (uint32_t k = 0; k < group->column_count; k++)
+            copy_column(it, group, &prefab->columns.items[group->first_column + k]);
+        result = list_fields(it, group);
+    }
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------- names */
+
+static quern_result copy_names(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const char *name = i > 0 ? it->source->name(it, i) : NULL;
+        prefab->members.items[i].name = QUERN_NO_MEMBER;
+        if (name == NULL) continue;
+        const uint32_t bytes = (uint32_t)strlen(name) + 1;
+        if (!quern__array_reserve(it->allocator, &prefab->names, prefab->names.count + bytes))
+            return quern__prefab_capture_fail_memory();
+        prefab->members.items[i].name = prefab->names.count;
+        memcpy(prefab->names.items + prefab->names.count, name, bytes);
+        prefab->names.count += bytes;
+        prefab->name_count++;
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- compiling */
+
+static quern_result compile(quern__prefab_capture *it)
+{
+    quern_result result = sort_into_groups(it);
+    for (uint32_t i = 0; result == QUERN_OK && i < it->prefab->groups.count; i++)
+        result = add_components(it, i);
+    if (result == QUERN_OK) result = place_columns(it);
+    if (result == QUERN_OK) result = copy_values(it);
+    if (result == QUERN_OK) result = quern__prefab_capture_add_links(it);
+    if (result == QUERN_OK) result = copy_names(it);
+    return result == QUERN_OK ? it->source->list_toggles(it) : result;
+}
+
+quern_result quern__prefab_capture_finish(quern__prefab_capture *it, quern_result result,
+                                          quern_prefab *out_prefab)
+{
+    if (result == QUERN_OK) result = compile(it);
+    release_capture(it);
+    if (result == QUERN_OK) result = quern__prefabs_add(&it->world->storage, it->prefab, out_prefab);
+    if (result != QUERN_OK) quern__prefab_release(it->prefab, it->allocator);
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------- trees of entities */
+
+static const quern__record *record_of(const quern__prefab_capture *it, uint32_t member)
+{
+    return quern__entities_record(&it->world->storage.entities,
+                                  quern_entity_index(it->entities.items[member]));
+}
+
+static quern__archetype *archetype_of(const quern__prefab_capture *it, uint32_t member)
+{
+    return quern__storage_archetype_of(&it->world->storage, record_of(it, member));
+}
+
+static bool add_member(quern__prefab_capture *it, quern_entity entity, uint32_t depth)
+{
+    if (!quern__array_reserve(it->allocator, &it->entities, it->entities.count + 1) ||
+        !quern__array_reserve(it->allocator, &it->depths, it->depths.count + 1) ||
+        !quern__array_reserve(it->allocator, &it->sets, it->sets.count + 1) ||
+        !quern__map_reserve(&it->members, it->allocator, it->entities.count + 1))
+        return false;
+    quern__map_put(&it->members, entity.bits, it->entities.count);
+    it->entities.items[it->entities.count++] = entity;
+    it->depths.items[it->depths.count++] = depth;
+    const quern__archetype *archetype = archetype_of(it, it->entities.count - 1);
+    it->sets.items[it->sets.count++] =
+        (quern__prefab_set){archetype->component_indices, archetype->component_count};
+    return true;
+}
+
+/* Lists the root and all entities below it, breadth first. */
+static quern_result list_tree(quern__prefab_capture *it, quern_entity root)
+{
+    const quern__storage *storage = &it->world->storage;
+    const quern__relation *parent = storage->relations->parent;
+    if (!add_member(it, root, 0)) return quern__prefab_capture_fail_memory();
+    for (uint32_t i = 0; parent != NULL && i < it->entities.count; i++) {
+        const uint32_t slot = quern_entity_index(it->entities.items[i]);
+        for (uint32_t child = quern__links_first(&parent->links, slot); child != QUERN__SLOT_NONE;
+             child = quern__links_at(&parent->links, child)->next) {
+            if (it->entities.count == QUERN_MAX_PREFAB_MEMBERS)
+                return quern__fail(QUERN_ERROR_LIMIT,
+                                   "the tree has more than %d entities (QUERN_MAX_PREFAB_MEMBERS): capture "
+                                   "parts of it as separate prefabs",
+                                   QUERN_MAX_PREFAB_MEMBERS);
+            if (!add_member(it, quern__entity_of_slot(storage, child), it->depths.items[i] + 1))
+                return quern__prefab_capture_fail_memory();
+        }
+    }
+    return QUERN_OK;
+}
+
+static const void *captured_value(const quern__prefab_capture *it, uint32_t member,
+                                  uint32_t component_index)
+{
+    return quern__storage_value(archetype_of(it, member), record_of(it, member)->location, component_index);
+}
+
+static const char *captured_name(const quern__prefab_capture *it, uint32_t member)
+{
+    const uint32_t slot = quern_entity_index(it->entities.items[member]);
+    const quern__name *name = quern__names_of(it->world->storage.names, slot);
+    return name != NULL ? name->text : NULL;
+}
+
+static quern_result find_captured(const quern__prefab_capture *it, quern_entity entity,
+                                  const quern__type *type, const quern_field *field, uint32_t *out_member)
+{
+    (void)field;
+    *out_member = quern__prefab_capture_find_member(it, entity);
+    /* A command that spawns the prefab would confuse the handle with a provisional handle of its own sync point. */
+    if (quern_entity_is_provisional(entity))
+        return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                           "a field of '%s' in the tree has a provisional handle, which is valid only in "
+                           "its callback; write a real handle before capturing",
+                           type->name);
+    return QUERN_OK;
+}
+
+static quern_result list_toggles(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const quern__row_bits *row_bits = archetype_of(it, i)->row_bits;
+        const uintptr_t location = record_of(it, i)->location;
+        for (uint32_t k = 0; row_bits != NULL && k < row_bits->count; k++) {
+            if (row_bits->list[k].kind != QUERN__BIT_COLUMN_CAN_DISABLE ||
+                !quern__bit_column_test(row_bits, k, location))
+                continue;
+            if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
+                return quern__prefab_capture_fail_memory();
+            prefab->toggles.items[prefab->toggles.count++] =
+                (quern__prefab_toggle){.member = i, .component_index = row_bits->list[k].id};
+        }
+    }
+    return QUERN_OK;
+}
+
+static const quern__prefab_source tree = {.value = captured_value,
+                                          .name = captured_name,
+                                          .find_member = find_captured,
+                                          .list_toggles = list_toggles,
+                                          .list_links = quern__prefab_capture_list_links};
+
+static quern_result capture_tree(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+{
+    if (world == NULL) return quern__fail_null("quern_prefab_capture", "world");
+    if (out_prefab == NULL) return quern__fail_null("quern_prefab_capture", "out_prefab");
+    quern_result result = quern__world_check_unlocked(world, "quern_prefab_capture");
+    if (result != QUERN_OK) return result;
+    const quern_allocator *allocator = &world->storage.allocator;
+    result = quern__entities_check(&world->storage.entities, root);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_prefab_capture");
+    quern__prefab_capture it = {
+        .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
+    result = it.prefab != NULL ? list_tree(&it, root) : quern__prefab_capture_fail_memory();
+    result = quern__prefab_capture_finish(&it, result, out_prefab);
+    if (result == QUERN_OK && !quern__prefab_is_enabled(it.prefab, &world->storage))
+        quern__log(
+            QUERN_LOG_INFO,
+            "quern_prefab_capture: entity %u:%u is disabled, so instances of prefab %u will be, too: "
+            "enable it before capturing, or enable instances by quern_entity_set_enabled",
+            quern_entity_index(root), quern_entity_generation(root), (uint32_t)out_prefab->bits);
+    return quern__in_call(result, "quern_prefab_capture");
+}
+
+quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+{
+    if (!quern__world_enter(world, "quern_prefab_capture")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, capture_tree(world, root, out_prefab));
+}
+
+/* Makes prefabs from lists of members. Each member gets the set of components that an entity with its values and
+ * targets would have; prefab_make.c compiles the sets and values like those of a captured tree. */
+
+/* A sorted set of component indices, with room for required components. */
+typedef struct member_set {
+    uint16_t indices[QUERN_MAX_COMPONENTS];
+    uint32_t count;
+    uint32_t level_count; /* number of relations with levels in the set; each adds a tag to the entity */
+} member_set;
+
+/* ---------------------------------------------------------------------------------------------- sets */
+
+/* Returns false if the set has the component already. */
+static bool insert(member_set *set, uint32_t index)
+{
+    uint32_t i = set->count;
+    while (i > 0 && set->indices[i - 1] > index)
+        i--;
+    if (i > 0 && set->indices[i - 1] == index) return false;
+    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
+    set->indices[i] = (uint16_t)index;
+    set->count++;
+    return true;
+}
+
+static quern_result fail_duplicate(const quern_world *world, uint32_t index)
+{
+    return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "it has '%s' twice: list each component once",
+                       quern__components_type(&world->storage.components, index)->name);
+}
+
+static quern_result add_value(const quern_world *world, const quern_prefab_value *value, member_set *set)
+{
+    const quern__components *components = &world->storage.components;
+    const quern_result result = quern__components_check(components, value->component);
+    if (result != QUERN_OK) return result;
+    const uint32_t index = quern__component_index(value->component);
+    const quern__type *type = quern__components_type(components, index);
+    if (quern__components_is_managed(components, index))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' is maintained by Quern, so it has no value here: list targets of relations "
+            "in 'targets', and the hierarchy in 'parent'",
+            type->name);
+    if (type->size_bytes == 0 && value->value != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and has a value: set it to NULL",
+                           type->name);
+    if (value->is_disabled && !quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' cannot be disabled: register it with can_disable, or clear is_disabled",
+                           type->name);
+    return insert(set, index) ? QUERN_OK : fail_duplicate(world, index);
+}
+
+/* Checks the entity of a target: a member of the list, or a living entity. */
+static quern_result check_target_entity(const quern__prefab_capture *it, quern_entity target)
+{
+    const quern__entities *entities = &it->world->storage.entities;
+    if (!quern_entity_is_provisional(target)) return quern__entities_check(entities, target);
+    const uint32_t index = quern_entity_index(target);
+    if (!quern_entity_equal(target, quern_prefab_member_handle(index)))
+        return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                           "the handle is provisional, which is valid only in its callback: use "
+                           "quern_prefab_member_handle");
+    if (index >= it->parts.count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "there is no member %u, since the list has %u: pass a lower index", index,
+                           it->parts.count);
+    return QUERN_OK;
+}
+
+/* Whether an earlier target of the member is the same one of the same relation. */
+static bool has_target_before(const quern_prefab_member_def *member, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (member->targets[k].relation.bits == member->targets[i].relation.bits &&
+            quern_entity_equal(member->targets[k].target, member->targets[i].target))
+            return true;
+    return false;
+}
+
+static quern_result add_target(const quern__prefab_capture *it, const quern_prefab_member_def *member,
+                               uint32_t i, member_set *set)
+{
+    const quern__storage *storage = &it->world->storage;
+    quern__relation *relation;
+    quern_result result = quern__relation_check(storage, member->targets[i].relation, &relation);
+    if (result != QUERN_OK) return result;
+    const char *name = quern__relation_name(storage, relation);
+    if (relation == storage->relations->parent)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the relation is '%s', the hierarchy: set 'parent' of the member", name);
+    result = check_target_entity(it, member->targets[i].target);
+    if (result == QUERN_OK &&
+        quern_entity_equal(member->targets[i].target,
+                           quern_prefab_member_handle((uint32_t)(member - it->described))))
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                             "the member cannot be its own target: remove the target");
+    if (result != QUERN_OK) return quern__message_add_call(result, name, NULL);
+    const bool is_new = insert(set, relation->component_index);
+    if (is_new) set->level_count += relation->has_levels;
+    if (is_new || (relation->is_many && !has_target_before(member, i))) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                       relation->is_many ? "it has a target in '%s' twice: list it once"
+                                         : "it has two targets in '%s': keep one, or register the relation "
+                                           "with .many",
+                       name);
+}
+
+/* Adds the slots in which the root has members as its parts. */
+static quern_result add_slots(const quern__prefab_capture *it, member_set *set)
+{
+    for (uint32_t i = 0; i < it->parts.count; i++) {
+        const quern_component slot = it->described[i].slot;
+        if (quern_component_is_null(slot)) continue;
+        quern_result result = i > 0 ? quern__prefab_check_slot(it->world, slot)
+                                    : quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                                  "the root is no part of itself: clear its slot");
+        if (result == QUERN_OK && !insert(set, quern__component_index(slot)))
+            result = fail_duplicate(it->world, quern__component_index(slot));
+        if (result != QUERN_OK) return quern__message_add_element(result, "the slot of member", i);
+    }
+    return QUERN_OK;
+}
+
+static quern_result list_values(const quern__prefab_capture *it, uint32_t i, member_set *set)
+{
+    const quern_prefab_member_def *member = &it->described[i];
+    if (member->value_count > 0 && member->values == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'values' is NULL, and value_count is %u: set both",
+                           member->value_count);
+    if (member->target_count > 0 && member->targets == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "'targets' is NULL, and target_count is %u: set both",
+                           member->target_count);
+    for (uint32_t k = 0; k < member->value_count; k++) {
+        const quern_result result = add_value(it->world, &member->values[k], set);
+        if (result != QUERN_OK) return quern__message_add_element(result, "value", k);
+    }
+    for (uint32_t k = 0; k < member->target_count; k++) {
+        const quern_result result = add_target(it, member, k, set);
+        if (result != QUERN_OK) return quern__message_add_element(result, "target", k);
+    }
+    return QUERN_OK;
+}
+
+static quern_result append_set(quern__prefab_capture *it, uint32_t i)
+{
+    const quern__storage *storage = &it->world->storage;
+    member_set set = {.count = 0};
+    quern_result result = list_values(it, i, &set);
+    if (i > 0 && result == QUERN_OK) {
+        insert(&set, storage->relations->parent->component_index);
+        set.level_count++;
+    }
+    if (result == QUERN_OK && i == 0) result = add_slots(it, &set);
+    if (result != QUERN_OK) return result;
+    set.count = quern__components_complete(&storage->components, set.indices, set.count);
+    if (set.count + set.level_count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(
+            QUERN_ERROR_TOO_MANY_COMPONENTS,
+            "it would have %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS): list fewer",
+            set.count + set.level_count, QUERN_MAX_ENTITY_COMPONENTS);
+    if (!quern__array_reserve(it->allocator, &it->set_indices, it->set_indices.count + set.count))
+        return quern__prefab_capture_fail_memory();
+    if (set.count > 0)
+        memcpy(it->set_indices.items + it->set_indices.count, set.indices, set.count * sizeof *set.indices);
+    it->set_indices.count += set.count;
+    it->sets.items[it->sets.count++].count = set.count;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------- parents and names */
+
+static quern_result check_parent(const quern_prefab_member_def *members, uint32_t i)
+{
+    const char *name = members[i].name;
+    if (i == 0 && (members[0].parent != 0 || (name != NULL && name[0] != '\0')))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            members[0].parent != 0
+                ? "the root has member %u as its parent: set it to 0, and pass the parent of "
+                  "an instance when spawning"
+                : "the root has a name, and each instance has its own: set it to NULL, and name "
+                  "instances by quern_entity_set_name",
+            members[0].parent);
+    if (i > 0 && members[i].parent >= i)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "its parent is member %u, which does not precede it: list parents before their children",
+            members[i].parent);
+    return name != NULL ? quern__entity_check_name(name) : QUERN_OK;
+}
+
+static bool has_name_of(const quern_prefab_member_def *a, const quern_prefab_member_def *b)
+{
+    return a->parent == b->parent && a->name != NULL && strcmp(a->name, b->name) == 0;
+}
+
+/* Finds an earlier member with the name and parent of member i; QUERN_NO_MEMBER if there is none. `hashes` maps hashes
+ * of both to the first member with the hash. Room for one more entry must be reserved. */
+static uint32_t find_name_before(const quern_prefab_member_def *members, uint32_t i, quern__map *hashes)
+{
+    const uint64_t hash = quern__hash_word(quern__hash_string(members[i].name), members[i].parent) | 1;
+    const uint64_t *first = quern__map_find(hashes, hash);
+    if (first == NULL) {
+        quern__map_put(hashes, hash, i);
+        return QUERN_NO_MEMBER;
+    }
+    for (uint32_t k = (uint32_t)*first; k < i; k++)
+        if (k > 0 && has_name_of(&members[k], &members[i])) return k;
+    return QUERN_NO_MEMBER;
+}
+
+/* Lists the depths of the members, and checks parents and names. */
+static quern_result list_depths(quern__prefab_capture *it)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < it->parts.count && result == QUERN_OK; i++) {
+        const quern_prefab_member_def *member = &it->described[i];
+        result = check_parent(it->described, i);
+        if (result == QUERN_OK && i > 0 && member->name != NULL && member->name[0] != '\0') {
+            const uint32_t other = find_name_before(it->described, i, &it->members);
+            if (other != QUERN_NO_MEMBER)
+                result = quern__fail(QUERN_ERROR_SIBLING_NAME_TAKEN,
+                                     "member %u has the same parent and the name '%s', too: rename one",
+                                     other, member->name);
+        }
+        if (result != QUERN_OK) return quern__message_add_element(result, "member", i);
+        it->depths.items[it->depths.count++] = i > 0 ? it->depths.items[member->parent] + 1 : 0;
+    }
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- source */
+
+/* Returns the target of a member in a relation with one target, or NULL. */
+static const quern_entity *target_of(const quern__prefab_capture *it, uint32_t i,
+                                     const quern__relation *relation)
+{
+    const quern_prefab_member_def *member = &it->described[i];
+    if (relation == it->world->storage.relations->parent)
+        return i > 0 ? &it->parts.items[member->parent] : NULL;
+    for (uint32_t k = 0; k < member->target_count; k++)
+        if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
+            relation->component_index)
+            return &member->targets[k].target;
+    return NULL;
+}
+
+static const void *described_value(const quern__prefab_capture *it, uint32_t i, uint32_t component_index)
+{
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    const quern_prefab_member_def *member = &it->described[i];
+    if (component->managed.relation != NULL) return target_of(it, i, component->managed.relation);
+    for (uint32_t k = 0; k < member->value_count; k++)
+        if (quern__component_index(member->values[k].component) == component_index)
+            return member->values[k].value;
+    for (uint32_t k = 1; i == 0 && k < it->parts.count; k++)
+        if (!quern_component_is_null(it->described[k].slot) &&
+            quern__component_index(it->described[k].slot) == component_index)
+            return &it->parts.items[k];
+    return NULL;
+}
+
+static const char *described_name(const quern__prefab_capture *it, uint32_t i)
+{
+    const char *name = it->described[i].name;
+    return name != NULL && name[0] != '\0' ? name : NULL;
+}
+
+static quern_result find_described(const quern__prefab_capture *it, quern_entity entity,
+                                   const quern__type *type, const quern_field *field, uint32_t *out_member)
+{
+    *out_member = QUERN_NO_MEMBER;
+    if (!quern_entity_is_provisional(entity)) return QUERN_OK;
+    const quern_result result = check_target_entity(it, entity);
+    if (result == QUERN_OK) *out_member = quern_entity_index(entity);
+    if (result == QUERN_OK) return QUERN_OK;
+    char where[2 * QUERN_MAX_NAME_BYTES + 32];
+    snprintf(where, sizeof where, "field '%s' of '%s'", field->name, type->name);
+    return quern__message_add_call(result, where, NULL);
+}
+
+static quern_result list_disabled(quern__prefab_capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < it->parts.count; i++)
+        for (uint32_t k = 0; k < it->described[i].value_count; k++) {
+            const quern_prefab_value *value = &it->described[i].values[k];
+            if (!value->is_disabled) continue;
+            if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
+                return quern__prefab_capture_fail_memory();
+            prefab->toggles.items[prefab->toggles.count++] = (quern__prefab_toggle){
+                .member = i, .component_index = quern__component_index(value->component)};
+        }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- links */
+
+static quern_result add_link(quern__prefab_capture *it, quern__relation *relation,
+                             quern__prefab_link_indices *links, uint32_t source, quern_entity target)
+{
+    const bool is_member = quern_entity_is_provisional(target);
+    const bool is_done = quern__prefab_capture_add_link(
+        it, relation, links, source, is_member ? quern_entity_index(target) : QUERN_NO_MEMBER,
+        is_member ? quern_entity_null() : target);
+    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
+}
+
+static quern_result add_described_edges(quern__prefab_capture *it, quern__relation *relation,
+                                        quern__prefab_link_indices *links, uint32_t i)
+{
+    const quern_prefab_member_def *member = &it->described[i];
+    quern_result result = QUERN_OK;
+    for (uint32_t k = 0; k < member->target_count && result == QUERN_OK; k++)
+        if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
+            relation->component_index)
+            result = add_link(it, relation, links, i, member->targets[k].target);
+    return result;
+}
+
+#define UNKNOWN_DEPTH UINT32_MAX
+
+/* Finds the number of links from a member up to the end of its path in a relation, and stores it for all members of the
+ * path. path: room for all members. Fails with CYCLE. */
+static quern_result find_depth(const quern__prefab_capture *it, const quern__relation *relation, uint32_t i,
+                               uint32_t *depths, uint32_t *path)
+{
+    uint32_t count = 0, at = i;
+    while (depths[at] == UNKNOWN_DEPTH) {
+        if (count == it->parts.count)
+            return quern__fail(
+                QUERN_ERROR_CYCLE,
+                "member %u: its targets in relation '%s' lead into a cycle: remove one of them", i,
+                quern__relation_name(&it->world->storage, relation));
+        path[count++] = at;
+        const quern_entity *target = target_of(it, at, relation);
+        if (target == NULL || !quern_entity_is_provisional(*target)) {
+            depths[at] = target != NULL;
+            count--;
+            break;
+        }
+        at = quern_entity_index(*target);
+    }
+    uint32_t depth = depths[at];
+    while (count-- > 0)
+        depths[path[count]] = ++depth;
+    return QUERN_OK;
+}
+
+/* Adds the links of a relation with levels: targets before sources, and the sources of each target in the order of
+ * members. scratch: room for 3 numbers per member, and 1 more. Fails with CYCLE, or OUT_OF_MEMORY. */
+static quern_result add_by_depth(quern__prefab_capture *it, quern__relation *relation,
+                                 quern__prefab_link_indices *links, uint32_t *scratch)
+{
+    const uint32_t count = it->parts.count;
+    uint32_t *depths = scratch, *next = scratch + count, *firsts = scratch + 2 * (size_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        depths[i] = UNKNOWN_DEPTH;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_result result = find_depth(it, relation, i, depths, firsts);
+        if (result != QUERN_OK) return result;
+    }
+    /* lists of the members of each depth */
+    for (uint32_t depth = 0; depth <= count; depth++)
+        firsts[depth] = QUERN_NO_MEMBER;
+    for (uint32_t i = count; i-- > 0;) {
+        next[i] = firsts[depths[i]];
+        firsts[depths[i]] = i;
+    }
+    for (uint32_t depth = 1; depth <= count; depth++)
+        for (uint32_t i = firsts[depth]; i != QUERN_NO_MEMBER; i = next[i]) {
+            const quern_result result = add_link(it, relation, links, i, *target_of(it, i, relation));
+            if (result != QUERN_OK) return result;
+        }
+    return QUERN_OK;
+}
+
+static quern_result add_unordered(quern__prefab_capture *it, quern__relation *relation,
+                                  quern__prefab_link_indices *links)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < it->parts.count && result == QUERN_OK; i++) {
+        const quern_entity *target = relation->is_many ? NULL : target_of(it, i, relation);
+        if (relation->is_many)
+            result = add_described_edges(it, relation, links, i);
+        else if (target != NULL)
+            result = add_link(it, relation, links, i, *target);
+    }
+    return result;
+}
+
+static quern_result list_described_links(quern__prefab_capture *it, quern__relation *relation,
+                                         quern__prefab_link_indices *links)
+{
+    if (relation->is_many || !relation->has_levels) return add_unordered(it, relation, links);
+    const size_t bytes = (3 * (size_t)it->parts.count + 1) * sizeof(uint32_t);
+    uint32_t *scratch = quern__allocate(it->allocator, bytes, _Alignof(uint32_t));
+    if (scratch == NULL) return quern__prefab_capture_fail_memory();
+    const quern_result result = add_by_depth(it, relation, links, scratch);
+    quern__release(it->allocator, scratch, bytes, _Alignof(uint32_t));
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------------------- call */
+
+static const quern__prefab_source description = {.value = described_value,
+                                                 .name = described_name,
+                                                 .find_member = find_described,
+                                                 .list_toggles = list_disabled,
+                                                 .list_links = list_described_links};
+
+/* Lists depths and sets of all members. Precondition: the world has the hierarchy, unless there is one member. */
+static quern_result list_described_members(quern__prefab_capture *it, uint32_t count)
+{
+    if (!quern__array_reserve(it->allocator, &it->depths, count) ||
+        !quern__array_reserve(it->allocator, &it->sets, count) ||
+        !quern__array_reserve(it->allocator, &it->parts, count) ||
+        !quern__map_reserve(&it->members, it->allocator, count))
+        return quern__prefab_capture_fail_memory();
+    while (it->parts.count < count) {
+        it->parts.items[it->parts.count] = quern_prefab_member_handle(it->parts.count);
+        it->parts.count++;
+    }
+    quern_result result = list_depths(it);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = append_set(it, i);
+        if (result != QUERN_OK) return quern__message_add_element(result, "member", i);
+    }
+    /* the list does not move any more, now that all sets are in it */
+    for (uint32_t i = 0, first = 0; i < it->sets.count; first += it->sets.items[i++].count)
+        it->sets.items[i].indices = it->sets.items[i].count > 0 ? &it->set_indices.items[first] : NULL;
+    return result;
+}
+
+static quern_result create(quern_world *world, const quern_prefab_member_def *members, uint32_t count,
+                           quern_prefab *out_prefab)
+{
+    static const char function[] = "quern_prefab_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (members == NULL) return quern__fail_null(function, "members");
+    if (out_prefab == NULL) return quern__fail_null(function, "out_prefab");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK && count == 0)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                             "the list has no members: a prefab has at least a root");
+    if (result == QUERN_OK && count > QUERN_MAX_PREFAB_MEMBERS)
+        result = quern__fail(QUERN_ERROR_LIMIT,
+                             "the list has %u members; the limit is %d (QUERN_MAX_PREFAB_MEMBERS): make "
+                             "several prefabs",
+                             count, QUERN_MAX_PREFAB_MEMBERS);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (count > 1 && world->storage.relations->parent == NULL)
+        result = quern__relation_register(&world->storage, &quern__parent_def,
+                                          &world->storage.relations->parent);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__prefab_capture it = {.world = world,
+                                .allocator = allocator,
+                                .prefab = quern__prefab_create(allocator),
+                                .source = &description,
+                                .described = members};
+    result = it.prefab != NULL ? list_described_members(&it, count) : quern__prefab_capture_fail_memory();
+    return quern__in_call(quern__prefab_capture_finish(&it, result, out_prefab), function);
+}
+
+quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_def *members,
+                                 uint32_t member_count, quern_prefab *out_prefab)
+{
+    if (!quern__world_enter(world, "quern_prefab_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, create(world, members, member_count, out_prefab));
+}

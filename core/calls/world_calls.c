@@ -1,0 +1,883 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Creates and destroys worlds. */
+#include "core/calls/calls_internal.h"
+
+#include "core/events/event_internal.h"
+#include "core/prefabs/prefab_internal.h"
+#include "core/query/query_internal.h"
+#include "core/record/record.h"
+#include "core/relations/relation_internal.h"
+#include "core/storage/change.h"
+#include "core/world/world_internal.h"
+
+#include <quern/bulk.h>
+
+#include <stdio.h>
+
+/* ----------------------------------------------------------------------------------------- world tags */
+
+/* Bits of the tags in use. Worlds may be created on any thread. Tag 0 marks provisional handles. */
+static _Atomic uint64_t tags_used[4];
+
+/* The tag that was assigned last. The next search starts after it, so that tags are reused as late as
+ * possible. */
+static _Atomic uint32_t tag_start;
+
+/* Number of worlds that have had each tag. */
+static _Atomic uint32_t tag_uses[QUERN_MAX_WORLDS + 1];
+
+/* Returns a free tag, 1 to 255, or 0 if all are in use. The start is relaxed, since it is only a hint. */
+static uint32_t tag_take(void)
+{
+    uint32_t start = atomic_load_explicit(&tag_start, memory_order_relaxed);
+    for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++) {
+        uint32_t tag = 1 + (start + i) % QUERN_MAX_WORLDS;
+        uint64_t bit = 1ull << tag % 64;
+        /* acquire: pairs with the release in tag_release, the last action of the previous world with this tag */
+        if ((atomic_fetch_or_explicit(&tags_used[tag / 64], bit, memory_order_acquire) & bit) == 0) {
+            atomic_store_explicit(&tag_start, tag, memory_order_relaxed);
+            return tag;
+        }
+    }
+    return 0;
+}
+
+/* Release: pairs with the acquire in tag_take. */
+static void tag_release(uint32_t tag)
+{
+    atomic_fetch_and_explicit(&tags_used[tag / 64], ~(1ull << tag % 64), memory_order_release);
+}
+
+/* ----------------------------------------------------------------------------------------- life cycle */
+
+static void attach_rooms(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    storage->names = &world->names;
+    storage->combines = &world->combines;
+    quern__relations_init(&world->relations, storage);
+    quern__reactions_init(&world->reactions, storage);
+}
+
+/* Archetypes at which sync points begin to remove empty ones, if a world has no other setting. */
+enum { LEAST_REMOVAL_ARCHETYPES = 256 };
+
+/* The use count is relaxed: only the thread that holds the tag accesses it, and taking the tag orders the accesses. */
+static quern_result world_init(const quern_world_def *def, const quern_allocator *allocator, uint32_t tag,
+                               quern_world **out_world)
+{
+    const uint32_t uses = atomic_fetch_add_explicit(&tag_uses[tag], 1, memory_order_relaxed);
+    quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
+    if (world == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_create: no memory for a world");
+    const bool has_checks = def->empty_archetype_checks_per_sync > 0;
+    *world = (quern_world){.resources = {.world_tag = tag},
+                           .next_serial = (uint64_t)tag << 16,
+                           .removal_count = def->disable_empty_archetype_removal ? UINT32_MAX
+                                            : has_checks                         ? 0
+                                                                                 : LEAST_REMOVAL_ARCHETYPES,
+                           .empty_archetype_checks_per_sync = def->empty_archetype_checks_per_sync};
+    quern_result result =
+        quern__storage_init(&world->storage, allocator, quern__first_handle_high(tag, uses));
+    if (result == QUERN_OK) {
+        attach_rooms(world);
+        *out_world = world;
+        return QUERN_OK;
+    }
+    quern__storage_release(&world->storage);
+    quern__release(allocator, world, sizeof *world, _Alignof(quern_world));
+    return result;
+}
+
+quern_result quern_world_create(const quern_world_def *def, quern_world **out_world)
+{
+    static const quern_world_def zero;
+    if (def == NULL) def = &zero;
+    if (out_world == NULL) return quern__fail_null("quern_world_create", "out_world");
+    quern_allocator allocator;
+    quern_result result = quern__choose_allocator(&def->allocator, "quern_world_create", &allocator);
+    if (result != QUERN_OK) return result;
+
+    uint32_t tag = tag_take();
+    if (tag == 0)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS): destroy one first",
+            QUERN_MAX_WORLDS);
+    result = world_init(def, &allocator, tag, out_world);
+    if (result != QUERN_OK) tag_release(tag);
+    return quern__in_call(result, "quern_world_create");
+}
+
+/* ------------------------------------------------------------------------------------------ values
+ *
+ * Values with destroy hooks are destroyed before anything of the world is released, as by calls on entities: children
+ * before their parents, and in a world that still answers. Hooks may therefore destroy the queries, getters and readers
+ * that values own. */
+
+static bool have_values_hooks(const quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->has_destroy &&
+            quern__archetype_row_count(storage->archetypes.items[i]) > 0)
+            return true;
+    return false;
+}
+
+typedef QUERN__ARRAY(quern_entity) entity_list;
+
+static bool append_entity(const quern__storage *storage, entity_list *list, quern_entity entity)
+{
+    if (!quern__array_reserve(&storage->allocator, list, list->count + 1)) return false;
+    list->items[list->count++] = entity;
+    return true;
+}
+
+/* Appends the entities without parent, then, level by level, those with one. Returns false if out of memory. */
+static bool list_entities(const quern__storage *storage, entity_list *list)
+{
+    const quern__relation *parent = storage->relations->parent;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        for (uint32_t c = 0; c < archetype->chunk_count; c++) {
+            const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[c].chunk);
+            for (uint32_t row = 0; row < archetype->slots[c].row_count; row++) {
+                const uint32_t slot = quern_entity_index(handles[row]);
+                const bool is_root =
+                    parent == NULL || quern__links_target(&parent->links, slot) == QUERN__SLOT_NONE;
+                if (is_root && !append_entity(storage, list, handles[row])) return false;
+            }
+        }
+    }
+    for (uint32_t i = 0; parent != NULL && i < list->count; i++) {
+        uint32_t child = quern__links_first(&parent->links, quern_entity_index(list->items[i]));
+        for (; child != QUERN__SLOT_NONE; child = quern__links_at(&parent->links, child)->next)
+            if (!append_entity(storage, list, quern__entity_of_slot(storage, child))) return false;
+    }
+    return true;
+}
+
+/* Destroys all entities, children before their parents. Errors, with nothing changed: OUT_OF_MEMORY. */
+static quern_result destroy_entities(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    entity_list list = {0};
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (list_entities(storage, &list)) {
+        for (uint32_t i = 0; i < list.count / 2; i++) {
+            const quern_entity other = list.items[list.count - 1 - i];
+            list.items[list.count - 1 - i] = list.items[i];
+            list.items[i] = other;
+        }
+        result = quern_entity_destroy_many(world, list.items, list.count);
+    }
+    quern__array_release(&storage->allocator, &list);
+    return result;
+}
+
+/* Drops the waiting commands and events that may have values with destroy hooks, and gives resources with such hooks
+ * their first values. */
+static void destroy_other_values(quern_world *world)
+{
+    const quern__components *components = &world->storage.components;
+    for (uint32_t i = 0; i < components->list.count; i++)
+        if (components->list.items[i]->type.hooks.destroy != NULL) quern__world_release_commands(world);
+    for (uint32_t i = 0; i < world->resources.list.count; i++) {
+        quern__resource *resource = &world->resources.list.items[i];
+        if (resource->type.hooks.destroy == NULL) continue;
+        quern__type_destroy(&resource->type, resource->value, 1);
+        quern__type_construct(&resource->type, resource->value, 1);
+    }
+    quern__events_drop_hooked(world);
+}
+
+/* Names an object that refers to the world. */
+static void name_user(const quern_world *world, char *text, size_t bytes)
+{
+    const quern__storage *storage = &world->storage;
+    const quern__query *query = storage->first_query;
+    if (world->has_history)
+        (void)snprintf(text, bytes, "a history");
+    else if (world->first_schedule != NULL)
+        (void)snprintf(text, bytes, "a schedule (quern_world_list_schedules lists them)");
+    else if (query != NULL)
+        (void)snprintf(text, bytes, "query %u, '%s'", query->number,
+                       query->name != NULL ? query->name : "");
+    else if (storage->first_position_table != NULL)
+        (void)snprintf(
+            text, bytes, "a getter of component '%s'",
+            quern__components_type(&storage->components, storage->first_position_table->component_index)
+                ->name);
+    else
+        quern__events_name_reader(world, text, bytes);
+}
+
+static void refuse_destroy(const quern_world *world, const char *state)
+{
+    char user[2 * QUERN_MAX_NAME_BYTES + 64] = "";
+    name_user(world, user, sizeof user);
+    quern__report_violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_world_destroy: %s still refers to the world, %u objects in all; %s: destroy "
+        "queries, getters, event readers, schedules and histories first",
+        user, world->user_count, state);
+}
+
+/* Destroys the values that may own queries, getters and readers. Returns false, with a message, if the world has other
+ * users. */
+static bool end_users(quern_world *world)
+{
+    if (world->user_count > 0 && (world->has_history || world->first_schedule != NULL)) {
+        refuse_destroy(world, "nothing was changed");
+        return false;
+    }
+    if (have_values_hooks(&world->storage) && destroy_entities(world) != QUERN_OK &&
+        world->user_count > 0) {
+        refuse_destroy(world, "there is no memory to destroy the entities, which may own objects");
+        return false;
+    }
+    if (world->user_count > 0) destroy_other_values(world);
+    if (world->user_count == 0) return true;
+    refuse_destroy(world, "values with destroy hooks were destroyed, since they may own objects");
+    return false;
+}
+
+void quern_world_destroy(quern_world *world)
+{
+    if (world == NULL) return;
+    if (world->locked) {
+        quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
+                                "quern_world_destroy: " QUERN__WORLD_LOCKERS
+                                " is running on this world; destroy the world afterwards");
+        return;
+    }
+    if (!end_users(world)) return;
+    quern_allocator allocator = world->storage.allocator;
+    uint32_t tag = world->resources.world_tag;
+    quern__world_release_commands(world);
+    quern__events_release(world);
+    quern__prefabs_release(&world->storage);
+    quern__reactions_release(&world->storage);
+    quern__storage_release(&world->storage); /* before resources, which hooks of components may use */
+    quern__relations_release(&world->relations, &allocator);
+    quern__names_release(&world->names, &allocator);
+    quern__array_release(&allocator, &world->combines.list);
+    quern__resources_release(&world->resources, &allocator);
+    quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));
+    tag_release(tag);
+}
+
+enum { COMMANDS_ALIGNMENT_BYTES = 128 };
+
+_Static_assert(_Alignof(quern__world_commands) <= COMMANDS_ALIGNMENT_BYTES, "commands are aligned enough");
+_Static_assert(_Alignof(quern__plain_context) <= COMMANDS_ALIGNMENT_BYTES, "contexts are aligned enough");
+
+/* ---------------------------------------------------------------------------------------- life cycle */
+
+/* Recorder and context of one worker of parallel queries. */
+typedef struct query_worker {
+    quern_commands recorder; /* first member: its address is that of the struct */
+    quern__plain_context context;
+} query_worker;
+
+static quern_result create_commands(quern_world *world)
+{
+    quern__world_commands *made =
+        quern__allocate(&world->storage.allocator, sizeof *made, COMMANDS_ALIGNMENT_BYTES);
+    if (made == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorder of a world");
+    *made = (quern__world_commands){0};
+    made->recorder_list[0] = &made->recorder;
+    quern__commands_init(&made->recorder, &world->storage);
+    quern__playback_init(&made->playback, &world->storage);
+    world->commands = made;
+    return QUERN_OK;
+}
+
+static bool add_worker(quern_world *world)
+{
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__world_commands *commands = world->commands;
+    const uint32_t count = commands->worker_recorders.count;
+    if (!quern__array_reserve(allocator, &commands->worker_recorders, count + 1) ||
+        !quern__array_reserve(allocator, &commands->worker_contexts, count + 1))
+        return false;
+    query_worker *made = quern__allocate(allocator, sizeof *made, COMMANDS_ALIGNMENT_BYTES);
+    if (made == NULL) return false;
+    quern__commands_init(&made->recorder, &world->storage);
+    made->context = (quern__plain_context){.thread = NULL};
+    commands->worker_recorders.items[commands->worker_recorders.count++] = &made->recorder;
+    commands->worker_contexts.items[commands->worker_contexts.count++] = &made->context;
+    return true;
+}
+
+quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count)
+{
+    const quern_result result = world->commands != NULL ? QUERN_OK : create_commands(world);
+    if (result != QUERN_OK) return result;
+    while (world->commands->worker_recorders.count < worker_count)
+        if (!add_worker(world))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
+                               worker_count);
+    return QUERN_OK;
+}
+
+void quern__world_release_commands(quern_world *world)
+{
+    quern__world_commands *commands = world->commands;
+    if (commands == NULL) return;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__commands_release(&commands->recorder);
+    for (uint32_t i = 0; i < commands->worker_recorders.count; i++) {
+        quern__commands_release(commands->worker_recorders.items[i]);
+        quern__release(allocator, commands->worker_recorders.items[i], sizeof(query_worker),
+                       COMMANDS_ALIGNMENT_BYTES);
+    }
+    quern__playback_release(&commands->playback);
+    quern__array_release(allocator, &commands->worker_recorders);
+    quern__array_release(allocator, &commands->worker_contexts);
+    quern__release(allocator, commands, sizeof *commands, COMMANDS_ALIGNMENT_BYTES);
+    world->commands = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------ applying */
+
+static bool holds_commands(const quern_commands *recorder)
+{
+    return recorder->streams.count > 0 || recorder->failed != QUERN_OK ||
+           quern__accumulator_is_used(recorder);
+}
+
+void quern__world_end_recording(const quern_world *world)
+{
+    if (world->commands != NULL) quern__commands_end(&world->commands->recorder);
+}
+
+bool quern__world_has_commands(const quern_world *world)
+{
+    const quern__world_commands *commands = world->commands;
+    if (commands == NULL) return false;
+    for (uint32_t i = 0; i < commands->worker_recorders.count; i++)
+        if (holds_commands(commands->worker_recorders.items[i])) return true;
+    return holds_commands(&commands->recorder);
+}
+
+/* For builds with checks: marks all components as written, since commands may have changed values. */
+static void note_written(const quern_world *world)
+{
+    for (uint32_t i = 0; i < world->storage.components.list.count; i++)
+        quern__storage_note_written(&world->storage, i);
+}
+
+/* Applies the commands of the recorders. Commands that could not be recorded are reported; the others are applied. */
+static quern_result apply(quern_world *world, quern__recorders recorders, const quern__executor *executor,
+                          quern__flush_report *report)
+{
+    quern__world_commands *commands = world->commands;
+    bool has_streams = false;
+    for (uint32_t i = 0; i < recorders.count; i++) {
+        quern_commands *recorder = recorders.items[i];
+        has_streams |= recorder->streams.count > 0 || quern__accumulator_is_used(recorder);
+        if (QUERN__LIKELY(recorder->failed == QUERN_OK)) continue;
+        report->record_result = recorder->failed;
+        recorder->failed = QUERN_OK;
+    }
+    if (!has_streams) return QUERN_OK;
+    quern__playback_stats applied = {0};
+    quern__playback_start_frame(&commands->playback);
+    const bool was_locked = world->locked;
+    quern__world_set_locked(
+        world, true); /* as at sync points of frames: hooks must not call functions on the world */
+    const quern_result result =
+        quern__playback_run_recorded(&commands->playback, recorders, executor, &applied);
+    quern__world_set_locked(world, was_locked);
+    if (result != QUERN_OK) return result;
+    if (QUERN_CHECKS) note_written(world);
+    commands->stats.command_count += applied.command_count;
+    commands->stats.dropped_count += applied.dropped_count;
+    commands->stats.created_count += applied.created_count;
+    commands->stats.destroyed_count += applied.destroyed_count;
+    quern__flush_report_add(report, &applied);
+    return QUERN_OK;
+}
+
+quern_result quern__world_apply_worker_commands(quern_world *world, const quern__executor *executor,
+                                                quern__flush_report *report)
+{
+    quern__world_commands *commands = world->commands;
+    commands->stats = (quern_flush_stats){0};
+    if (commands->worker_recorders.count == 0) return QUERN_OK;
+    return apply(world, quern__world_worker_recorders(commands), executor, report);
+}
+
+quern_result quern__world_apply_commands(quern_world *world, quern__flush_report *report)
+{
+    quern__world_commands *commands = world->commands;
+    quern__commands_end(&commands->recorder);
+    quern_result result = quern__world_apply_worker_commands(world, NULL, report);
+    if (result == QUERN_OK) result = apply(world, quern__world_recorder_list(commands), NULL, report);
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------- public calls */
+
+/* Returns the recorder with an open stream. The stream stays open until it is applied, so that its provisional
+ * handles stay valid, even if another thread takes over the world. A new stream begins if an exclusive system or a
+ * failed sync point has ended the latest one. */
+static quern_result find_recorder(quern_world *world, quern_commands **out_recorder)
+{
+    quern_result result = quern__world_check_unlocked(world, "quern_world_commands");
+    if (result == QUERN_OK && world->commands == NULL) result = create_commands(world);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_world_commands");
+    quern__world_commands *commands = world->commands;
+    if (commands->recorder.callback_thread == NULL) {
+        const quern__origin origin = {.key = commands->flush_count++,
+                                      .serial = quern__serial_of(world->next_serial++)};
+        quern__playback_begin(&commands->recorder, &origin);
+    }
+    commands->recorder.callback_thread = quern__this_thread();
+    *out_recorder = &commands->recorder;
+    return QUERN_OK;
+}
+
+quern_commands *quern_world_commands(quern_world *world)
+{
+    quern_commands *recorder = NULL;
+    if (world == NULL) {
+        quern__fail_null("quern_world_commands", "world");
+        return NULL;
+    }
+    if (!quern__world_enter(world, "quern_world_commands")) return NULL;
+    const quern_result result = quern__world_leave(world, find_recorder(world, &recorder));
+    return result == QUERN_OK ? recorder : NULL;
+}
+
+static quern_result flush(quern_world *world)
+{
+    quern_result result = quern__world_check_unlocked(world, "quern_world_flush");
+    if (result != QUERN_OK || world->commands == NULL) return result;
+    quern__flush_report report = {0};
+    result = quern__world_apply_commands(world, &report);
+    if (result == QUERN_OK) return quern__flush_result(&report, "quern_world_flush");
+    result = quern__fail_with_loss(result, report.record_result, "record a command", "quern_world_flush");
+    return quern__in_call(result, "quern_world_flush");
+}
+
+quern_result quern_world_flush(quern_world *world)
+{
+    if (world == NULL) return quern__fail_null("quern_world_flush", "world");
+    if (!quern__world_enter(world, "quern_world_flush")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, flush(world));
+}
+
+static quern_result discard(quern_world *world)
+{
+    const quern_result result = quern__world_check_unlocked(world, "quern_world_discard_commands");
+    if (result != QUERN_OK || world->commands == NULL) return result;
+    quern__world_end_recording(world);
+    quern__commands_reset(&world->commands->recorder);
+    for (uint32_t i = 0; i < world->commands->worker_recorders.count; i++)
+        quern__commands_reset(world->commands->worker_recorders.items[i]);
+    return QUERN_OK;
+}
+
+quern_result quern_world_discard_commands(quern_world *world)
+{
+    if (world == NULL) return quern__fail_null("quern_world_discard_commands", "world");
+    if (!quern__world_enter(world, "quern_world_discard_commands")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, discard(world));
+}
+
+quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_stats *out_stats)
+{
+    if (world == NULL) return quern__fail_null("quern_world_get_flush_stats", "world");
+    if (out_stats == NULL) return quern__fail_null("quern_world_get_flush_stats", "out_stats");
+    *out_stats = world->commands != NULL ? world->commands->stats : (quern_flush_stats){0};
+    return QUERN_OK;
+}
+
+quern_result quern__fail_with_loss(quern_result result, quern_result lost, const char *what,
+                                   const char *where)
+{
+    if (lost == QUERN_OK) return result;
+    char why[256];
+    snprintf(why, sizeof why, "%.255s", quern_error_message());
+    return quern__fail(lost, "%s: no memory to %s, which is lost; all others are kept, since %s failed: %s",
+                       where, what, where, why);
+}
+
+quern_result quern__flush_result(const quern__flush_report *report, const char *function)
+{
+    if (report->record_result != QUERN_OK)
+        return quern__fail(report->record_result,
+                           "%s: no memory to record a command; the others were applied", function);
+    if (report->refused_result == QUERN_OK) return QUERN_OK;
+    return quern__fail(report->refused_result,
+                       "%s: the commands on %llu entities need %s and were dropped; the others were "
+                       "applied",
+                       function, (unsigned long long)report->refused_count,
+                       report->refused_result == QUERN_ERROR_LIMIT
+                           ? "more archetypes than the world can have (QUERN_MAX_ARCHETYPES)"
+                           : "more components or bytes than one entity can have");
+}
+
+/* Reserves memory ahead of its use, and touches it (quern_world_reserve). */
+
+static bool is_end_of_components(const void *list, uint32_t i)
+{
+    return quern_component_is_null(((const quern_component *)list)[i]);
+}
+
+static bool is_end_of_relations(const void *list, uint32_t i)
+{
+    return ((const quern_relation *)list)[i].bits == 0;
+}
+
+/* Reserves and touches the records of entities. *out_slot_end: the number of slots that then have records. */
+static quern_result reserve_records(quern__storage *storage, uint32_t count, uint32_t *out_slot_end)
+{
+    quern__entities *entities = &storage->entities;
+    const quern_result result = quern__entities_reserve(entities, &storage->allocator, count);
+    const uint32_t free_count = entities->free_count + entities->absent_count;
+    *out_slot_end = entities->slot_count + (count > free_count ? count - free_count : 0);
+    if (result != QUERN_OK) return result;
+    for (uint32_t slot = entities->slot_count, step; slot < *out_slot_end; slot += step) {
+        step = QUERN__PAGE_RECORDS - slot % QUERN__PAGE_RECORDS;
+        if (step > *out_slot_end - slot) step = *out_slot_end - slot;
+        quern__touch_pages(quern__entities_record(entities, slot), step * sizeof(quern__record));
+    }
+    return QUERN_OK;
+}
+
+static quern_result reserve_links(quern__storage *storage, const quern_relation *relations, uint32_t count,
+                                  uint32_t slot_end)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        quern__relation *relation;
+        const quern_result result = quern__relation_check(storage, relations[i], &relation);
+        if (result != QUERN_OK) return result;
+        for (uint32_t slot = 0; slot < slot_end; slot += QUERN__LINK_PAGE_SLOTS)
+            if (!quern__links_reserve(&relation->links, &storage->allocator, slot))
+                return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of %u entities",
+                                   slot_end);
+    }
+    return QUERN_OK;
+}
+
+/* Reserves rows, touches the memory of all rows without entities, and keeps the chunks until quern_world_trim. */
+static quern_result reserve_rows(quern_world *world, const quern_component *components,
+                                 uint32_t component_count, uint32_t row_count)
+{
+    quern__storage *storage = &world->storage;
+    quern__archetype *archetype;
+    quern_result result = quern__world_ensure_archetype(world, components, component_count, &archetype);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, archetype, row_count);
+    if (result != QUERN_OK) return result;
+    archetype->asked_count = archetype->held_count;
+    quern__rows_unreserve(storage, archetype);
+    for (uint32_t i = archetype->chunk_count; i < archetype->held_count; i++)
+        quern__touch_pages(archetype->slots[i].chunk, QUERN__CHUNK_BYTES);
+    return QUERN_OK;
+}
+
+static quern_result reserve(quern_world *world, const quern_reserve_def *def)
+{
+    uint32_t component_count, relation_count, slot_end;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_reserve");
+    if (result == QUERN_OK)
+        result = quern__list_count(def->components, QUERN_MAX_ENTITY_COMPONENTS, is_end_of_components,
+                                   "component", NULL, &component_count);
+    if (result == QUERN_OK)
+        result = quern__list_count(def->relations, QUERN_MAX_RESERVED_RELATIONS, is_end_of_relations,
+                                   "relation", NULL, &relation_count);
+    if (result == QUERN_OK && component_count > 0 && def->row_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_world_reserve: there are components, but row_count is 0: set it to the "
+                           "number of rows with these components");
+    if (result == QUERN_OK) result = reserve_records(&world->storage, def->entity_count, &slot_end);
+    if (result == QUERN_OK)
+        result = reserve_links(&world->storage, def->relations, relation_count, slot_end);
+    if (result == QUERN_OK && def->row_count > 0)
+        result = reserve_rows(world, def->components, component_count, def->row_count);
+    if (result != QUERN_OK || def->command_bytes == 0) return quern__in_call(result, "quern_world_reserve");
+    quern_commands *commands = quern_world_commands(world);
+    if (commands != NULL && quern__blocks_reserve_bytes(commands, def->command_bytes)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "quern_world_reserve: no memory for %llu bytes of commands",
+                       (unsigned long long)def->command_bytes);
+}
+
+quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *def)
+{
+    static const char function[] = "quern_world_reserve";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, reserve(world, def));
+}
+
+/* Releases unused memory (quern_world_trim) and archetypes without rows (quern_world_remove_empty_archetypes).
+ * Visible effects are only the number of archetypes and, if trim releases pages of records, the handles of later
+ * entities. */
+
+/* -------------------------------------------------------------------------------------------- trim */
+
+static quern_result check_world(const quern_world *world, const char *function)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    return quern__world_check_unlocked(world, function);
+}
+
+static quern_result trim(quern_world *world)
+{
+    quern_result result = check_world(world, "quern_world_trim");
+    if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        archetype->may_retain_chunk = false;
+        archetype->asked_count = 0;
+        quern__archetype_release_spare_chunks(archetype, &storage->slabs, &storage->allocator);
+        quern__row_versions_trim(archetype->row_versions, &storage->allocator, archetype->held_count);
+    }
+    memset(storage->spares, 0, sizeof storage->spares);
+    quern__relations_trim(storage);
+    quern__reactions_trim(storage);
+    quern__slabs_trim(&storage->slabs, &storage->allocator);
+    quern__entities_drop_pages(&storage->entities, &storage->allocator);
+    quern__names_trim(storage->names, &storage->allocator);
+    quern__events_trim(world);
+    return QUERN_OK;
+}
+
+quern_result quern_world_trim(quern_world *world)
+{
+    if (!quern__world_enter(world, "quern_world_trim")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, trim(world));
+}
+
+/* ----------------------------------------------------------------------------- archetypes without rows */
+
+/* Marks all archetypes without rows, and without copies of removed rows, as removed. Returns their number;
+ * *out_first becomes the index of the first. The archetype without components is never removed, since new
+ * entities start there. */
+static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = storage->archetypes.count; i-- > 1;) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        archetype->is_removed =
+            archetype->chunk_count == 0 && !quern__archetype_has_removed_copies(archetype);
+        if (!archetype->is_removed) continue;
+        *out_first = i;
+        count++;
+    }
+    return count;
+}
+
+/* Releases the plans of the archetype, and those of all archetypes with plans to it. They are recreated when
+ * needed. */
+static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
+{
+    while (archetype->incoming != NULL)
+        quern__plans_release(storage, archetype->incoming->source);
+    quern__plans_release(storage, archetype);
+}
+
+/* Removes the marked archetypes from everything that has pointers to archetypes. The caller then gives other indices to
+ * the archetypes from `first` on. */
+static void forget_removed(quern_world *world, uint32_t first)
+{
+    quern__storage *storage = &world->storage;
+    storage->order_version++;
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_forget_removed(query, first);
+    quern__reactions_forget_removed(storage);
+    for (uint32_t i = 0; i < QUERN__SPARE_ARCHETYPES; i++)
+        if (storage->spares[i] != NULL && storage->spares[i]->is_removed) storage->spares[i] = NULL;
+    world->create_lists = (quern__create_lists){0};
+    for (uint32_t i = first; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->is_removed)
+            forget_plans_around(storage, storage->archetypes.items[i]);
+}
+
+/* Releases the marked archetypes and appends the others from `first` on again, in their order. No list has to grow,
+ * since all lists contained these archetypes before. */
+static void relink(quern__storage *storage, uint32_t first)
+{
+    const uint32_t count = storage->archetypes.count;
+    for (uint32_t i = 0; i < storage->components.list.count; i++) {
+        quern__component *component = storage->components.list.items[i];
+        while (component->archetypes.count > 0 &&
+               component->archetypes.items[component->archetypes.count - 1] >= first)
+            component->archetypes.count--;
+    }
+    storage->archetypes.count = first;
+    for (uint32_t i = first; i < count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        if (archetype->is_removed)
+            quern__storage_remove_archetype(storage, archetype);
+        else
+            quern__storage_append_archetype(storage, archetype);
+    }
+}
+
+/* Replaces scanned_count of each query by the number of archetypes that the query has not checked yet and that are not
+ * marked; 0 for the query of a system without terms, which checks none. These are the last ones of the list that a
+ * refresh checks, also after the marked ones have left it. So
+ * removing needs no refresh, which could run out of memory. */
+static void count_unscanned(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next) {
+        const uint32_t *driven = query->driver != QUERN__NO_DRIVER
+                                     ? storage->components.list.items[query->driver]->archetypes.items
+                                     : NULL;
+        const uint32_t count = query->term_count > 0 ? quern__query_candidate_count(query) : 0;
+        uint32_t unscanned_count = 0;
+        for (uint32_t i = query->scanned_count; i < count; i++)
+            unscanned_count += !storage->archetypes.items[driven != NULL ? driven[i] : i]->is_removed;
+        query->scanned_count = unscanned_count;
+    }
+}
+
+/* Reverses count_unscanned, after the marked archetypes have left all lists. */
+static void set_scanned_counts(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        query->scanned_count = quern__query_candidate_count(query) - query->scanned_count;
+}
+
+/* Removes the marked archetypes from the world. */
+static void remove_marked(quern_world *world, uint32_t first)
+{
+    quern__storage *storage = &world->storage;
+    forget_removed(world, first);
+    count_unscanned(storage);
+    relink(storage, first);
+    set_scanned_counts(storage);
+    if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
+    quern__structure_changed(storage); /* invalidates iterators, since matches have moved */
+}
+
+/* Removes all empty archetypes and returns their number. */
+static uint32_t remove_all(quern_world *world)
+{
+    uint32_t first = 0;
+    const uint32_t count = mark_removed(&world->storage, &first);
+    if (count > 0) remove_marked(world, first);
+    if (world->empty_archetype_checks_per_sync == 0) world->visit_count = world->storage.archetypes.count;
+    return count;
+}
+
+static quern_result remove_empty(quern_world *world, uint32_t *out_count)
+{
+    const quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
+    if (result != QUERN_OK) return result;
+    const uint32_t count = remove_all(world);
+    if (out_count != NULL) *out_count = count;
+    return QUERN_OK;
+}
+
+quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
+{
+    if (!quern__world_enter(world, "quern_world_remove_empty_archetypes")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_leave(world, remove_empty(world, out_count));
+}
+
+/* ------------------------------------------------------------------------------- setting all archetypes */
+
+/* Lets all queries match again later, since archetypes and their order change. */
+static void forget_matches(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_forget_all(query);
+    for (uint32_t i = 0; i < storage->components.list.count; i++)
+        storage->components.list.items[i]->archetypes.count = 0;
+}
+
+void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count)
+{
+    quern__storage *storage = &world->storage;
+    forget_removed(world, 0);
+    forget_matches(storage);
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->is_removed)
+            quern__storage_remove_archetype(storage, storage->archetypes.items[i]);
+    storage->archetypes.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (storage->numbered.items[list[i]->number] != list[i])
+            quern__storage_register_archetype(storage, list[i]);
+        quern__storage_append_archetype(storage, list[i]);
+    }
+    quern__reactions_sort_subscriptions(storage);
+    if (count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
+    quern__structure_changed(storage);
+}
+
+/* --------------------------------------------------------------------------------------- at sync points */
+
+/* An archetype is removed if it has been empty at two visits, at least this number of sync points apart. It may
+ * have had rows in between, and is created again when needed. */
+enum { LEAST_EMPTY_SYNCS = 8 };
+
+static bool is_abandoned(quern__archetype *archetype, uint64_t now)
+{
+    if (archetype->chunk_count > 0 || quern__archetype_has_removed_copies(archetype)) {
+        archetype->empty_since = 0;
+        return false;
+    }
+    if (archetype->empty_since == 0) archetype->empty_since = now;
+    return now - archetype->empty_since >= LEAST_EMPTY_SYNCS;
+}
+
+/* Visits the archetypes up to `end` and marks those to remove. Returns their number; *out_first: index of the
+ * first. */
+static uint32_t mark_abandoned(quern_world *world, uint32_t end, uint32_t *out_first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = end; i-- > world->next_visit;) {
+        quern__archetype *archetype = world->storage.archetypes.items[i];
+        archetype->is_removed = is_abandoned(archetype, world->visit_count);
+        if (!archetype->is_removed) continue;
+        *out_first = i;
+        count++;
+    }
+    return count;
+}
+
+static void remove_next(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    world->visit_count++;
+    /* A round ends at the last archetype. Archetypes that are appended later belong to the next round. */
+    if (world->next_visit == 0 || world->next_visit >= storage->archetypes.count) world->next_visit = 1;
+    const uint32_t left = storage->archetypes.count - world->next_visit;
+    const bool is_last = world->empty_archetype_checks_per_sync >= left;
+    uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
+    uint32_t first = 0;
+    const uint32_t count = mark_abandoned(world, end, &first);
+    if (count > 0) remove_marked(world, first);
+    end -= count;
+    world->next_visit = is_last ? 0 : end;
+}
+
+/* Removes all empty archetypes once there are more than twice as many archetypes as the last removal has left, or more
+ * than half of those that were then possible. A removal takes time for every archetype, so this is a constant for each
+ * one that was created in between. A world that was restored or loaded may have fewer than were left: they count as left
+ * then. */
+static void remove_after_growth(quern_world *world)
+{
+    const uint32_t count = world->storage.archetypes.count;
+    if (world->visit_count > count) world->visit_count = count;
+    const uint32_t left = (uint32_t)world->visit_count, half_free = (QUERN_MAX_ARCHETYPES - left) / 2;
+    if (count - left > (left < half_free ? left : half_free)) (void)remove_all(world);
+}
+
+void quern__world_reclaim_archetypes(quern_world *world)
+{
+    if (world->empty_archetype_checks_per_sync > 0)
+        remove_next(world);
+    else
+        remove_after_growth(world);
+}

@@ -1,0 +1,787 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/history/history_internal.h"
+
+#include "core/calls/calls_internal.h"
+#include "core/events/event_internal.h"
+#include "core/playback/stages.h"
+#include "core/record/record.h"
+
+/* A recorder with commands, as saved in the page. Its streams follow. */
+typedef struct saved_recorder {
+    uint32_t list, index; /* number of the list of recorders, and index of the recorder in that list */
+    uint32_t stream_count;
+    uint16_t failed;
+    uint8_t is_accumulator; /* the accumulator of that recorder */
+    /* The program holds the recorder (quern_world_commands) and may record more after a restore. */
+    uint8_t is_held;
+    uint64_t is_open; /* the last stream is still open for recording */
+} saved_recorder;
+
+/* A stream as saved in the page. Its command batches follow. */
+typedef struct saved_stream {
+    quern__origin origin;
+    uint32_t batch_count, create_count;
+} saved_stream;
+
+/* The commands of one operation as saved in the page. Their items follow, or a quern__view_batch. */
+typedef struct saved_batch {
+    const quern__operation *operation;
+    uint32_t item_count;
+    uint32_t view_bytes; /* size of the quern__view_batch; 0: the batch has items */
+} saved_batch;
+
+/* A recorder, with the streams that a restore rebuilds for it. */
+struct quern__rebuilt_recorder {
+    quern_commands commands; /* owns the rebuilt streams until they are swapped with the target's */
+    quern_commands *target;
+};
+
+enum { RECORDER_LISTS = 2 }; /* lists of the world; the caller's lists follow */
+
+static uint32_t list_count(const quern__history *history)
+{
+    return RECORDER_LISTS + history->caller_recorder_count;
+}
+
+static quern__recorders list_at(const quern__history *history, uint32_t i)
+{
+    quern__world_commands *commands = history->world->commands;
+    if (i >= RECORDER_LISTS) return history->caller_recorders[i - RECORDER_LISTS];
+    if (commands == NULL) return (quern__recorders){0};
+    return i == 0 ? quern__world_recorder_list(commands) : quern__world_worker_recorders(commands);
+}
+
+/* --------------------------------------------------------------------------------- visiting batches */
+
+/* Called for each command batch of a stream, in order, until a call fails. */
+typedef quern_result batch_visit(void *argument, quern__command_batch *batch);
+
+static quern_result visit_stream(const quern__stream *stream, batch_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    quern__command_batch *batch = stream->first;
+    for (uint32_t i = 0; i < stream->batch_count && result == QUERN_OK; i++) {
+        if (i > 0) batch = quern__batch_next(batch);
+        result = visit(argument, batch);
+    }
+    return result;
+}
+
+/* Visits the batches of all streams of a recorder. */
+static quern_result visit_batches(const quern_commands *commands, batch_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < commands->streams.count && result == QUERN_OK; i++)
+        result = visit_stream(&commands->streams.items[i], visit, argument);
+    return result;
+}
+
+/* Visits the batches of all recorders in all lists, and of their accumulators. */
+static quern_result visit_all_batches(const quern__history *history, batch_visit *visit, void *argument)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < list_count(history); i++) {
+        const quern__recorders list = list_at(history, i);
+        for (uint32_t k = 0; k < list.count && result == QUERN_OK; k++) {
+            const quern_commands *commands = list.items[k];
+            result = visit_batches(commands, visit, argument);
+            if (result == QUERN_OK && commands->accumulator != NULL)
+                result = visit_batches(&commands->accumulator->recorder, visit, argument);
+        }
+    }
+    return result;
+}
+
+/* Whether the values of the operand are stored in pages of their own, because hooks must copy them. */
+static bool is_owned(const quern__operand *operand)
+{
+    const quern_hooks *hooks = &operand->type->hooks;
+    return operand->offset_bytes != 0 && !operand->is_plain &&
+           (hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL);
+}
+
+/* Checks that the batch can be saved, and counts the pages for its values with hooks. */
+static quern_result check_batch(void *argument, quern__command_batch *batch)
+{
+    uint32_t *page_count = argument;
+    const char *unsavable_action = quern__command_kinds[batch->operation->kind].unsavable_action;
+    if (unsavable_action != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "waiting commands %s, which a history cannot save: apply them first "
+                           "(quern_world_flush, or run a frame)",
+                           unsavable_action);
+    for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
+        const quern__operand *operand = &batch->operation->operands[i];
+        if (!is_owned(operand)) continue;
+        if (operand->type->hooks.copy == NULL)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "waiting commands have values of '%s', which has a move or destroy hook and "
+                               "no copy hook, so a snapshot cannot copy them: add a copy hook, or apply "
+                               "the commands first (quern_world_flush, or run a frame)",
+                               operand->type->name);
+        ++*page_count;
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- saving */
+
+static quern_result write_batch(void *argument, quern__command_batch *batch)
+{
+    quern__byte_writer *writer = argument;
+    const saved_batch saved = {batch->operation, batch->item_count,
+                               batch->is_view ? quern__view_of(batch)->bytes : 0};
+    quern__write(writer, &saved, sizeof saved);
+    quern__write(writer, quern__batch_items(batch),
+                 (size_t)(quern__batch_end(batch) - quern__batch_items(batch)));
+    return QUERN_OK;
+}
+
+static void write_recorder(const quern_commands *commands, saved_recorder saved, quern__byte_writer *writer)
+{
+    saved.stream_count = commands->streams.count;
+    saved.failed = (uint16_t)commands->failed;
+    saved.is_held = commands->callback_thread != NULL;
+    saved.is_open = commands->open != NULL;
+    quern__write(writer, &saved, sizeof saved);
+    for (uint32_t i = 0; i < commands->streams.count; i++) {
+        const quern__stream *stream = &commands->streams.items[i];
+        const saved_stream head = {stream->origin, stream->batch_count, stream->create_count};
+        quern__write(writer, &head, sizeof head);
+        (void)visit_stream(stream, write_batch, writer); /* write_batch cannot fail */
+    }
+}
+
+static bool has_content(const quern_commands *commands)
+{
+    return commands->streams.count > 0 || commands->failed != QUERN_OK;
+}
+
+/* Writes all recorders that have commands or an error. Returns their number. */
+static uint32_t write_recorders(const quern__history *history, quern__byte_writer *writer)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list_count(history); i++) {
+        const quern__recorders list = list_at(history, i);
+        for (uint32_t k = 0; k < list.count; k++) {
+            const quern_commands *commands = list.items[k];
+            const quern__accumulator *accumulator = commands->accumulator;
+            saved_recorder saved = {.list = i, .index = k};
+            if (has_content(commands)) write_recorder(commands, saved, writer);
+            count += has_content(commands);
+            if (accumulator == NULL || !has_content(&accumulator->recorder)) continue;
+            saved.is_accumulator = true;
+            write_recorder(&accumulator->recorder, saved, writer);
+            count++;
+        }
+    }
+    return count;
+}
+
+typedef struct value_copies {
+    quern__history *history;
+    quern__page *next;
+} value_copies;
+
+/* Copies the values with hooks of a batch into pages, one page per operand. */
+static quern_result copy_values(void *argument, quern__command_batch *batch)
+{
+    value_copies *it = argument;
+    for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
+        const quern__operand *operand = &batch->operation->operands[i];
+        if (!is_owned(operand)) continue;
+        const uint32_t size_bytes = operand->size_bytes;
+        const quern__page page =
+            quern__page_allocate(&it->history->store, (size_t)batch->item_count * size_bytes);
+        if (page == 0) return quern__history_fail_memory("values of waiting commands");
+        *it->next++ = page;
+        quern__page_entry *entry = &it->history->store.pages.items[page];
+        for (uint32_t k = 0; k < batch->item_count; k++)
+            quern__type_copy(operand->type, entry->memory + (size_t)k * size_bytes,
+                             (char *)quern__batch_item(batch, k) + operand->offset_bytes, 1);
+        entry->type = operand->type;
+        entry->value_count = batch->item_count;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__build_commands(quern__history *history, quern__snapshot *snapshot)
+{
+    uint32_t page_count = 0;
+    quern__byte_writer measure = {.capacity = SIZE_MAX};
+    const uint32_t recorder_count = write_recorders(history, &measure);
+    if (recorder_count == 0) return QUERN_OK;
+    quern_result result = visit_all_batches(history, check_batch, &page_count);
+    if (result != QUERN_OK) return result;
+    snapshot->commands = quern__page_allocate(&history->store, sizeof(uint64_t) + measure.count);
+    if (snapshot->commands == 0 ||
+        !quern__value_pages_allocate(history, page_count, &snapshot->command_values))
+        return quern__history_fail_memory("waiting commands");
+    quern__byte_writer writer = quern__page_writer(&history->store, snapshot->commands);
+    quern__write_u64(&writer, recorder_count);
+    write_recorders(history, &writer);
+    assert(!writer.has_failed);
+    value_copies copies = {history, quern__pages_in(history, snapshot->command_values.list)};
+    return visit_all_batches(history, copy_values, &copies);
+}
+
+/* ---------------------------------------------------------------------------------------- rebuilding */
+
+typedef struct commands_reader {
+    const quern__history *history;
+    quern__byte_reader bytes;
+    const quern__page *next_values;
+} commands_reader;
+
+static void fill_item(const quern__history *history, const quern__operation *operation, char *item,
+                      const quern__page *values, uint32_t k)
+{
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        if (!is_owned(operand)) continue;
+        const char *value =
+            quern__page_memory(&history->store, *values++) + (size_t)k * operand->size_bytes;
+        quern__type_copy(operand->type, item + operand->offset_bytes, value, 1);
+    }
+}
+
+static quern_result rebuild_view(commands_reader *reader, const saved_batch *saved,
+                                 quern_commands *commands)
+{
+    const uint32_t bytes = (uint32_t)sizeof(quern__command_batch) + saved->view_bytes;
+    const quern_result result =
+        quern__item_space_reserve_mixed(commands, bytes, bytes, "quern_history_restore");
+    if (result != QUERN_OK) return result;
+    quern__command_batch *batch =
+        quern__view_batch_append(commands, saved->operation, saved->item_count, saved->view_bytes);
+    quern__read(&reader->bytes, quern__view_of(batch), saved->view_bytes);
+    return QUERN_OK;
+}
+
+static quern_result rebuild_batch(commands_reader *reader, quern_commands *commands)
+{
+    saved_batch saved;
+    quern__read(&reader->bytes, &saved, sizeof saved);
+    const quern__operation *operation = saved.operation;
+    assert(operation != NULL); /* cannot fail: only this library writes the page */
+    if (saved.view_bytes > 0) return rebuild_view(reader, &saved, commands);
+    const quern_result result =
+        quern__item_space_reserve(commands, operation, saved.item_count, "quern_history_restore");
+    if (result != QUERN_OK) return result;
+    for (uint32_t k = 0; k < saved.item_count; k++) {
+        char *item = quern__item_space_find(commands, operation);
+        if (item == NULL) item = quern__item_space_open(commands, operation);
+        quern__item_append(commands, operation, item);
+        quern__read(&reader->bytes, item, operation->item_bytes);
+        fill_item(reader->history, operation, item, reader->next_values, k);
+    }
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        reader->next_values += is_owned(&operation->operands[i]);
+    return QUERN_OK;
+}
+
+static quern_result rebuild_stream(commands_reader *reader, quern_commands *commands)
+{
+    saved_stream saved;
+    quern__read(&reader->bytes, &saved, sizeof saved);
+    quern__playback_begin(commands, &saved.origin);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < saved.batch_count && result == QUERN_OK; i++)
+        result = rebuild_batch(reader, commands);
+    if (result != QUERN_OK) return result;
+    commands->open->create_count = saved.create_count;
+    /* Playback must look up the entities again: no structural version equals UINT64_MAX. */
+    commands->open->structure_version = UINT64_MAX;
+    return QUERN_OK;
+}
+
+static quern_commands *target_of(const quern__history *history, const saved_recorder *saved)
+{
+    const quern__recorders list = list_at(history, saved->list);
+    assert(list.items != NULL && saved->index < list.count); /* a list of recorders never shrinks */
+    quern_commands *commands = list.items[saved->index];
+    return saved->is_accumulator != 0 ? &commands->accumulator->recorder : commands;
+}
+
+static quern_result rebuild_recorder(commands_reader *reader, struct quern__rebuilt_recorder *out_rebuilt)
+{
+    saved_recorder saved;
+    quern__read(&reader->bytes, &saved, sizeof saved);
+    quern_commands *commands = &out_rebuilt->commands;
+    quern_result result = QUERN_OK;
+    out_rebuilt->target = target_of(reader->history, &saved);
+    for (uint32_t i = 0; i < saved.stream_count && result == QUERN_OK; i++)
+        result = rebuild_stream(reader, commands);
+    if (result != QUERN_OK) return result;
+    if (saved.is_open == 0) quern__commands_close(commands);
+    commands->callback_thread = saved.is_held != 0 ? quern__this_thread() : NULL;
+    commands->failed = (quern_result)saved.failed;
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- restoring */
+
+static size_t rebuilt_bytes(uint32_t count)
+{
+    return count * sizeof(struct quern__rebuilt_recorder);
+}
+
+quern_result quern__prepare_commands(quern__history *history, const quern__snapshot *snapshot)
+{
+    if (snapshot->commands == 0) return QUERN_OK;
+    quern__storage *storage = &history->world->storage;
+    commands_reader reader = {.history = history,
+                              .bytes = quern__page_reader(&history->store, snapshot->commands),
+                              .next_values = quern__pages_in(history, snapshot->command_values.list)};
+    const uint32_t count = (uint32_t)quern__read_u64(&reader.bytes);
+    history->rebuilt =
+        quern__allocate(&storage->allocator, rebuilt_bytes(count), QUERN__RECORDER_ALIGNMENT_BYTES);
+    if (history->rebuilt == NULL) return quern__history_fail_memory("waiting commands");
+    history->rebuilt_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        quern__commands_init(&history->rebuilt[i].commands, storage);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = rebuild_recorder(&reader, &history->rebuilt[i]);
+    return result;
+}
+
+void quern__undo_commands(quern__history *history)
+{
+    const quern_allocator *allocator = &history->world->storage.allocator;
+    for (uint32_t i = 0; i < history->rebuilt_count; i++)
+        quern__commands_release(&history->rebuilt[i].commands);
+    quern__release(allocator, history->rebuilt, rebuilt_bytes(history->rebuilt_count),
+                   QUERN__RECORDER_ALIGNMENT_BYTES);
+    history->rebuilt = NULL;
+    history->rebuilt_count = 0;
+}
+
+/* Swaps the streams of two recorders and the memory of these streams. The operations, the accumulator
+ * and the prefab lists of `target` stay in `target`. */
+static void swap_streams(quern_commands *target, quern_commands *made)
+{
+    const quern_commands old = *target;
+    *target = *made;
+    target->operations = old.operations;
+    target->accumulator = old.accumulator;
+    memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
+    memcpy(&target->spawn_batches, &old.spawn_batches, sizeof old.spawn_batches);
+    quern__commands_init(made, old.storage);
+    memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
+    memcpy(&made->streams, &old.streams, sizeof old.streams);
+}
+
+void quern__restore_commands(quern__history *history)
+{
+    for (uint32_t i = 0; i < list_count(history); i++) {
+        const quern__recorders list = list_at(history, i);
+        for (uint32_t k = 0; k < list.count; k++) {
+            quern__commands_end(list.items[k]);
+            quern__commands_reset(list.items[k]);
+        }
+    }
+    for (uint32_t i = 0; i < history->rebuilt_count; i++)
+        swap_streams(history->rebuilt[i].target, &history->rebuilt[i].commands);
+    quern__undo_commands(history);
+}
+
+/* Saves and restores the waiting events of a world and the positions of their readers. Batches keep
+ * their numbers and sizes. */
+
+typedef struct saved_channel {
+    uint64_t first_number, lost_count;
+    uint32_t batch_count, reader_count;
+} saved_channel;
+
+typedef struct saved_reader {
+    uint64_t identity, cursor, lost_count, has_batch;
+} saved_reader;
+
+static uint32_t channel_count(const quern_world *world)
+{
+    return world->events != NULL ? world->events->channels.count : 0;
+}
+
+static uint32_t waiting_count(const quern__channel *channel)
+{
+    return channel->batches.count - channel->head;
+}
+
+/* Whether the values of the channel are copied by hooks into pages of their own. Other values are
+ * written as bytes. */
+static bool has_hooks(const quern__channel *channel)
+{
+    return quern__hooks_exist(&channel->type.hooks);
+}
+
+static quern_result check_hooks(const quern__channel *channel)
+{
+    const quern_hooks *hooks = &channel->type.hooks;
+    if (hooks->copy != NULL || (hooks->move == NULL && hooks->destroy == NULL)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "events of type '%s' are waiting, and the type has a move or destroy hook and no copy hook, so a "
+        "snapshot cannot copy them: add a copy hook, or save after all readers have seen the events",
+        channel->type.name);
+}
+
+/* -------------------------------------------------------------------------------------------- saving */
+
+static void write_readers(const quern__channel *channel, quern__byte_writer *writer)
+{
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count,
+                                    reader->has_batch};
+        quern__write(writer, &saved, sizeof saved);
+    }
+}
+
+static void write_channel(const quern__channel *channel, quern__byte_writer *writer)
+{
+    saved_channel saved = {.first_number = channel->first_number,
+                           .lost_count = channel->lost_count,
+                           .batch_count = waiting_count(channel)};
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        saved.reader_count++;
+    quern__write(writer, &saved, sizeof saved);
+    write_readers(channel, writer);
+    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
+        const quern__event_batch *batch = &channel->batches.items[i];
+        quern__write_u64(writer, batch->count);
+        if (!has_hooks(channel))
+            quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
+    }
+}
+
+void quern__events_write(const quern_world *world, quern__byte_writer *writer)
+{
+    quern__write_u64(writer, channel_count(world));
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        write_channel(world->events->channels.items[i], writer);
+}
+
+static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
+{
+    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
+        const quern__event_batch *batch = &channel->batches.items[i];
+        const quern__page page =
+            quern__page_allocate(&history->store, (size_t)batch->count * channel->stride_bytes);
+        if (page == 0) return quern__history_fail_memory("waiting events");
+        *(*next)++ = page;
+        quern__page_entry *entry = &history->store.pages.items[page];
+        quern__type_copy(&channel->type, entry->memory, batch->values, batch->count);
+        entry->type = &channel->type;
+        entry->value_count = batch->count;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__events_save_values(quern__history *history, quern__value_pages *out_pages)
+{
+    uint32_t page_count = 0;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
+        const quern__channel *channel = history->world->events->channels.items[i];
+        if (!has_hooks(channel) || waiting_count(channel) == 0) continue;
+        result = check_hooks(channel);
+        page_count += waiting_count(channel);
+    }
+    if (result != QUERN_OK || page_count == 0) return result;
+    if (!quern__value_pages_allocate(history, page_count, out_pages))
+        return quern__history_fail_memory("waiting events");
+    quern__page *next = quern__pages_in(history, out_pages->list);
+    for (uint32_t i = 0; i < channel_count(history->world) && result == QUERN_OK; i++) {
+        const quern__channel *channel = history->world->events->channels.items[i];
+        if (has_hooks(channel)) result = copy_channel(history, channel, &next);
+    }
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------- reserving */
+
+/* Reserves blocks for the batches. Advances the reader past the batches. Returns false if out of memory. */
+static bool reserve_blocks(const quern__channel *channel, uint32_t batch_count, quern__event_block **blocks,
+                           quern__byte_reader *reader)
+{
+    quern__event_packing packing = {.blocks = blocks};
+    for (uint32_t i = 0; i < batch_count; i++) {
+        const size_t bytes = (size_t)quern__read_u64(reader) * channel->stride_bytes;
+        if (!has_hooks(channel)) quern__read_in_place(reader, bytes);
+        if (!quern__packing_reserve(&packing, channel->world, bytes)) return false;
+    }
+    return true;
+}
+
+static bool prepare_channel(quern__channel *channel, quern__event_block **blocks,
+                            quern__byte_reader *reader)
+{
+    saved_channel saved;
+    quern__read(reader, &saved, sizeof saved);
+    quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
+    return reserve_blocks(channel, saved.batch_count, blocks, reader) &&
+           quern__array_reserve(&channel->world->storage.allocator, &channel->batches, saved.batch_count);
+}
+
+quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
+                                   quern__byte_reader *reader)
+{
+    const uint32_t count = (uint32_t)quern__read_u64(reader);
+    bool has_room = true;
+    *blocks = NULL;
+    for (uint32_t i = 0; i < count && has_room; i++)
+        has_room = prepare_channel(world->events->channels.items[i], blocks, reader);
+    if (has_room && world->events != NULL)
+        has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
+    return has_room ? QUERN_OK : quern__history_fail_memory("waiting events");
+}
+
+/* ---------------------------------------------------------------------------------------- restoring */
+
+/* Restores the readers of a channel. Readers that are newer than the snapshot have seen none of the
+ * waiting events. */
+static void restore_readers(const quern__channel *channel, uint32_t count, quern__byte_reader *bytes)
+{
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        reader->cursor = channel->first_number;
+        reader->has_batch = false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        saved_reader saved;
+        quern__read(bytes, &saved, sizeof saved);
+        quern_event_reader *reader = channel->readers;
+        while (reader != NULL && reader->identity != saved.identity)
+            reader = reader->next;
+        if (reader == NULL) continue;
+        reader->cursor = saved.cursor;
+        reader->lost_count = saved.lost_count;
+        reader->has_batch = saved.has_batch != 0;
+    }
+}
+
+/* The source of saved values and the reserved blocks for them. */
+typedef struct values_source {
+    const quern__history *history;
+    const quern__page *next_page;
+    quern__event_block **blocks;
+    quern__byte_reader *reader;
+} values_source;
+
+static void restore_values(const quern__channel *channel, char *values, uint32_t count,
+                           values_source *source)
+{
+    if (!has_hooks(channel))
+        quern__read(source->reader, values, (size_t)count * channel->stride_bytes);
+    else
+        quern__type_copy(&channel->type, values,
+                         quern__page_memory(&source->history->store, *source->next_page++), count);
+}
+
+static void restore_batches(quern__channel *channel, uint32_t batch_count, values_source *source)
+{
+    quern__event_packing packing = {.blocks = source->blocks};
+    for (uint32_t i = 0; i < batch_count; i++) {
+        const uint32_t count = (uint32_t)quern__read_u64(source->reader);
+        restore_values(channel, quern__packing_append(&packing, channel, count), count, source);
+    }
+}
+
+/* Restores all channels. Channels that are newer than the snapshot become empty. */
+void quern__events_restore(quern__history *history, const quern__value_pages *pages,
+                           quern__byte_reader *reader)
+{
+    const quern_world *world = history->world;
+    values_source source = {history, quern__pages_in(history, pages->list), &history->event_blocks, reader};
+    const uint32_t count = (uint32_t)quern__read_u64(reader);
+    for (uint32_t i = 0; i < channel_count(world); i++) {
+        quern__channel *channel = world->events->channels.items[i];
+        saved_channel saved = {.first_number = quern__channel_end(channel)};
+        quern__channel_drop_all(channel);
+        if (i < count) quern__read(reader, &saved, sizeof saved);
+        channel->first_number = saved.first_number;
+        channel->lost_count = saved.lost_count;
+        restore_readers(channel, saved.reader_count, reader);
+        restore_batches(channel, saved.batch_count, &source);
+    }
+}
+
+/* Saves and restores what is pending for reactions: the flags of reactions and subscriptions, copies of
+ * removed rows, and old values of rows that were set. Row bits are saved with their archetypes. */
+
+/* A subscription as saved in the page. The blocks of its copies follow, then the old values of each row that was set:
+ * by row, and for each by term. */
+typedef struct saved_subscription {
+    uint32_t number;    /* number of the reaction */
+    uint32_t archetype; /* index of the archetype */
+    uint32_t copy_count;
+    uint32_t old_count; /* rows with old values */
+    uint64_t is_pending;
+} saved_subscription;
+
+static quern_result check_subscription(const quern__subscription *subscription)
+{
+    if (subscription->taken_block_count == 0 &&
+        (subscription->removed.count == 0 || !subscription->removed.calls_hooks))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "removed rows are pending for reactions, and their values have hooks, so a snapshot "
+                       "cannot copy them: run the reactions first (quern_world_react, or run a frame)");
+}
+
+quern_result quern__reactions_check_savable(const quern__storage *storage)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        for (const quern__subscription *subscription =
+                 quern__first_subscription(storage->archetypes.items[i]);
+             subscription != NULL && result == QUERN_OK;
+             subscription = quern__next_subscription(subscription))
+            result = check_subscription(subscription);
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------------- old values */
+
+/* Visits the old values of all rows that are pending as set. Returns the number of rows. */
+static uint32_t visit_old_values(const quern__subscription *subscription, quern__old_visit *visit,
+                                 void *argument)
+{
+    if (subscription->old.column_count == 0 || !subscription->is_pending) return 0;
+    const uint32_t set = quern__row_bits_find_column(subscription->archetype->row_bits,
+                                                     QUERN__BIT_COLUMN_SET, subscription->reaction->number);
+    return quern__old_values_visit(&subscription->old, subscription->archetype, set, visit, argument);
+}
+
+static void write_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__write(argument, value, column->size_bytes);
+}
+
+static void read_old_value(void *argument, const quern__old_column *column, char *value)
+{
+    quern__read(argument, value, column->size_bytes);
+}
+
+/* -------------------------------------------------------------------------------------------- saving */
+
+static void write_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
+{
+    const quern__removed *removed = &subscription->removed;
+    const saved_subscription saved = {.number = subscription->reaction->number,
+                                      .archetype = subscription->archetype->index,
+                                      .copy_count = removed->count,
+                                      .old_count = visit_old_values(subscription, NULL, NULL),
+                                      .is_pending = subscription->is_pending};
+    quern__write(writer, &saved, sizeof saved);
+    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
+        quern__write(writer, removed->blocks.items[i], removed->block_bytes);
+    visit_old_values(subscription, write_old_value, writer);
+}
+
+static uint32_t subscription_count(const quern__storage *storage)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < storage->reactions->list.count; i++)
+        if (storage->reactions->list.items[i] != NULL)
+            count += storage->reactions->list.items[i]->subscriptions.count;
+    return count;
+}
+
+/* Writes one byte for each number of a reaction: 0 if the number is free, 1 if its reaction is not
+ * pending, 2 if it is pending. Then writes all subscriptions. */
+void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
+{
+    const quern__reactions *reactions = storage->reactions;
+    quern__write_u64(writer, reactions->list.count);
+    for (uint32_t i = 0; i < reactions->list.count; i++) {
+        const quern__reaction *reaction = reactions->list.items[i];
+        const uint8_t state = (uint8_t)(reaction == NULL ? 0 : 1 + reaction->is_pending);
+        quern__write(writer, &state, sizeof state);
+    }
+    quern__write_u64(writer, subscription_count(storage));
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        for (const quern__subscription *subscription =
+                 quern__first_subscription(storage->archetypes.items[i]);
+             subscription != NULL; subscription = quern__next_subscription(subscription))
+            write_subscription(subscription, writer);
+}
+
+/* ------------------------------------------------------------------------------------------- reserving */
+
+static quern_result check_reactions(const quern__storage *storage, quern__byte_reader *reader)
+{
+    const quern__reactions *reactions = storage->reactions;
+    const uint64_t count = quern__read_u64(reader);
+    bool is_same = count == reactions->list.count;
+    for (uint32_t i = 0; i < count && is_same; i++) {
+        uint8_t state;
+        quern__read(reader, &state, sizeof state);
+        is_same = (state != 0) == (reactions->list.items[i] != NULL);
+    }
+    if (is_same) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "systems with reactions were added, or their schedules destroyed, since the frame "
+                       "was saved: add all systems before the first save, and keep their schedules");
+}
+
+static quern__subscription *subscription_of(const quern__storage *storage,
+                                            const quern__archetype *archetype,
+                                            const saved_subscription *saved)
+{
+    return quern__find_subscription(archetype, storage->reactions->list.items[saved->number]);
+}
+
+quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
+                                      quern__byte_reader *reader)
+{
+    const quern_result result = check_reactions(storage, reader);
+    if (result != QUERN_OK) return result;
+    for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
+        saved_subscription saved;
+        quern__read(reader, &saved, sizeof saved);
+        quern__subscription *subscription = subscription_of(storage, archetypes[saved.archetype], &saved);
+        quern__removed *removed = &subscription->removed;
+        if (!quern__removed_reserve_total(removed, &storage->allocator, saved.copy_count))
+            return quern__history_fail_memory("copies of removed rows");
+        quern__read_items(reader,
+                          (saved.copy_count + (size_t)removed->block_rows - 1) / removed->block_rows,
+                          removed->block_bytes);
+        quern__read_items(reader, saved.old_count, quern__old_values_row_bytes(&subscription->old));
+    }
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- restoring */
+
+static void restore_subscription(const quern__storage *storage, quern__byte_reader *reader)
+{
+    saved_subscription saved;
+    quern__read(reader, &saved, sizeof saved);
+    quern__subscription *subscription =
+        subscription_of(storage, storage->archetypes.items[saved.archetype], &saved);
+    quern__removed *removed = &subscription->removed;
+    quern__removed_clear(removed);
+    subscription->is_pending = saved.is_pending != 0;
+    removed->count = saved.copy_count;
+    removed->change = 0; /* no change has the number 0, so the next change sets change_first */
+    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
+        quern__read(reader, removed->blocks.items[i], removed->block_bytes);
+    visit_old_values(subscription, read_old_value, reader);
+}
+
+void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)
+{
+    quern__reactions *reactions = storage->reactions;
+    (void)quern__read_u64(reader);
+    reactions->is_pending = false;
+    for (uint32_t i = 0; i < reactions->list.count; i++) {
+        uint8_t state;
+        quern__read(reader, &state, sizeof state);
+        if (state == 0) continue;
+        reactions->list.items[i]->is_pending = state == 2;
+        reactions->is_pending |= state == 2;
+    }
+    for (uint64_t left = quern__read_u64(reader); left > 0; left--)
+        restore_subscription(storage, reader);
+}

@@ -337,11 +337,6 @@ typedef struct quern__conversion {
     quern__field_pair pairs[QUERN_MAX_FIELDS];
 } quern__conversion;
 
-/* Initialises the conversion from `source` to `target`. If one type has no described fields, both must
- * have the same size. Errors: LAYOUT_MISMATCH; the message names the field or the sizes. */
-quern_result quern__conversion_init(quern__conversion *conversion, const quern__type *source,
-                                    const quern__type *target);
-
 /* Checks that all numbers in the values fit into the target. Errors: INVALID_ARGUMENT; the message names
  * the field. */
 quern_result quern__conversion_check(const quern__conversion *conversion, const char *sources,

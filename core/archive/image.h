@@ -7,7 +7,7 @@
  * values of components, which remain in the blocks.
  *
  * Each section is checked when it is parsed (image.c, image_types.c, image.c). Consistency between
- * sections is checked at the end (quern__image_check_consistency). So code that uses an image needs no
+ * sections is checked at the end (image_check_consistency). So code that uses an image needs no
  * further checks. Memory is allocated in proportion to bytes that exist in the archive, never for a
  * count alone. */
 
@@ -134,42 +134,16 @@ void quern__image_release(quern__image *image);
 void quern__archived_types_release(quern__archived_types *types, uint32_t kept_count,
                                    const quern_allocator *allocator);
 
-/* Returns whether the definition gives the component to every loaded entity. Its archived values are not loaded. */
-bool quern__image_is_extra(const quern__image *image, uint32_t component_index);
-
-/* Checks migrations and extra components, and counts the latter. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
- * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY. */
-quern_result quern__load_check_def(const quern_world *world, const quern_load_def *def,
-                                   uint32_t *out_extra_count);
-
-/* quern__image_parse_* parses and checks one section. quern__image_check_consistency compares all
+/* quern__image_parse_* parses and checks one section. image_check_consistency compares all
  * sections with each other. */
 quern_result quern__image_parse_type(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_resource(quern__image *image, quern__byte_reader *payload);
 quern_result quern__image_parse_value(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_parse_links(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_parse_archetype(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_parse_rows(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_parse_free(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_parse_retired(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_parse_names(quern__image *image, quern__byte_reader *payload);
-quern_result quern__image_check_consistency(const quern__image *image);
 
 /* Checks that loading gives exactly the saved world, as restoring the state of schedules requires: the world never
  * had an entity, and has all types in the same order and with the same layouts. Errors: INVALID_ARGUMENT,
  * LAYOUT_MISMATCH. */
 quern_result quern__image_check_exact(const quern__image *image);
-
-/* Appends an edge to the links of a relation with several targets per source. Errors: OUT_OF_MEMORY. */
-quern_result quern__image_add_edge(const quern__image *image, quern__archived_links *links, uint32_t source,
-                                   uint32_t target);
-
-/* Sorts the edges and compares them with the rows. Errors: BAD_ARCHIVE, OUT_OF_MEMORY. */
-quern_result quern__image_check_edges(const quern__image *image, quern__archived_links *links);
-
-/* Appends an edge to an entity outside of the list. Errors: OUT_OF_MEMORY. */
-quern_result quern__image_add_outside_edge(const quern__image *image, quern__archived_links *links,
-                                           uint32_t source, uint32_t number);
 
 /* Fails with BAD_ARCHIVE. `what` says which rule of the format the archive violates. */
 quern_result quern__image_fail(const char *what);
@@ -204,29 +178,9 @@ static inline bool quern__image_is_alive(const quern__image *image, uint32_t slo
 
 /* Loading the edges of relations with several targets per source. */
 
-/* Gives the slots of the loaded entities their sets of targets and sources, and adds their edges to entities outside of
- * the list. The slots are not alive yet, so the world has no edges of them. handles: by slot of the archive. Errors:
- * OUT_OF_MEMORY; the caller then calls quern__unload_edges. */
-quern_result quern__load_edges(const quern__image *image, quern__archived_links *links,
-                               const quern_entity *handles);
-
-/* Removes the edges that quern__load_edges added, and clears the sets of all slots of the loaded entities. */
-void quern__unload_edges(const quern__image *image, const quern__archived_links *links,
-                         const quern_entity *handles);
-
 /* Loading entities that have targets outside of their list. The archive describes their rows as if they had no such
  * target; in the world they also have the component of the relation, and they and all entities below them have levels
  * that follow from the target's. So rows of one archived archetype may belong to several archetypes. */
-
-/* Returns whether any entity of the image has a target outside of the list. */
-bool quern__image_leads_outside(const quern__image *image);
-
-/* Computes the levels that the entities have in the world. Errors: OUT_OF_MEMORY. */
-quern_result quern__image_raise_levels(const quern__image *image);
-
-/* Reserves a row for each entity in the archetype that it has in the world. out_archetypes: by slot of the archive.
- * Errors: OUT_OF_MEMORY, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
-quern_result quern__load_outside_reserve(const quern__image *image, quern__archetype **out_archetypes);
 
 /* Saving and loading a world with the state of its schedules: everything that the next frame depends on, apart
  * from the world's contents. To this room the state is a sequence of bytes in RUN sections. The caller writes
@@ -252,10 +206,5 @@ typedef struct quern__run_restorer {
  * NULL_ARGUMENT and WORLD_LOCKED, and the errors of the restorer. Precondition: the world is not locked. */
 quern_result quern__world_load(quern_world *world, quern_source source, const quern_load_def *def,
                                const quern__run_restorer *restorer, quern_load_report *report);
-
-/* Reads an archive into an image and loads it. The caller has set the definition, report, world, allocator and flags of
- * the image, and owns its types, also afterwards; all other members are released. Errors: as quern__world_load. */
-quern_result quern__image_load(quern__image *image, quern_source source,
-                               const quern__run_restorer *restorer);
 
 #endif

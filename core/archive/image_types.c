@@ -60,7 +60,9 @@ static quern_result check_bytes(const quern__type *source, const quern__type *ta
                        source->name);
 }
 
-quern_result quern__conversion_init(quern__conversion *conversion, const quern__type *source,
+/* Initialises the conversion from `source` to `target`. If one type has no described fields, both must
+ * have the same size. Errors: LAYOUT_MISMATCH; the message names the field or the sizes. */
+static quern_result conversion_init(quern__conversion *conversion, const quern__type *source,
                                     const quern__type *target)
 {
     *conversion = (quern__conversion){.source = source, .target = target};
@@ -232,7 +234,8 @@ static void report_missing(const quern__image *image, const char *name)
 
 /* ----------------------------------------------------------------------------------------- values */
 
-bool quern__image_is_extra(const quern__image *image, uint32_t component_index)
+/* Returns whether the definition gives the component to every loaded entity. Its archived values are not loaded. */
+static bool image_is_extra(const quern__image *image, uint32_t component_index)
 {
     for (uint32_t i = 0; i < image->extra_count; i++)
         if (quern__component_index(image->def->extra[i]) == component_index) return true;
@@ -283,7 +286,7 @@ static quern_result choose_conversion(const quern__image *image, quern__archived
             "component '%s' has hooks in this world, so its values cannot be loaded from bytes: "
             "give a migration with a function",
             target->name);
-    const quern_result result = quern__conversion_init(&type->conversion, &type->type, target);
+    const quern_result result = conversion_init(&type->conversion, &type->type, target);
     report_conversion(image, &type->conversion);
     return result;
 }
@@ -330,7 +333,7 @@ static quern_result map_value(const quern__image *image, quern__archived_type *t
         return QUERN_OK;
     }
     const quern_component found = find_component(image, type);
-    if (found.bits != 0 && quern__image_is_extra(image, quern__component_index(found))) return QUERN_OK;
+    if (found.bits != 0 && image_is_extra(image, quern__component_index(found))) return QUERN_OK;
     return found.bits != 0 ? map_component(image, type, found) : QUERN_OK;
 }
 
@@ -374,8 +377,8 @@ static quern_result map_to_relation(const quern__image *image, quern__archived_t
                                quern__relation_name(storage, relation));
     type->relation = relation;
     type->component_index = relation->component_index;
-    return quern__conversion_init(&type->conversion, &type->type,
-                                  quern__components_type(&storage->components, type->component_index));
+    return conversion_init(&type->conversion, &type->type,
+                           quern__components_type(&storage->components, type->component_index));
 }
 
 /* Maps a relation by its migration. Policy and order are rules for future changes, so they may differ.
@@ -527,8 +530,7 @@ static quern_result map_resource(const quern__image *image, quern__archived_reso
                            "resource '%s' has hooks but no described fields in this world, so its saved "
                            "fields cannot be loaded: describe its fields, or set skip_resources",
                            known->type.name);
-    const quern_result result =
-        quern__conversion_init(&resource->conversion, &resource->type, &known->type);
+    const quern_result result = conversion_init(&resource->conversion, &resource->type, &known->type);
     if (result == QUERN_OK) resource->resource = known;
     report_conversion(image, &resource->conversion);
     return result;

@@ -90,7 +90,10 @@ static quern_result add_outside(const quern__image *image, quern__archived_links
     return QUERN_OK;
 }
 
-quern_result quern__load_edges(const quern__image *image, quern__archived_links *links,
+/* Gives the slots of the loaded entities their sets of targets and sources, and adds their edges to entities outside of
+ * the list. The slots are not alive yet, so the world has no edges of them. handles: by slot of the archive. Errors:
+ * OUT_OF_MEMORY; the caller then calls unload_edges. */
+static quern_result load_edges(const quern__image *image, quern__archived_links *links,
                                const quern_entity *handles)
 {
     const quern_result result = load_sets(image, links, handles);
@@ -98,7 +101,8 @@ quern_result quern__load_edges(const quern__image *image, quern__archived_links 
     return result == QUERN_OK ? add_outside(image, links, handles) : result;
 }
 
-void quern__unload_edges(const quern__image *image, const quern__archived_links *links,
+/* Removes the edges that load_edges added, and clears the sets of all slots of the loaded entities. */
+static void unload_edges(const quern__image *image, const quern__archived_links *links,
                          const quern_entity *handles)
 {
     for (uint32_t i = 0; i < links->outside_added_count; i++)
@@ -110,7 +114,8 @@ void quern__unload_edges(const quern__image *image, const quern__archived_links 
                                quern_entity_index(handles[slot]));
 }
 
-bool quern__image_leads_outside(const quern__image *image)
+/* Returns whether any entity of the image has a target outside of the list. */
+static bool image_leads_outside(const quern__image *image)
 {
     for (uint32_t i = 0; i < image->types.count; i++)
         if (image->types.items[i]->links != NULL && image->types.items[i]->links->outside_count > 0)
@@ -163,7 +168,8 @@ static quern_result raise_levels(const quern__image *image, const quern__archive
     return QUERN_OK;
 }
 
-quern_result quern__image_raise_levels(const quern__image *image)
+/* Computes the levels that the entities have in the world. Errors: OUT_OF_MEMORY. */
+static quern_result image_raise_levels(const quern__image *image)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++) {
@@ -258,7 +264,9 @@ static quern_result reserve_rows_outside(const quern__image *image,
     return result;
 }
 
-quern_result quern__load_outside_reserve(const quern__image *image, quern__archetype **out_archetypes)
+/* Reserves a row for each entity in the archetype that it has in the world. out_archetypes: by slot of the archive.
+ * Errors: OUT_OF_MEMORY, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+static quern_result load_outside_reserve(const quern__image *image, quern__archetype **out_archetypes)
 {
     quern__section_iterator walk = {.blocks = &image->blocks};
     quern__archive_section section;
@@ -364,15 +372,15 @@ static quern_result reserve_outside_rows(loading *load)
     load->row_archetypes = quern__allocate(&image->allocator, bytes, QUERN__ARRAY_ALIGNMENT_BYTES);
     if (load->row_archetypes == NULL) return quern__image_fail_memory();
     memset(load->row_archetypes, 0, bytes);
-    const quern_result result = quern__image_raise_levels(image);
-    return result == QUERN_OK ? quern__load_outside_reserve(image, load->row_archetypes) : result;
+    const quern_result result = image_raise_levels(image);
+    return result == QUERN_OK ? load_outside_reserve(image, load->row_archetypes) : result;
 }
 
 static quern_result reserve_rows(loading *load)
 {
     quern__image *image = load->image;
     quern_result result = QUERN_OK;
-    if (quern__image_leads_outside(image)) return reserve_outside_rows(load);
+    if (image_leads_outside(image)) return reserve_outside_rows(load);
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;
@@ -393,7 +401,7 @@ static quern_entity target_in_world(const loading *load, uint32_t target)
 static quern_result reserve_links(const loading *load, quern__archived_links *links)
 {
     const quern__image *image = load->image;
-    if (links->targets == NULL) return quern__load_edges(image, links, load->handles);
+    if (links->targets == NULL) return load_edges(image, links, load->handles);
     quern__links *target = &links->relation->links;
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++) {
         if (links->targets[slot] == QUERN__SLOT_NONE) continue;
@@ -472,7 +480,7 @@ static void unreserve(const loading *load)
     const quern__image *image = load->image;
     for (uint32_t i = 0; i < image->types.count && load->handles != NULL; i++)
         if (image->types.items[i]->links != NULL && image->types.items[i]->links->targets == NULL)
-            quern__unload_edges(image, image->types.items[i]->links, load->handles);
+            unload_edges(image, image->types.items[i]->links, load->handles);
     for (uint32_t i = 0; i < load->image->archetypes.count; i++)
         if (load->image->archetypes.items[i].archetype != NULL)
             quern__rows_unreserve(load->storage, load->image->archetypes.items[i].archetype);
@@ -679,7 +687,7 @@ static void load_links(const loading *load, quern__byte_reader *payload)
     quern__links_section section;
     quern__read(payload, &section, sizeof section);
     const quern__archived_links *links = load->image->types.items[section.relation]->links;
-    if (links != NULL && links->targets == NULL) return; /* quern__load_edges has done it */
+    if (links != NULL && links->targets == NULL) return; /* load_edges has done it */
     while (links != NULL && quern__bytes_left(payload) > 0) {
         const quern_entity target = target_in_world(load, quern__read_u32(payload));
         const uint32_t count = quern__read_u32(payload);
@@ -840,7 +848,9 @@ static quern_result check_extra(const quern_world *world, const quern_load_def *
     return result;
 }
 
-quern_result quern__load_check_def(const quern_world *world, const quern_load_def *def,
+/* Checks migrations and extra components, and counts the latter. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT, PROVISIONAL_ENTITY. */
+static quern_result load_check_def(const quern_world *world, const quern_load_def *def,
                                    uint32_t *out_extra_count)
 {
     const quern_result result = check_migrations(world, def);
@@ -877,7 +887,9 @@ static quern_result check_run(const quern__image *image)
     return quern__image_check_exact(image);
 }
 
-quern_result quern__image_load(quern__image *image, quern_source source,
+/* Reads an archive into an image and loads it. The caller has set the definition, report, world, allocator and flags of
+ * the image, and owns its types, also afterwards; all other members are released. Errors: as quern__world_load. */
+static quern_result image_load(quern__image *image, quern_source source,
                                const quern__run_restorer *restorer)
 {
     quern_result result = quern__image_read(image, source);
@@ -905,11 +917,11 @@ quern_result quern__world_load(quern_world *world, quern_source source, const qu
                           .allocator = world->storage.allocator,
                           .keeps_handles = world->storage.entities.slot_count == 0,
                           .reads_run = restorer != NULL};
-    quern_result result = quern__load_check_def(world, def, &image.extra_count);
+    quern_result result = load_check_def(world, def, &image.extra_count);
     if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)
         return quern__fail_null("quern_world_load", "def->entities");
     if (result != QUERN_OK) return result;
-    result = quern__image_load(&image, source, restorer);
+    result = image_load(&image, source, restorer);
     quern__archived_types_release(&image.types, 0, &world->storage.allocator);
     quern__array_release(&world->storage.allocator, &image.types);
     return result;
@@ -932,7 +944,7 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
     if (def == NULL) def = &zero;
     uint32_t extra_count;
     quern_result result = quern__world_check_unlocked(world, "quern_load_session_create");
-    if (result == QUERN_OK) result = quern__load_check_def(world, def, &extra_count);
+    if (result == QUERN_OK) result = load_check_def(world, def, &extra_count);
     if (result == QUERN_OK &&
         (def->schedules[0] != NULL || def->entities != NULL || def->entity_capacity > 0))
         result = quern__fail(
@@ -990,7 +1002,7 @@ static quern_result read_message(quern_load_session *session, quern_source sourc
                           .session = &session->position,
                           .extra_count = session->extra_count,
                           .types = session->types};
-    result = quern__image_load(&image, source, NULL);
+    result = image_load(&image, source, NULL);
     /* the types of a message that failed are read again, if the program passes it again */
     if (result != QUERN_OK)
         quern__archived_types_release(&image.types, known_count, &world->storage.allocator);

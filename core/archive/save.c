@@ -34,6 +34,14 @@ uint32_t quern__outside_number(const quern__saving *saving, quern__saved_outside
     return number;
 }
 
+/* Makes sure that the type of a component is in this archive or in an earlier one of the session:
+ * quern__saving_write_types gives it a number. */
+static inline void saving_use_type(quern__saving *saving, uint32_t component_index)
+{
+    if (saving->numbers[component_index] == QUERN__NO_TYPE)
+        saving->numbers[component_index] = QUERN__NEW_TYPE;
+}
+
 static void add_link(quern__saving *saving, quern__saved_outside *outside, const quern__relation *relation,
                      uint32_t slot, uint32_t target)
 {
@@ -47,7 +55,7 @@ static void add_link(quern__saving *saving, quern__saved_outside *outside, const
     }
     outside->links.items[outside->links.count++] =
         (quern__outside_link){relation->component_index, quern__saving_find_slot(saving, slot), number};
-    quern__saving_use_type(saving, relation->component_index);
+    saving_use_type(saving, relation->component_index);
 }
 
 void quern__outside_add_links(quern__saving *saving, quern__saved_outside *outside,
@@ -226,7 +234,7 @@ quern_result quern__saving_add_component(quern__saving *saving, quern__saved_com
                            "component '%s' has hooks, so an archive cannot save what its values own: add "
                            "it to leave_out of quern_save_def",
                            component->type.name);
-    quern__saving_use_type(saving, component_index);
+    saving_use_type(saving, component_index);
     set->component_indices[set->component_count++] = (uint16_t)component_index;
     set->values_bytes += component->type.size_bytes;
     set->bit_column_count += quern__column_flags_bit_column_count(component->type.flags);

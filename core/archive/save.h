@@ -53,14 +53,6 @@ quern_result quern__saving_finish(quern__saving *saving, quern_result result);
 /* Whether the definition excludes the component from the archive. */
 bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_index);
 
-/* Makes sure that the type of a component is in this archive or in an earlier one of the session:
- * quern__saving_write_types gives it a number. */
-static inline void quern__saving_use_type(quern__saving *saving, uint32_t component_index)
-{
-    if (saving->numbers[component_index] == QUERN__NO_TYPE)
-        saving->numbers[component_index] = QUERN__NEW_TYPE;
-}
-
 /* Adds a component to the list and marks its type as used. Errors: INVALID_ARGUMENT if has_rows and
  * values of the component own resources (hooks). */
 quern_result quern__saving_add_component(quern__saving *saving, quern__saved_components *set,

@@ -174,17 +174,6 @@ typedef struct quern__executor {
     void (*begin_stage)(void *context, quern__sync_stage stage);
 } quern__executor;
 
-static inline uint32_t quern__executor_worker_count(const quern__executor *executor)
-{
-    return executor != NULL ? executor->worker_count : 1;
-}
-
-/* Returns whether loops should be divided for several threads. A NULL executor runs loops on the calling thread. */
-static inline bool quern__executor_is_shared(const quern__executor *executor)
-{
-    return executor != NULL && (executor->thread_count > 1 || executor->always_divides);
-}
-
 static inline void quern__executor_begin_stage(const quern__executor *executor, quern__sync_stage stage)
 {
     if (executor != NULL && executor->begin_stage != NULL) executor->begin_stage(executor->context, stage);

@@ -21,18 +21,6 @@
 quern_result quern__world_ensure_archetype(quern_world *world, const quern_component *components,
                                            uint32_t count, quern__archetype **out_archetype);
 
-/* Performs quern__world_ensure_archetype for a list that may contain components of relations. The value of such a
- * component is the target; the archetype also has the tag of the level below the target. values and its elements
- * may be NULL. Further errors: those of quern__world_check_target. */
-quern_result quern__world_ensure_related_archetype(quern_world *world, const quern_component *components,
-                                                   const void *const *values, uint32_t count,
-                                                   quern__archetype **out_archetype);
-
-/* Checks the value of a relation's component: the handle of a living target. Errors: NULL_ARGUMENT,
- * those of quern__entities_check. */
-quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
-                                       const quern_entity *value);
-
 /* Adds a component with a constructed value, or removes it. Errors: those of quern_entity_add and
  * quern_entity_remove. */
 quern_result quern__world_add(quern_world *world, quern_entity entity, quern_component component,
@@ -153,8 +141,6 @@ static inline quern__recorders quern__world_worker_recorders(const quern__world_
  * with existing state unchanged. */
 quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count);
 
-void quern__world_release_commands(quern_world *world);
-
 /* Ends the recording of an exclusive system: calls on the recorder fail until it is requested again. */
 void quern__world_end_recording(const quern_world *world);
 
@@ -223,42 +209,10 @@ typedef struct quern__prefab_source {
     quern_result (*find_member)(const quern__prefab_capture *it, quern_entity entity,
                                 const quern__type *type, const quern_field *field, uint32_t *out_member);
     quern_result (*list_toggles)(quern__prefab_capture *it);
-    /* Lists the links of one relation by quern__prefab_capture_add_link. */
+    /* Lists the links of one relation by prefab_capture_add_link. */
     quern_result (*list_links)(quern__prefab_capture *it, quern__relation *relation,
                                quern__prefab_link_indices *links);
 } quern__prefab_source;
-
-static inline quern_result quern__prefab_capture_fail_memory(void)
-{
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a prefab");
-}
-
-/* Returns the member number of an entity, or QUERN_NO_MEMBER. */
-static inline uint32_t quern__prefab_capture_find_member(const quern__prefab_capture *it,
-                                                         quern_entity entity)
-{
-    const uint64_t *member = entity.bits != 0 ? quern__map_find(&it->members, entity.bits) : NULL;
-    return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
-}
-
-/* Adds a link to the prefab. target: member, or QUERN_NO_MEMBER if it is `outside` of the tree. In a relation with
- * levels, the link of the target must have been added before. Returns false if out of memory. */
-bool quern__prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
-                                    quern__prefab_link_indices *links, uint32_t source, uint32_t target,
-                                    quern_entity outside);
-
-/* Lists the links of a captured tree; the function of its source. */
-quern_result quern__prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
-                                              quern__prefab_link_indices *links);
-
-/* Adds the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member,
- * and the links that decide the levels of each group. Errors: OUT_OF_MEMORY, and those of the source. */
-quern_result quern__prefab_capture_add_links(quern__prefab_capture *it);
-
-/* Compiles members that have their depths and sets into it->prefab, and registers it. Releases `it`, and on failure
- * also the prefab. */
-quern_result quern__prefab_capture_finish(quern__prefab_capture *it, quern_result result,
-                                          quern_prefab *out_prefab);
 
 /* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot, or is none of the world. */
 quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot);

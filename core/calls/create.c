@@ -29,7 +29,9 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
                        managed->type.name);
 }
 
-quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
+/* Checks the value of a relation's component: the handle of a living target. Errors: NULL_ARGUMENT,
+ * those of quern__entities_check. */
+static quern_result world_check_target(const quern_world *world, const quern__relation *relation,
                                        const quern_entity *value)
 {
     const char *name = quern__relation_name(&world->storage, relation);
@@ -71,7 +73,7 @@ static quern_result insert_relation(listed_components *set, const quern_world *w
     if (relation == NULL || relation->is_many) return quern__world_fail_managed(world, component);
     quern_entity target = {0};
     if (value != NULL) memcpy(&target, value, sizeof target); /* values need not be aligned */
-    quern_result result = quern__world_check_target(world, relation, value != NULL ? &target : NULL);
+    quern_result result = world_check_target(world, relation, value != NULL ? &target : NULL);
     if (result == QUERN_OK) result = set_insert(set, world, component);
     if (result != QUERN_OK || !relation->has_levels) return result;
     const uint32_t level = quern__relation_source_level(relation, quern_entity_index(target));
@@ -115,7 +117,10 @@ quern_result quern__world_ensure_archetype(quern_world *world, const quern_compo
     return quern__storage_ensure_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
 
-quern_result quern__world_ensure_related_archetype(quern_world *world, const quern_component *components,
+/* Performs quern__world_ensure_archetype for a list that may contain components of relations. The value of such a
+ * component is the target; the archetype also has the tag of the level below the target. values and its elements
+ * may be NULL. Further errors: those of world_check_target. */
+static quern_result world_ensure_related_archetype(quern_world *world, const quern_component *components,
                                                    const void *const *values, uint32_t count,
                                                    quern__archetype **out_archetype)
 {
@@ -197,7 +202,7 @@ static QUERN__SLOW_PATH quern_result find_layout(quern_world *world, const quern
 {
     quern__archetype *archetype;
     quern_result result =
-        quern__world_ensure_related_archetype(world, list->components, values, list->count, &archetype);
+        world_ensure_related_archetype(world, list->components, values, list->count, &archetype);
     if (result == QUERN_OK) set_layout(list, archetype, out_layout);
     return result;
 }
@@ -324,13 +329,35 @@ static quern_result reserve_links(quern__storage *storage, quern__relation *rela
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
 }
 
+/* Appends a source to the list of the target and sets the source's level. Precondition: the source has no links. */
+static inline void links_append(quern__links *links, uint32_t source, uint32_t target, uint32_t level)
+{
+    quern__link_node *target_node = quern__links_at(links, target);
+    const uint32_t previous = target_node->last;
+    links->version++;
+    *quern__links_at(links, source) = (quern__link_node){.target = target,
+                                                         .first = QUERN__SLOT_NONE,
+                                                         .last = QUERN__SLOT_NONE,
+                                                         .next = QUERN__SLOT_NONE,
+                                                         .previous = previous,
+                                                         .level = level};
+    target_node->count++;
+    target_node->last = source;
+    *quern__links_side(links, target, previous, offsetof(quern__link_node, next),
+                       offsetof(quern__link_node, first)) = source;
+    if (QUERN__LIKELY(links->touched.items == NULL)) return;
+    quern__links_touch(links, source);
+    quern__links_touch(links, target);
+    quern__links_touch(links, previous);
+}
+
 static inline void link_new(quern__relation *relation, quern_entity source, quern_entity target,
                             uint32_t level)
 {
     quern__links *links = &relation->links;
     const uint32_t slot = quern_entity_index(source), to = quern_entity_index(target);
     if (QUERN__LIKELY(relation->is_ordered)) {
-        quern__links_append(links, slot, to, level);
+        links_append(links, slot, to, level);
         return;
     }
     quern__links_link(links, slot, to, quern__links_at(links, to)->first);
@@ -363,10 +390,10 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
 {
     quern__relation *relation = list->relation;
     if (QUERN__UNLIKELY(values == NULL || values[list->relation_position] == NULL))
-        return quern__world_check_target(world, relation, NULL);
+        return world_check_target(world, relation, NULL);
     const quern_entity target = target_of(values[list->relation_position]);
     if (QUERN__UNLIKELY(quern__entities_find(&world->storage.entities, target) == NULL))
-        return quern__world_check_target(world, relation, &target);
+        return world_check_target(world, relation, &target);
     const uint32_t level = quern__relation_source_level(relation, quern_entity_index(target));
     quern__create_layout *layout = &list->layouts[level];
     quern_result result = QUERN_OK;
@@ -469,8 +496,7 @@ static QUERN__NO_INLINE quern_result create_by_other_list(quern_world *world,
     quern__create_list *list = find_cached_list(world, components, count);
     if (list == NULL) {
         quern__archetype *archetype;
-        quern_result result =
-            quern__world_ensure_related_archetype(world, components, values, count, &archetype);
+        quern_result result = world_ensure_related_archetype(world, components, values, count, &archetype);
         if (result != QUERN_OK) return result;
         list = cache_list(world, components, count, archetype);
         if (list == NULL) return create_looked_up(world, components, values, count, archetype, out_entity);

@@ -11,7 +11,9 @@
 
 /* --------------------------------------------------------------------------------------------- links */
 
-bool quern__prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
+/* Adds a link to the prefab. target: member, or QUERN_NO_MEMBER if it is `outside` of the tree. In a relation with
+ * levels, the link of the target must have been added before. Returns false if out of memory. */
+static bool prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
                                     quern__prefab_link_indices *links, uint32_t source, uint32_t target,
                                     quern_entity outside)
 {
@@ -30,6 +32,13 @@ bool quern__prefab_capture_add_link(quern__prefab_capture *it, quern__relation *
     return true;
 }
 
+/* Returns the member number of an entity, or QUERN_NO_MEMBER. */
+static inline uint32_t prefab_capture_find_member(const quern__prefab_capture *it, quern_entity entity)
+{
+    const uint64_t *member = entity.bits != 0 ? quern__map_find(&it->members, entity.bits) : NULL;
+    return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
+}
+
 /* Adds the link of a member to a target outside of the tree, if it has one. Leaves out the parent of the root. */
 static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation,
                              quern__prefab_link_indices *links, uint32_t member)
@@ -39,8 +48,8 @@ static bool add_outside_link(quern__prefab_capture *it, quern__relation *relatio
     const uint32_t target = quern__links_target(&relation->links, slot);
     if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
     const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
-    return quern__prefab_capture_find_member(it, entity) != QUERN_NO_MEMBER ||
-           quern__prefab_capture_add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
+    return prefab_capture_find_member(it, entity) != QUERN_NO_MEMBER ||
+           prefab_capture_add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
 }
 
 /* Adds the links of all members that have `member` as their target, in sibling order. */
@@ -51,11 +60,11 @@ static bool add_sources(quern__prefab_capture *it, quern__relation *relation,
     for (uint32_t slot_of_source = quern__links_first(&relation->links, slot);
          slot_of_source != QUERN__SLOT_NONE;
          slot_of_source = quern__links_at(&relation->links, slot_of_source)->next) {
-        const uint32_t source = quern__prefab_capture_find_member(
-            it, quern__entity_of_slot(&it->world->storage, slot_of_source));
+        const uint32_t source =
+            prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, slot_of_source));
         if (source != QUERN_NO_MEMBER &&
             (source != 0 || relation != it->world->storage.relations->parent) &&
-            !quern__prefab_capture_add_link(it, relation, links, source, member, quern_entity_null()))
+            !prefab_capture_add_link(it, relation, links, source, member, quern_entity_null()))
             return false;
     }
     return true;
@@ -69,7 +78,7 @@ static bool has_target_inside(const quern__prefab_capture *it, const quern__rela
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     const uint32_t target = quern__links_target(&relation->links, slot);
     return target != QUERN__SLOT_NONE &&
-           quern__prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, target)) !=
+           prefab_capture_find_member(it, quern__entity_of_slot(&it->world->storage, target)) !=
                QUERN_NO_MEMBER;
 }
 
@@ -113,10 +122,10 @@ static bool capture_edges(quern__prefab_capture *it, quern__relation *relation,
             const quern__edge_range range = quern__edge_list_range(targets, r);
             for (uint32_t k = 0; k < range.count; k++) {
                 const quern_entity target = quern__entity_of_slot(&it->world->storage, range.slots[k]);
-                const uint32_t member = quern__prefab_capture_find_member(it, target);
+                const uint32_t member = prefab_capture_find_member(it, target);
                 const bool is_outside = member == QUERN_NO_MEMBER;
-                if (!quern__prefab_capture_add_link(it, relation, links, i, member,
-                                                    is_outside ? target : quern_entity_null()))
+                if (!prefab_capture_add_link(it, relation, links, i, member,
+                                             is_outside ? target : quern_entity_null()))
                     return false;
             }
         }
@@ -124,13 +133,19 @@ static bool capture_edges(quern__prefab_capture *it, quern__relation *relation,
     return true;
 }
 
-quern_result quern__prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
+static inline quern_result prefab_capture_fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a prefab");
+}
+
+/* Lists the links of a captured tree; the function of its source. */
+static quern_result prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
                                               quern__prefab_link_indices *links)
 {
     const bool is_done = relation->is_many      ? capture_edges(it, relation, links)
                          : relation->has_levels ? add_links_by_level(it, relation, links)
                                                 : add_links_unordered(it, relation, links);
-    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
+    return is_done ? QUERN_OK : prefab_capture_fail_memory();
 }
 
 static quern_result list_links(quern__prefab_capture *it)
@@ -139,7 +154,7 @@ static quern_result list_links(quern__prefab_capture *it)
     quern__prefab_link_indices links = {0};
     quern_result result = QUERN_OK;
     if (relations->list.count > 0 && !quern__array_reserve(it->allocator, &links, it->depths.count))
-        result = quern__prefab_capture_fail_memory();
+        result = prefab_capture_fail_memory();
     for (uint32_t i = 0; i < relations->list.count && result == QUERN_OK; i++) {
         for (links.count = 0; links.count < it->depths.count; links.count++)
             links.items[links.count] = QUERN_NO_MEMBER;
@@ -159,7 +174,7 @@ static quern_result list_level_links(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->level_links, prefab->links.count))
-        return quern__prefab_capture_fail_memory();
+        return prefab_capture_fail_memory();
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
         if (is_level_link(prefab, link))
@@ -200,8 +215,7 @@ static quern_result list_nodes(quern__prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = prefab->members.count;
-    if (!quern__array_reserve(it->allocator, &prefab->nodes, count))
-        return quern__prefab_capture_fail_memory();
+    if (!quern__array_reserve(it->allocator, &prefab->nodes, count)) return prefab_capture_fail_memory();
     for (; prefab->nodes.count < count; prefab->nodes.count++)
         prefab->nodes.items[prefab->nodes.count] = quern__empty_link_node;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
@@ -213,7 +227,9 @@ static quern_result list_nodes(quern__prefab_capture *it)
     return QUERN_OK;
 }
 
-quern_result quern__prefab_capture_add_links(quern__prefab_capture *it)
+/* Adds the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member,
+ * and the links that decide the levels of each group. Errors: OUT_OF_MEMORY, and those of the source. */
+static quern_result prefab_capture_add_links(quern__prefab_capture *it)
 {
     quern_result result = list_links(it);
     if (result == QUERN_OK) result = list_nodes(it);
@@ -302,12 +318,12 @@ static quern_result sort_into_groups(quern__prefab_capture *it)
     const uint32_t count = it->depths.count;
     if (!quern__array_reserve(it->allocator, &prefab->members, count) ||
         !quern__array_reserve(it->allocator, &prefab->row_members, count))
-        return quern__prefab_capture_fail_memory();
+        return prefab_capture_fail_memory();
     for (uint32_t i = 0; i < count; i++) {
         const quern__prefab_set *set = &it->sets.items[i];
         const uint32_t group = find_group(it, set, it->depths.items[i]);
         if (group == prefab->groups.count && !add_group(it, set, it->depths.items[i]))
-            return quern__prefab_capture_fail_memory();
+            return prefab_capture_fail_memory();
         prefab->members.items[prefab->members.count++] =
             (quern__prefab_member){.group = group, .row = prefab->groups.items[group].width++};
     }
@@ -353,7 +369,7 @@ static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *g
             "prefab; give the type a copy hook, or remove the component from the tree",
             type->name);
     if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
-        return quern__prefab_capture_fail_memory();
+        return prefab_capture_fail_memory();
     const quern__prefab_column added = {.type = type,
                                         .component_index = (uint16_t)component_index,
                                         .size_bytes = (uint16_t)type->size_bytes,
@@ -375,7 +391,7 @@ static quern_result add_components(quern__prefab_capture *it, uint32_t i)
     group->first_column = prefab->columns.count;
     if (!quern__array_reserve(it->allocator, &prefab->component_indices,
                               prefab->component_indices.count + set->count))
-        return quern__prefab_capture_fail_memory();
+        return prefab_capture_fail_memory();
     for (uint32_t k = 0; k < set->count; k++) {
         const uint16_t index = set->indices[k];
         if (!is_captured(it, i, index)) continue;
@@ -395,7 +411,7 @@ static quern_result place_columns(quern__prefab_capture *it)
     quern__prefab *prefab = it->prefab;
     if (prefab->values_bytes == 0) return QUERN_OK;
     prefab->values = quern__allocate(it->allocator, prefab->values_bytes, VALUE_ALIGNMENT_BYTES);
-    if (prefab->values == NULL) return quern__prefab_capture_fail_memory();
+    if (prefab->values == NULL) return prefab_capture_fail_memory();
     char *next = prefab->values;
     for (uint32_t i = 0; i < prefab->groups.count; i++) {
         const quern__prefab_group *group = &prefab->groups.items[i];
@@ -428,7 +444,7 @@ static quern_result find_fields(quern__prefab_capture *it, const quern__prefab_c
             if (found.member == QUERN_NO_MEMBER) continue;
             memset(value + found.offset_bytes, 0, sizeof entity); /* each instance writes its own handle */
             if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
-                return quern__prefab_capture_fail_memory();
+                return prefab_capture_fail_memory();
             prefab->fields.items[prefab->fields.count++] = found;
         }
     }
@@ -492,7 +508,7 @@ static quern_result copy_names(quern__prefab_capture *it)
         if (name == NULL) continue;
         const uint32_t bytes = (uint32_t)strlen(name) + 1;
         if (!quern__array_reserve(it->allocator, &prefab->names, prefab->names.count + bytes))
-            return quern__prefab_capture_fail_memory();
+            return prefab_capture_fail_memory();
         prefab->members.items[i].name = prefab->names.count;
         memcpy(prefab->names.items + prefab->names.count, name, bytes);
         prefab->names.count += bytes;
@@ -510,12 +526,14 @@ static quern_result compile(quern__prefab_capture *it)
         result = add_components(it, i);
     if (result == QUERN_OK) result = place_columns(it);
     if (result == QUERN_OK) result = copy_values(it);
-    if (result == QUERN_OK) result = quern__prefab_capture_add_links(it);
+    if (result == QUERN_OK) result = prefab_capture_add_links(it);
     if (result == QUERN_OK) result = copy_names(it);
     return result == QUERN_OK ? it->source->list_toggles(it) : result;
 }
 
-quern_result quern__prefab_capture_finish(quern__prefab_capture *it, quern_result result,
+/* Compiles members that have their depths and sets into it->prefab, and registers it. Releases `it`, and on failure
+ * also the prefab. */
+static quern_result prefab_capture_finish(quern__prefab_capture *it, quern_result result,
                                           quern_prefab *out_prefab)
 {
     if (result == QUERN_OK) result = compile(it);
@@ -559,7 +577,7 @@ static quern_result list_tree(quern__prefab_capture *it, quern_entity root)
 {
     const quern__storage *storage = &it->world->storage;
     const quern__relation *parent = storage->relations->parent;
-    if (!add_member(it, root, 0)) return quern__prefab_capture_fail_memory();
+    if (!add_member(it, root, 0)) return prefab_capture_fail_memory();
     for (uint32_t i = 0; parent != NULL && i < it->entities.count; i++) {
         const uint32_t slot = quern_entity_index(it->entities.items[i]);
         for (uint32_t child = quern__links_first(&parent->links, slot); child != QUERN__SLOT_NONE;
@@ -570,7 +588,7 @@ static quern_result list_tree(quern__prefab_capture *it, quern_entity root)
                                    "parts of it as separate prefabs",
                                    QUERN_MAX_PREFAB_MEMBERS);
             if (!add_member(it, quern__entity_of_slot(storage, child), it->depths.items[i] + 1))
-                return quern__prefab_capture_fail_memory();
+                return prefab_capture_fail_memory();
         }
     }
     return QUERN_OK;
@@ -593,7 +611,7 @@ static quern_result find_captured(const quern__prefab_capture *it, quern_entity 
                                   const quern__type *type, const quern_field *field, uint32_t *out_member)
 {
     (void)field;
-    *out_member = quern__prefab_capture_find_member(it, entity);
+    *out_member = prefab_capture_find_member(it, entity);
     /* A command that spawns the prefab would confuse the handle with a provisional handle of its own sync point. */
     if (quern_entity_is_provisional(entity))
         return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
@@ -614,7 +632,7 @@ static quern_result list_toggles(quern__prefab_capture *it)
                 !quern__bit_column_test(row_bits, k, location))
                 continue;
             if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
-                return quern__prefab_capture_fail_memory();
+                return prefab_capture_fail_memory();
             prefab->toggles.items[prefab->toggles.count++] =
                 (quern__prefab_toggle){.member = i, .component_index = row_bits->list[k].id};
         }
@@ -626,7 +644,7 @@ static const quern__prefab_source tree = {.value = captured_value,
                                           .name = captured_name,
                                           .find_member = find_captured,
                                           .list_toggles = list_toggles,
-                                          .list_links = quern__prefab_capture_list_links};
+                                          .list_links = prefab_capture_list_links};
 
 static quern_result capture_tree(quern_world *world, quern_entity root, quern_prefab *out_prefab)
 {
@@ -639,8 +657,8 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
     if (result != QUERN_OK) return quern__in_call(result, "quern_prefab_capture");
     quern__prefab_capture it = {
         .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
-    result = it.prefab != NULL ? list_tree(&it, root) : quern__prefab_capture_fail_memory();
-    result = quern__prefab_capture_finish(&it, result, out_prefab);
+    result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
+    result = prefab_capture_finish(&it, result, out_prefab);
     if (result == QUERN_OK && !quern__prefab_is_enabled(it.prefab, &world->storage))
         quern__log(
             QUERN_LOG_INFO,
@@ -819,7 +837,7 @@ static quern_result append_set(quern__prefab_capture *it, uint32_t i)
             "it would have %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS): list fewer",
             set.count + set.level_count, QUERN_MAX_ENTITY_COMPONENTS);
     if (!quern__array_reserve(it->allocator, &it->set_indices, it->set_indices.count + set.count))
-        return quern__prefab_capture_fail_memory();
+        return prefab_capture_fail_memory();
     if (set.count > 0)
         memcpy(it->set_indices.items + it->set_indices.count, set.indices, set.count * sizeof *set.indices);
     it->set_indices.count += set.count;
@@ -947,7 +965,7 @@ static quern_result list_disabled(quern__prefab_capture *it)
             const quern_prefab_value *value = &it->described[i].values[k];
             if (!value->is_disabled) continue;
             if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
-                return quern__prefab_capture_fail_memory();
+                return prefab_capture_fail_memory();
             prefab->toggles.items[prefab->toggles.count++] = (quern__prefab_toggle){
                 .member = i, .component_index = quern__component_index(value->component)};
         }
@@ -960,10 +978,10 @@ static quern_result add_link(quern__prefab_capture *it, quern__relation *relatio
                              quern__prefab_link_indices *links, uint32_t source, quern_entity target)
 {
     const bool is_member = quern_entity_is_provisional(target);
-    const bool is_done = quern__prefab_capture_add_link(
-        it, relation, links, source, is_member ? quern_entity_index(target) : QUERN_NO_MEMBER,
-        is_member ? quern_entity_null() : target);
-    return is_done ? QUERN_OK : quern__prefab_capture_fail_memory();
+    const bool is_done = prefab_capture_add_link(it, relation, links, source,
+                                                 is_member ? quern_entity_index(target) : QUERN_NO_MEMBER,
+                                                 is_member ? quern_entity_null() : target);
+    return is_done ? QUERN_OK : prefab_capture_fail_memory();
 }
 
 static quern_result add_described_edges(quern__prefab_capture *it, quern__relation *relation,
@@ -1055,7 +1073,7 @@ static quern_result list_described_links(quern__prefab_capture *it, quern__relat
     if (relation->is_many || !relation->has_levels) return add_unordered(it, relation, links);
     const size_t bytes = (3 * (size_t)it->parts.count + 1) * sizeof(uint32_t);
     uint32_t *scratch = quern__allocate(it->allocator, bytes, _Alignof(uint32_t));
-    if (scratch == NULL) return quern__prefab_capture_fail_memory();
+    if (scratch == NULL) return prefab_capture_fail_memory();
     const quern_result result = add_by_depth(it, relation, links, scratch);
     quern__release(it->allocator, scratch, bytes, _Alignof(uint32_t));
     return result;
@@ -1076,7 +1094,7 @@ static quern_result list_described_members(quern__prefab_capture *it, uint32_t c
         !quern__array_reserve(it->allocator, &it->sets, count) ||
         !quern__array_reserve(it->allocator, &it->parts, count) ||
         !quern__map_reserve(&it->members, it->allocator, count))
-        return quern__prefab_capture_fail_memory();
+        return prefab_capture_fail_memory();
     while (it->parts.count < count) {
         it->parts.items[it->parts.count] = quern_prefab_member_handle(it->parts.count);
         it->parts.count++;
@@ -1119,8 +1137,8 @@ static quern_result create(quern_world *world, const quern_prefab_member_def *me
                                 .prefab = quern__prefab_create(allocator),
                                 .source = &description,
                                 .described = members};
-    result = it.prefab != NULL ? list_described_members(&it, count) : quern__prefab_capture_fail_memory();
-    return quern__in_call(quern__prefab_capture_finish(&it, result, out_prefab), function);
+    result = it.prefab != NULL ? list_described_members(&it, count) : prefab_capture_fail_memory();
+    return quern__in_call(prefab_capture_finish(&it, result, out_prefab), function);
 }
 
 quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_def *members,

@@ -176,13 +176,39 @@ static quern_result destroy_entities(quern_world *world)
     return result;
 }
 
+enum { COMMANDS_ALIGNMENT_BYTES = 128 };
+
+/* Recorder and context of one worker of parallel queries. */
+typedef struct query_worker {
+    quern_commands recorder; /* first member: its address is that of the struct */
+    quern__plain_context context;
+} query_worker;
+
+static void world_release_commands(quern_world *world)
+{
+    quern__world_commands *commands = world->commands;
+    if (commands == NULL) return;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__commands_release(&commands->recorder);
+    for (uint32_t i = 0; i < commands->worker_recorders.count; i++) {
+        quern__commands_release(commands->worker_recorders.items[i]);
+        quern__release(allocator, commands->worker_recorders.items[i], sizeof(query_worker),
+                       COMMANDS_ALIGNMENT_BYTES);
+    }
+    quern__playback_release(&commands->playback);
+    quern__array_release(allocator, &commands->worker_recorders);
+    quern__array_release(allocator, &commands->worker_contexts);
+    quern__release(allocator, commands, sizeof *commands, COMMANDS_ALIGNMENT_BYTES);
+    world->commands = NULL;
+}
+
 /* Drops the waiting commands and events that may have values with destroy hooks, and gives resources with such hooks
  * their first values. */
 static void destroy_other_values(quern_world *world)
 {
     const quern__components *components = &world->storage.components;
     for (uint32_t i = 0; i < components->list.count; i++)
-        if (components->list.items[i]->type.hooks.destroy != NULL) quern__world_release_commands(world);
+        if (components->list.items[i]->type.hooks.destroy != NULL) world_release_commands(world);
     for (uint32_t i = 0; i < world->resources.list.count; i++) {
         quern__resource *resource = &world->resources.list.items[i];
         if (resource->type.hooks.destroy == NULL) continue;
@@ -255,7 +281,7 @@ void quern_world_destroy(quern_world *world)
     if (!end_users(world)) return;
     quern_allocator allocator = world->storage.allocator;
     uint32_t tag = world->resources.world_tag;
-    quern__world_release_commands(world);
+    world_release_commands(world);
     quern__events_release(world);
     quern__prefabs_release(&world->storage);
     quern__reactions_release(&world->storage);
@@ -268,18 +294,10 @@ void quern_world_destroy(quern_world *world)
     tag_release(tag);
 }
 
-enum { COMMANDS_ALIGNMENT_BYTES = 128 };
-
 _Static_assert(_Alignof(quern__world_commands) <= COMMANDS_ALIGNMENT_BYTES, "commands are aligned enough");
 _Static_assert(_Alignof(quern__plain_context) <= COMMANDS_ALIGNMENT_BYTES, "contexts are aligned enough");
 
 /* ---------------------------------------------------------------------------------------- life cycle */
-
-/* Recorder and context of one worker of parallel queries. */
-typedef struct query_worker {
-    quern_commands recorder; /* first member: its address is that of the struct */
-    quern__plain_context context;
-} query_worker;
 
 static quern_result create_commands(quern_world *world)
 {
@@ -321,24 +339,6 @@ quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_c
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
                                worker_count);
     return QUERN_OK;
-}
-
-void quern__world_release_commands(quern_world *world)
-{
-    quern__world_commands *commands = world->commands;
-    if (commands == NULL) return;
-    const quern_allocator *allocator = &world->storage.allocator;
-    quern__commands_release(&commands->recorder);
-    for (uint32_t i = 0; i < commands->worker_recorders.count; i++) {
-        quern__commands_release(commands->worker_recorders.items[i]);
-        quern__release(allocator, commands->worker_recorders.items[i], sizeof(query_worker),
-                       COMMANDS_ALIGNMENT_BYTES);
-    }
-    quern__playback_release(&commands->playback);
-    quern__array_release(allocator, &commands->worker_recorders);
-    quern__array_release(allocator, &commands->worker_contexts);
-    quern__release(allocator, commands, sizeof *commands, COMMANDS_ALIGNMENT_BYTES);
-    world->commands = NULL;
 }
 
 /* ------------------------------------------------------------------------------------------ applying */

@@ -13,7 +13,4 @@
         if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
     } while (0)
 
-quern_result quern__world_validate_relations(const quern_world *world);
-quern_result quern__world_validate_reactions(const quern_world *world);
-
 #endif

@@ -201,7 +201,7 @@ static quern_result validate_relation(const quern__storage *storage, const quern
     return QUERN_OK;
 }
 
-quern_result quern__world_validate_relations(const quern_world *world)
+static quern_result world_validate_relations(const quern_world *world)
 {
     const quern__relations *relations = world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
@@ -292,7 +292,7 @@ static quern_result validate_reaction(const quern__storage *storage, const quern
     return QUERN_OK;
 }
 
-quern_result quern__world_validate_reactions(const quern_world *world)
+static quern_result world_validate_reactions(const quern_world *world)
 {
     const quern__reactions *reactions = world->storage.reactions;
     uint32_t count = 0;
@@ -607,8 +607,8 @@ static quern_result validate(const quern_world *world)
     }
     quern_result result = validate_entities(&storage->entities, row_count);
     if (result == QUERN_OK) result = validate_places(storage);
-    if (result == QUERN_OK) result = quern__world_validate_relations(world);
-    if (result == QUERN_OK) result = quern__world_validate_reactions(world);
+    if (result == QUERN_OK) result = world_validate_relations(world);
+    if (result == QUERN_OK) result = world_validate_reactions(world);
     if (result == QUERN_OK) result = validate_names(storage);
     return result != QUERN_OK ? result : validate_slabs(storage, held_count);
 }

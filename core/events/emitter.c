@@ -28,12 +28,27 @@ void quern__channel_drop_all(quern__channel *channel)
     channel->head = channel->batches.count = 0;
 }
 
+/* Relaxed: as in quern__pool_forget_taken. */
+static void release_block(quern__event_pool *pool, const quern_allocator *allocator,
+                          quern__event_block *block)
+{
+    quern__release(allocator, block, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
+    atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
+}
+
+/* Releases a claimed block without batches to the allocator. */
+static void pool_release_block(quern__event_pool *pool, const quern_allocator *allocator,
+                               quern__event_block *block)
+{
+    release_block(pool, allocator, block);
+}
+
 void quern__packing_undo(quern_world *world, quern__event_block **blocks)
 {
     while (*blocks != NULL) {
         quern__event_block *block = *blocks;
         *blocks = block->next;
-        quern__pool_release_block(&world->events->pool, &world->storage.allocator, block);
+        pool_release_block(&world->events->pool, &world->storage.allocator, block);
     }
 }
 
@@ -69,7 +84,8 @@ bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocat
                                 atomic_load_explicit(&pool->block_count, memory_order_relaxed));
 }
 
-void quern__pool_give(quern__event_pool *pool, quern__event_block *block)
+/* Returns a block without batches to the list of free ones. */
+static void pool_give(quern__event_pool *pool, quern__event_block *block)
 {
     assert(pool->free.count < pool->free.capacity);
     pool->free.items[pool->free.count++] = block;
@@ -90,7 +106,7 @@ bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator,
 
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch)
 {
-    if (--batch->block->use_count == 0) quern__pool_give(pool, batch->block);
+    if (--batch->block->use_count == 0) pool_give(pool, batch->block);
 }
 
 static quern__event_pool *pool_of(const quern__emitter *emitter)
@@ -254,27 +270,13 @@ void quern__emitter_reclaim(quern__emitter *emitter)
     quern__event_pool *pool = pool_of(emitter);
     for (quern__event_block *spare = emitter->spares; spare != NULL; spare = emitter->spares) {
         emitter->spares = spare->next;
-        quern__pool_give(pool, spare);
+        pool_give(pool, spare);
     }
     if (emitter->block == NULL || emitter->block->use_count > 1 || emitter->first != NULL) return;
-    quern__pool_give(pool, emitter->block);
+    pool_give(pool, emitter->block);
     emitter->block = NULL;
     emitter->cursor = emitter->block_end = NULL;
     emitter->public_part.next = emitter->public_part.end = emitter->batch_end = NULL;
-}
-
-/* Relaxed: as in quern__pool_forget_taken. */
-static void release_block(quern__event_pool *pool, const quern_allocator *allocator,
-                          quern__event_block *block)
-{
-    quern__release(allocator, block, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
-    atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
-}
-
-void quern__pool_release_block(quern__event_pool *pool, const quern_allocator *allocator,
-                               quern__event_block *block)
-{
-    release_block(pool, allocator, block);
 }
 
 void quern__emitter_release(quern__emitter *emitter)

@@ -450,7 +450,9 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
     return count;
 }
 
-bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count)
+/* Publish the batches of one emitter outside of frames. The first function reserves memory for the batches; it returns
+ * false if out of memory. The second publishes the batches and cannot fail. */
+static bool channel_reserve(quern__channel *channel, uint32_t batch_count)
 {
     const quern_allocator *allocator = &channel->world->storage.allocator;
     quern__event_pool *pool = &channel->world->events->pool;
@@ -459,7 +461,7 @@ bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count)
            quern__array_reserve(allocator, &channel->batches, channel->batches.count + batch_count);
 }
 
-void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
+static void channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
 {
     count_held_as_seen(channel);
     drop_seen(channel);
@@ -635,7 +637,7 @@ static QUERN__NO_INLINE quern_result move_and_extend(quern__channel *channel, co
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
     const bool has_room =
-        quern__emitter_reserve(emitter, last.count + count) && quern__channel_reserve(channel, 0);
+        quern__emitter_reserve(emitter, last.count + count) && channel_reserve(channel, 0);
     if (has_room) {
         quern__emitter_put(emitter, last.values, last.count);
         quern__emitter_put(emitter, values, count);
@@ -665,22 +667,29 @@ static quern_result check_values(const quern__channel *channel, const void *valu
         type->name, quern_entity_index(found));
 }
 
+/* Returns whether events that are emitted outside of frames would be dropped at once, without a call of a hook: the
+ * channel has no reader, and nothing waits. */
+static inline bool channel_would_drop(const quern__channel *channel)
+{
+    return channel->readers == NULL && channel->head == channel->batches.count &&
+           !quern__hooks_own_resources(&channel->type.hooks);
+}
+
 /* Emits and publishes immediately, so the channel's own emitter never holds values between calls. */
 static QUERN__NO_INLINE quern_result publish_batch(quern__channel *channel, const void *values,
                                                    uint32_t count)
 {
     quern__event_loss loss = {.channel = NULL};
-    if (quern__channel_would_drop(channel)) return QUERN_OK;
+    if (channel_would_drop(channel)) return QUERN_OK;
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
-    if (!quern__emitter_reserve(emitter, count) ||
-        !quern__channel_reserve(channel, emitter->batches.capacity)) {
+    if (!quern__emitter_reserve(emitter, count) || !channel_reserve(channel, emitter->batches.capacity)) {
         quern__emitter_close(emitter);
         return fail_memory(channel, count);
     }
     quern__emitter_put(emitter, values, count);
     quern__emitter_close(emitter);
-    quern__channel_publish(channel, emitter, &loss);
+    channel_publish(channel, emitter, &loss);
     return loss.channel != NULL ? quern__event_loss_fail(&loss, "quern_world_emit") : QUERN_OK;
 }
 

@@ -114,15 +114,8 @@ bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocat
  * other batch and no emitter fills it. */
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch);
 
-/* Returns a block without batches to the list of free ones. */
-void quern__pool_give(quern__event_pool *pool, quern__event_block *block);
-
 /* Claims a block and puts it in front of a list. Precondition: no callback emits. Returns false if out of memory. */
 bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list);
-
-/* Releases a claimed block without batches to the allocator. */
-void quern__pool_release_block(quern__event_pool *pool, const quern_allocator *allocator,
-                               quern__event_block *block);
 
 /* Events: channels, the batches that wait in them, and their readers.
  *
@@ -252,19 +245,6 @@ void quern__events_visit_entities(const quern_world *world, const quern__emitter
  * over their limits and adds these to the loss. Cannot fail. Returns how many events were published. */
 uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *rows,
                                quern__event_loss *loss);
-
-/* Publish the batches of one emitter outside of frames. The first function reserves memory for the batches; it returns
- * false if out of memory. The second publishes the batches and cannot fail. */
-bool quern__channel_reserve(quern__channel *channel, uint32_t batch_count);
-void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
-
-/* Returns whether events that are emitted outside of frames would be dropped at once, without a call of a hook: the
- * channel has no reader, and nothing waits. */
-static inline bool quern__channel_would_drop(const quern__channel *channel)
-{
-    return channel->readers == NULL && channel->head == channel->batches.count &&
-           !quern__hooks_own_resources(&channel->type.hooks);
-}
 
 /* Drops the first waiting batch. */
 void quern__channel_drop_first(quern__channel *channel);

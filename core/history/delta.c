@@ -71,44 +71,6 @@ static bool append_all(quern_delta *delta)
     return has_room;
 }
 
-quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
-                               const quern__snapshot *to, const quern_delta_def *def,
-                               quern_delta **out_delta)
-{
-    quern__delta_limit limit;
-    const quern__page page = quern__page_allocate(&history->store, sizeof(quern_delta));
-    if (page == 0) return quern__history_fail_memory("a delta");
-    quern_delta *delta = (quern_delta *)(void *)quern__page_memory(&history->store, page);
-    *delta = (quern_delta){.history = history, .page = page, .from = *from, .to = *to};
-    quern__snapshot_acquire(history, from);
-    quern__snapshot_acquire(history, to);
-    history->delta_count++;
-    delta->limit = &limit;
-    const bool is_done = quern__delta_limit_init(&limit, history, def, from, to) && append_all(delta);
-    quern__delta_limit_release(&limit, history);
-    delta->limit = NULL;
-    if (is_done) {
-        *out_delta = delta;
-        return QUERN_OK;
-    }
-    quern__delta_release(delta);
-    return quern__history_fail_memory("the differences between two frames");
-}
-
-void quern__delta_release(quern_delta *delta)
-{
-    quern__history *history = delta->history;
-    quern__snapshot_release(history, &delta->from);
-    quern__snapshot_release(history, &delta->to);
-    quern__page_release(&history->store, delta->batches_page);
-    quern__page_release(&history->store, delta->handles_page);
-    for (uint32_t i = 0; i < delta->edge_page_count; i++)
-        quern__page_release(&history->store, quern__pages_in(history, delta->edge_pages)[i]);
-    quern__page_release(&history->store, delta->edge_pages);
-    history->delta_count--;
-    quern__page_release(&history->store, delta->page);
-}
-
 static uint64_t name_count(quern__history *history, const quern__snapshot *snapshot)
 {
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
@@ -154,7 +116,9 @@ static bool any_crosses(const quern__history *history, const quern__snapshot *fr
     return false;
 }
 
-bool quern__delta_limit_init(quern__delta_limit *limit, quern__history *history, const quern_delta_def *def,
+/* Builds the sets if links or names may need them. Returns false if out of memory. delta_limit_release must be
+ * called in any case. */
+static bool delta_limit_init(quern__delta_limit *limit, quern__history *history, const quern_delta_def *def,
                              const quern__snapshot *from, const quern__snapshot *to)
 {
     const quern__relations *relations = history->world->storage.relations;
@@ -177,9 +141,47 @@ bool quern__delta_limit_init(quern__delta_limit *limit, quern__history *history,
     return true;
 }
 
-void quern__delta_limit_release(const quern__delta_limit *limit, quern__history *history)
+static void delta_limit_release(const quern__delta_limit *limit, quern__history *history)
 {
     quern__page_release(&history->store, limit->members_page);
+}
+
+quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
+                               const quern__snapshot *to, const quern_delta_def *def,
+                               quern_delta **out_delta)
+{
+    quern__delta_limit limit;
+    const quern__page page = quern__page_allocate(&history->store, sizeof(quern_delta));
+    if (page == 0) return quern__history_fail_memory("a delta");
+    quern_delta *delta = (quern_delta *)(void *)quern__page_memory(&history->store, page);
+    *delta = (quern_delta){.history = history, .page = page, .from = *from, .to = *to};
+    quern__snapshot_acquire(history, from);
+    quern__snapshot_acquire(history, to);
+    history->delta_count++;
+    delta->limit = &limit;
+    const bool is_done = delta_limit_init(&limit, history, def, from, to) && append_all(delta);
+    delta_limit_release(&limit, history);
+    delta->limit = NULL;
+    if (is_done) {
+        *out_delta = delta;
+        return QUERN_OK;
+    }
+    quern__delta_release(delta);
+    return quern__history_fail_memory("the differences between two frames");
+}
+
+void quern__delta_release(quern_delta *delta)
+{
+    quern__history *history = delta->history;
+    quern__snapshot_release(history, &delta->from);
+    quern__snapshot_release(history, &delta->to);
+    quern__page_release(&history->store, delta->batches_page);
+    quern__page_release(&history->store, delta->handles_page);
+    for (uint32_t i = 0; i < delta->edge_page_count; i++)
+        quern__page_release(&history->store, quern__pages_in(history, delta->edge_pages)[i]);
+    quern__page_release(&history->store, delta->edge_pages);
+    history->delta_count--;
+    quern__page_release(&history->store, delta->page);
 }
 
 enum { UNNUMBERED = 0 }; /* numbers are stored plus 1 */

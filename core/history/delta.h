@@ -31,34 +31,12 @@ typedef struct quern__delta_limit {
     bool crosses;
 } quern__delta_limit;
 
-/* Builds the sets if links or names may need them. Returns false if out of memory. quern__delta_limit_release must be
- * called in any case. */
-bool quern__delta_limit_init(quern__delta_limit *limit, quern__history *history, const quern_delta_def *def,
-                             const quern__snapshot *from, const quern__snapshot *to);
-void quern__delta_limit_release(const quern__delta_limit *limit, quern__history *history);
-
 /* Whether the rows of an archetype are members. */
 static inline bool quern__limit_matches(const quern__delta_limit *limit,
                                         const quern__saved_archetype *saved)
 {
     return limit->def->query == NULL ||
            quern__query_matches_set(limit->def->query, saved->component_indices, saved->component_count);
-}
-
-/* Whether the delta has changes of the component. */
-static inline bool quern__limit_lists(const quern__delta_limit *limit, quern_component component)
-{
-    const quern_component *list = limit->def->components;
-    if (list[0].bits == 0) return true;
-    for (uint32_t i = 0; i < QUERN_MAX_DELTA_COMPONENTS && list[i].bits != 0; i++)
-        if (list[i].bits == component.bits) return true;
-    return false;
-}
-
-/* Whether the living entity in a slot of the snapshot of `members` is a member. */
-static inline bool quern__limit_has(const uint64_t *members, uint32_t slot)
-{
-    return members == NULL || quern__bitset_has(members, slot);
 }
 
 /* The difference between two snapshots. A delta holds both snapshots, because its batches point into

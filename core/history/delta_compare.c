@@ -332,6 +332,12 @@ static bool append_rows(const component_diff *it, quern_delta_kind kind, row_tes
     return true;
 }
 
+/* Whether the living entity in a slot of the snapshot of `members` is a member. */
+static inline bool limit_has(const uint64_t *members, uint32_t slot)
+{
+    return members == NULL || quern__bitset_has(members, slot);
+}
+
 /* Whether the source can be related to its new target in one step, without removing the old target
  * first: see delta.h. */
 static bool may_be_retargeted(const component_diff *it, uint32_t i)
@@ -340,7 +346,7 @@ static bool may_be_retargeted(const component_diff *it, uint32_t i)
     quern_entity target;
     memcpy(&target, it->from.values + (size_t)i * sizeof target, sizeof target);
     return quern__saved_is_alive(delta->history, &delta->to, target) &&
-           quern__limit_has(delta->limit->to_members, quern_entity_index(target)) &&
+           limit_has(delta->limit->to_members, quern_entity_index(target)) &&
            !(it->relation->has_levels &&
              quern__saved_has_children(delta->history, &delta->to, it->relation->index,
                                        quern_entity_index(it->handles[i])));
@@ -362,7 +368,7 @@ static bool has_target(const component_values *values, const uint64_t *members, 
     quern_entity target;
     if (!values->exists) return false;
     memcpy(&target, values->values + (size_t)i * sizeof target, sizeof target);
-    return quern__limit_has(members, quern_entity_index(target));
+    return limit_has(members, quern_entity_index(target));
 }
 
 static bool had_target(const component_diff *it, uint32_t i)
@@ -465,6 +471,16 @@ static const quern_entity *handles_of(const quern__history *history, const saved
     return handles_at(history, at->archetype, at->slot) + at->row;
 }
 
+/* Whether the delta has changes of the component. */
+static inline bool limit_lists(const quern__delta_limit *limit, quern_component component)
+{
+    const quern_component *list = limit->def->components;
+    if (list[0].bits == 0) return true;
+    for (uint32_t i = 0; i < QUERN_MAX_DELTA_COMPONENTS && list[i].bits != 0; i++)
+        if (list[i].bits == component.bits) return true;
+    return false;
+}
+
 /* Calls append_one for each component that the rows have in either snapshot, in ascending order of
  * indices, except internal components. */
 static bool append_components(quern_delta *delta, const row_range *rows,
@@ -485,7 +501,7 @@ static bool append_components(quern_delta *delta, const row_range *rows,
         it.relation = component->managed.relation;
         it.from = next_values(history, &from, index, it.type->size_bytes);
         it.to = next_values(history, &to, index, it.type->size_bytes);
-        if (!is_internal(component) && quern__limit_lists(delta->limit, it.component) && !append_one(&it))
+        if (!is_internal(component) && limit_lists(delta->limit, it.component) && !append_one(&it))
             return false;
     }
 }
@@ -570,7 +586,7 @@ static bool is_same_entity(const edge_diff *it, uint32_t slot)
 /* Whether both ends of an edge of a snapshot are members of it. */
 static bool has_edge(const uint64_t *members, uint32_t source, uint32_t target)
 {
-    return quern__limit_has(members, source) && quern__limit_has(members, target);
+    return limit_has(members, source) && limit_has(members, target);
 }
 
 /* Compares two ascending sets of targets of a slot. */
@@ -648,7 +664,7 @@ static bool lists_relation(const quern_delta *delta, uint32_t index)
 {
     const quern__storage *storage = &delta->history->world->storage;
     const uint32_t component = storage->relations->list.items[index]->component_index;
-    return quern__limit_lists(delta->limit, quern__component_handle(&storage->components, component));
+    return limit_lists(delta->limit, quern__component_handle(&storage->components, component));
 }
 
 bool quern__delta_append_edges(quern_delta *delta, quern_delta_kind kind)
@@ -703,12 +719,11 @@ static bool is_left_out(const quern_delta *delta, const quern__snapshot *snapsho
     const quern__storage *storage = &delta->history->world->storage;
     const uint64_t *members =
         snapshot == &delta->from ? delta->limit->from_members : delta->limit->to_members;
-    if (!quern__limit_has(members, slot)) return true;
+    if (!limit_has(members, slot)) return true;
     if (parent == QUERN__SLOT_NONE) return false;
-    return !quern__limit_has(members, parent) ||
-           !quern__limit_lists(
-               delta->limit,
-               quern__component_handle(&storage->components, storage->relations->parent->component_index));
+    return !limit_has(members, parent) ||
+           !limit_lists(delta->limit, quern__component_handle(&storage->components,
+                                                              storage->relations->parent->component_index));
 }
 
 /* Returns a name without text if it is left out. */

@@ -12,7 +12,7 @@ enum {
 };
 
 /* Page 0 starts with many references, so that it is never freed. */
-bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator)
+static bool page_store_init(quern__page_store *store, const quern_allocator *allocator)
 {
     *store = (quern__page_store){.allocator = *allocator};
     if (!quern__array_reserve(allocator, &store->pages, 1) ||
@@ -23,7 +23,8 @@ bool quern__page_store_init(quern__page_store *store, const quern_allocator *all
     return true;
 }
 
-void quern__page_store_release(quern__page_store *store)
+/* Releases all memory. Precondition: no page with values that have hooks is referenced. */
+static void page_store_release(quern__page_store *store)
 {
     for (uint32_t i = 0; i < store->blocks.count; i++) {
         const quern__page_block *block = &store->blocks.items[i];
@@ -330,7 +331,10 @@ bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern_
     return true;
 }
 
-void quern__value_pages_release(quern__history *history, const quern__value_pages *pages)
+/* quern__value_pages_allocate allocates a list of `count` entries, all 0; returns false if out of
+ * memory. value_pages_release releases the listed pages if the caller holds the last reference to
+ * the list. The list itself is released with the snapshot. */
+static void value_pages_release(quern__history *history, const quern__value_pages *pages)
 {
     if (!has_single_reference(history, pages->list)) return;
     for (uint32_t i = 0; i < pages->count; i++)
@@ -346,8 +350,8 @@ void quern__snapshot_release(quern__history *history, const quern__snapshot *sna
         quern__release_saved_resources(history, snapshot);
     if (has_single_reference(history, snapshot->slots.groups))
         quern__release_saved_slots(history, snapshot);
-    quern__value_pages_release(history, &snapshot->command_values);
-    quern__value_pages_release(history, &snapshot->event_values);
+    value_pages_release(history, &snapshot->command_values);
+    value_pages_release(history, &snapshot->event_values);
     quern__page pages[SNAPSHOT_PAGES];
     list_pages(snapshot, pages);
     for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
@@ -391,7 +395,7 @@ quern_result quern__history_init(quern__history *history, quern_world *world,
     if (world->has_history)
         return quern__fail(QUERN_ERROR_LIMIT, "the world has a history already, and one history saves the "
                                               "whole world: use that one, or destroy it first");
-    const bool has_store = quern__page_store_init(&history->store, allocator);
+    const bool has_store = page_store_init(&history->store, allocator);
     history->frames = quern__allocate(allocator, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
     quern_result result =
         has_store && history->frames != NULL ? QUERN_OK : quern__history_fail_memory("a history");
@@ -399,7 +403,7 @@ quern_result quern__history_init(quern__history *history, quern_world *world,
     if (result != QUERN_OK) {
         stop_marking(&world->storage);
         quern__release(allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
-        quern__page_store_release(&history->store);
+        page_store_release(&history->store);
         return result;
     }
     world->has_history = true;
@@ -422,7 +426,7 @@ void quern__history_release(quern__history *history)
     quern__map_release(&history->delta_scratch.unpaired_by_handle, &allocator);
     quern__map_release(&history->delta_scratch.used_names, &allocator);
     quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
-    quern__page_store_release(&history->store);
+    page_store_release(&history->store);
     history->world->has_history = false;
     history->world->user_count--;
 }

@@ -51,9 +51,6 @@ typedef struct quern__page_store {
     uint32_t used_count;
 } quern__page_store;
 
-/* Releases all memory. Precondition: no page with values that have hooks is referenced. */
-void quern__page_store_release(quern__page_store *store);
-
 /* Slow path of quern__page_allocate: reuses or adds a page when the fast path finds none or the size
  * exceeds a chunk. */
 quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes);
@@ -95,9 +92,6 @@ static inline void quern__page_release(quern__page_store *store, quern__page pag
 {
     if (--store->reference_counts.items[page] == 0 && page != 0) quern__page_free(store, page);
 }
-
-/* Initialises an empty store and its page 0. Returns false if out of memory. */
-bool quern__page_store_init(quern__page_store *store, const quern_allocator *allocator);
 
 /* The most recent frames of a world. Each frame is a snapshot, stored in pages (history_internal.h) that
  * snapshots share with each other.
@@ -406,15 +400,6 @@ static inline bool quern__history_add_transfer(quern__history *history, char *ta
     return true;
 }
 
-static inline bool quern__history_add_column_restore(quern__history *history, quern__column_restore restore)
-{
-    if (!quern__array_reserve(&history->store.allocator, &history->column_restores,
-                              history->column_restores.count + 1))
-        return false;
-    history->column_restores.items[history->column_restores.count++] = restore;
-    return true;
-}
-
 /* Makes the snapshot the base for later comparisons, clears all modification marks and advances the
  * world's clock. Nothing else in the world changes. */
 void quern__history_set_base(quern__history *history, const quern__snapshot *snapshot);
@@ -426,10 +411,9 @@ void quern__history_run_transfers(quern__history *history, bool into_pages);
 quern_result quern__history_fail_memory(const char *what);
 
 /* quern__value_pages_allocate allocates a list of `count` entries, all 0; returns false if out of
- * memory. quern__value_pages_release releases the listed pages if the caller holds the last reference to
+ * memory. value_pages_release releases the listed pages if the caller holds the last reference to
  * the list. The list itself is released with the snapshot. */
 bool quern__value_pages_allocate(quern__history *history, uint32_t count, quern__value_pages *out_pages);
-void quern__value_pages_release(quern__history *history, const quern__value_pages *pages);
 
 /* Each kind of state has up to four functions. quern__build_* saves it from the world into the snapshot
  * and shares pages with the base. Errors: as quern__history_build; what was built so far is in the
@@ -516,23 +500,9 @@ quern__page quern__saved_group(const quern__history *history, const quern__snaps
 uint32_t quern__saved_group_count(const quern__history *history, const quern__snapshot *a,
                                   const quern__snapshot *b, uint32_t relation_index);
 
-/* Saves a group. *out_page remains 0 if the group has no edges. Errors: OUT_OF_MEMORY. */
-quern_result quern__build_edge_group(quern__history *history, const quern__edges *edges, uint32_t group,
-                                     quern__page *out_page);
-
-/* Whether the page equals the edges of the group in the world. For builds with checks. */
-bool quern__saved_edges_equal(const quern__history *history, const quern__edges *edges, uint32_t group,
-                              quern__page page);
-
-/* Builds the sets of a group. quern__undo_edges or quern__restore_edges ends the list of built sets. Errors:
+/* Builds the sets of a group. quern__undo_edges or restore_edges ends the list of built sets. Errors:
  * OUT_OF_MEMORY. */
-quern_result quern__prepare_edge_group(quern__history *history, quern__edges *edges, uint32_t group,
-                                       quern__page page);
 void quern__undo_edges(quern__history *history);
-
-/* Clears the sets of a group, before quern__restore_edges sets all built ones. */
-void quern__clear_edge_group(const quern__history *history, quern__edges *edges, uint32_t group);
-void quern__restore_edges(quern__history *history);
 
 /* Saves and restores what is pending in a world: changes that are not yet reported to reactions, and
  * waiting events. Both kinds have these functions:

@@ -160,6 +160,15 @@ static bool list_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lan
     return quern__history_add_transfer(history, (char *)versions, saved, bytes);
 }
 
+static inline bool history_add_column_restore(quern__history *history, quern__column_restore item)
+{
+    if (!quern__array_reserve(&history->store.allocator, &history->column_restores,
+                              history->column_restores.count + 1))
+        return false;
+    history->column_restores.items[history->column_restores.count++] = item;
+    return true;
+}
+
 /* Lists a column of a chunk: as a transfer if its values have no hooks, otherwise as a column restore. */
 static bool list_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
 {
@@ -170,7 +179,7 @@ static bool list_column(const restore *it, uint32_t i, uint32_t slot, uint32_t c
     history->copied_bytes += (uint64_t)rows * in_world->size_bytes;
     history->copied_count++;
     if (quern__hooks_exist(&in_world->type->hooks))
-        return quern__history_add_column_restore(history, (quern__column_restore){i, slot, column});
+        return history_add_column_restore(history, (quern__column_restore){i, slot, column});
     const quern__page page = quern__saved_pages(target->saved, slot)[column];
     return quern__history_add_transfer(
         history, quern__column_value(in_world, target->archetype->slots[slot].chunk, 0),
@@ -181,8 +190,8 @@ static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
 {
     const restore_target *target = &it->targets[i];
     const bool has_rows = has_same_rows(it, target, slot);
-    if (!has_rows && !quern__history_add_column_restore(
-                         it->history, (quern__column_restore){i, slot, QUERN__RESTORE_HANDLES}))
+    if (!has_rows &&
+        !history_add_column_restore(it->history, (quern__column_restore){i, slot, QUERN__RESTORE_HANDLES}))
         return false;
     for (uint32_t column = 0; column < target->saved->column_count; column++)
         if (!(has_rows && has_same_column(it, target, slot, column)) && !list_column(it, i, slot, column))

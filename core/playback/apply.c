@@ -63,18 +63,33 @@ static void check_value(finding *found, const quern__stream *stream, const quern
     }
 }
 
+/* Number of different values of a batch that gives values. */
+static inline uint32_t batch_value_count(quern__command_batch *batch)
+{
+    return batch->is_view && quern__view_of(batch)->value_bytes == 0 ? 1 : batch->item_count;
+}
+
+/* Returns the address before the i-th value, as an item or as quern__view_item. */
+static inline char *batch_value(quern__command_batch *batch, uint32_t i)
+{
+    return batch->is_view ? quern__view_item(quern__view_items_of(batch), i)
+                          : (char *)quern__batch_item(batch, i);
+}
+
 static void check_batch(finding *found, const quern__stream *stream, quern__command_batch *batch)
 {
     for (uint32_t i = 0; i < batch->operation->operand_count; i++) {
         const quern__operand *operand = &batch->operation->operands[i];
         if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
         if (operand->is_relation) continue; /* the relate stage finds the targets of relations */
-        for (uint32_t k = 0; k < quern__batch_value_count(batch); k++)
-            check_value(found, stream, operand->type, quern__batch_value(batch, k) + operand->offset_bytes);
+        for (uint32_t k = 0; k < batch_value_count(batch); k++)
+            check_value(found, stream, operand->type, batch_value(batch, k) + operand->offset_bytes);
     }
 }
 
-void quern__gathered_report_provisional(const quern__gathered *gathered)
+/* Builds with QUERN_CHECKS only: reports provisional handles that no stage will replace. Must be called before
+ * values are moved out of the items. */
+static void gathered_report_provisional(const quern__gathered *gathered)
 {
     finding found = {.gathered = gathered};
     note_serials(&found);
@@ -229,7 +244,7 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
 {
     if (resolved->created_count > 0) {
         take_handles(resolved, storage);
-        if (QUERN_CHECKS) quern__gathered_report_provisional(gathered);
+        if (QUERN_CHECKS) gathered_report_provisional(gathered);
     }
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
@@ -250,8 +265,8 @@ static void remap_stream(const applying *all, uint32_t stream_index)
     for (uint32_t i = 0; i < stream->batch_count; i++) {
         if (i > 0) batch = quern__batch_next(batch);
         if (!batch->operation->has_entity_fields) continue;
-        for (uint32_t k = 0; k < quern__batch_value_count(batch); k++)
-            quern__item_remap(batch->operation, quern__batch_value(batch, k), created);
+        for (uint32_t k = 0; k < batch_value_count(batch); k++)
+            quern__item_remap(batch->operation, batch_value(batch, k), created);
     }
 }
 

@@ -145,18 +145,27 @@ static quern__view_outcome extend(quern__scratch *scratch, quern__view_edit *edi
     return QUERN__VIEW_MERGED;
 }
 
+/* Whether two batches on the same chunk have the same rows. */
+static inline bool view_rows_equal(quern__command_batch *a, quern__command_batch *b)
+{
+    const quern__view_batch *left = quern__view_of(a), *right = quern__view_of(b);
+    return left->location == right->location && a->item_count == b->item_count &&
+           left->mask_word_count == right->mask_word_count &&
+           memcmp(quern__view_mask(a), quern__view_mask(b), left->mask_word_count * sizeof(uint64_t)) == 0;
+}
+
 /* A system that visits the same rows as an earlier one visits them in the same order. Its next command is
  * therefore on the same rows as its latest one, or on those of the view edit after it. */
-quern__view_outcome quern__view_edits_add(quern__chunk_edits *edits, quern__command_batch *batch)
+static quern__view_outcome view_edits_add(quern__chunk_edits *edits, quern__command_batch *batch)
 {
     if (edits->view_count == 0) return append(edits, batch);
     quern__view_edit *current = quern__view_edit_at(edits, edits->current_view);
-    if (quern__view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
+    if (view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
     const quern__view_edit *last = quern__view_edit_at(edits, edits->last_view);
     if (quern__view_first_row(batch) > quern__view_of(last->batch)->last_row) return append(edits, batch);
     edits->current_view = edits->current_view != edits->last_view ? current->next : edits->first_view;
     current = quern__view_edit_at(edits, edits->current_view);
-    if (quern__view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
+    if (view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
     return QUERN__VIEW_REJECTED;
 }
 
@@ -207,7 +216,8 @@ static bool expand_edit(quern__chunk_edits *edits, const quern__view_edit *view)
     return true;
 }
 
-bool quern__view_edits_expand(quern__chunk_edits *edits)
+/* Turns view edits into edits of single rows. Returns false if out of memory. */
+static bool view_edits_expand(quern__chunk_edits *edits)
 {
     uint32_t index = edits->first_view;
     for (; edits->view_count > 0; edits->view_count--) {
@@ -218,10 +228,18 @@ bool quern__view_edits_expand(quern__chunk_edits *edits)
     return true;
 }
 
+/* Whether the batch has the row of the chunk. */
+static inline bool view_has_row(quern__command_batch *batch, uint32_t row)
+{
+    const quern__view_batch *view = quern__view_of(batch);
+    if (row < quern__view_first_row(batch) || row > view->last_row) return false;
+    return view->mask_word_count == 0 || quern__bitset_has(quern__view_mask(batch), row);
+}
+
 uint32_t quern__view_edits_sequence(const quern__chunk_edits *edits, uint32_t row)
 {
     const quern__view_edit *view = quern__view_edit_at(edits, edits->first_view);
-    while (!quern__view_has_row(view->batch, row))
+    while (!view_has_row(view->batch, row))
         view = quern__view_edit_at(edits, view->next);
     return view->sequence;
 }
@@ -397,7 +415,7 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
 {
     edits = begin_edits(it, edits);
     if (edits == NULL) return false;
-    if (QUERN__UNLIKELY(edits->view_count > 0) && !quern__view_edits_expand(edits)) {
+    if (QUERN__UNLIKELY(edits->view_count > 0) && !view_edits_expand(edits)) {
         it->scratch->is_out_of_memory = true;
         return false;
     }
@@ -509,7 +527,7 @@ static bool merge_view_whole(walk *it, quern__chunk_edits *edits)
 {
     if (edits->touched[-1] != 0) return false; /* some rows have edits of their own */
     it->chunk = NULL;
-    switch (quern__view_edits_add(edits, it->batch)) {
+    switch (view_edits_add(edits, it->batch)) {
     case QUERN__VIEW_MERGED:
         return true;
     case QUERN__VIEW_DROPPED:
@@ -957,12 +975,17 @@ static bool list_streams(quern__merged *merged, const quern_allocator *allocator
     return true;
 }
 
+static inline uint32_t executor_worker_count(const quern__executor *executor)
+{
+    return executor != NULL ? executor->worker_count : 1;
+}
+
 quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
                                    const quern__storage *storage, const quern__executor *executor)
 {
     const bool lists_streams = executor != NULL || gathered->create_count > 0;
     merged->streams.count = 0;
-    bool has_memory = begin(merged, storage, quern__executor_worker_count(executor)) &&
+    bool has_memory = begin(merged, storage, executor_worker_count(executor)) &&
                       (!lists_streams || list_streams(merged, &storage->allocator, gathered));
     merged->create_edits_count = merged->edits.count;
     if (has_memory)

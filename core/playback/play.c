@@ -51,7 +51,9 @@ uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity
     return quern_entity_index(entity);
 }
 
-quern__note *quern__play_note(const quern__play_walk *walk, const quern__item *item, uint32_t slot)
+/* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
+ * out of memory. */
+static quern__note *play_note(const quern__play_walk *walk, const quern__item *item, uint32_t slot)
 {
     quern__note *entity = quern__relating_note(walk->relating, slot);
     if (entity != NULL && quern_entity_is_provisional(item->entity))
@@ -101,7 +103,9 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
         quern__relating_set_target(relating, relation, slot, target);
 }
 
-quern__note *quern__play_find_note(const quern__play_walk *it, const quern__item *item, uint32_t i)
+/* Returns the note of the entity that the i-th item, of a kind that only this stage plays, is on. Returns NULL if the
+ * command is dropped, or if out of memory. */
+static quern__note *play_find_note(const quern__play_walk *it, const quern__item *item, uint32_t i)
 {
     const uint64_t count = it->batch->operation->command_count;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
@@ -109,7 +113,7 @@ quern__note *quern__play_find_note(const quern__play_walk *it, const quern__item
         quern__play_drop(it, item, i, QUERN_DROP_DEAD, count);
         return NULL;
     }
-    quern__note *source = quern__play_note(it, item, slot);
+    quern__note *source = play_note(it, item, slot);
     if (source == NULL || !(source->has_ended || source->is_refused)) return source;
     quern__play_drop(it, item, i, source->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, count);
     return NULL;
@@ -117,7 +121,7 @@ quern__note *quern__play_find_note(const quern__play_walk *it, const quern__item
 
 static void relate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    quern__note *source = quern__play_find_note(it, item, i);
+    quern__note *source = play_find_note(it, item, i);
     if (source != NULL) relate(it, item, i, &it->batch->operation->operands[0], source);
 }
 
@@ -139,7 +143,7 @@ static uint32_t target_of(const quern__play_walk *it, const quern__item *item)
 
 static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *source = quern__play_find_note(it, item, i);
+    const quern__note *source = play_find_note(it, item, i);
     if (source == NULL) return;
     quern__relation *relation = relation_of(it);
     const uint32_t slot = source->slot, target = target_of(it, item);
@@ -170,7 +174,7 @@ static void unrelate(const quern__play_walk *it, quern__item *item, uint32_t i, 
 
 static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *source = quern__play_find_note(it, item, i);
+    const quern__note *source = play_find_note(it, item, i);
     if (source == NULL) return;
     quern__relation *relation = relation_of(it);
     if (relation->is_many)
@@ -181,7 +185,7 @@ static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_
 
 static void unrelate_from_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *source = quern__play_find_note(it, item, i);
+    const quern__note *source = play_find_note(it, item, i);
     if (source == NULL) return;
     quern__relation *relation = relation_of(it);
     const uint32_t slot = source->slot, target = target_of(it, item);
@@ -212,7 +216,7 @@ static void create_item(const quern__play_walk *it, quern__item *item, uint32_t 
     if (it->relating->refused.count > 0 && refuse_create(it, item, i)) return;
     for (uint32_t k = 0; k < operation->operand_count && !it->relating->is_out_of_memory; k++) {
         if (!operation->operands[k].is_relation) continue;
-        quern__note *source = quern__play_note(it, item, quern__play_find_slot(it, item->entity));
+        quern__note *source = play_note(it, item, quern__play_find_slot(it, item->entity));
         if (source != NULL) relate(it, item, i, &operation->operands[k], source);
     }
 }
@@ -228,7 +232,7 @@ static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t
     if (entity == NULL && !it->relates && !quern__relations_has_links(relating->storage->relations, slot) &&
         quern__names_number(relating->storage->names, slot) == QUERN__NAME_NONE)
         return;
-    if (entity == NULL) entity = quern__play_note(it, item, slot);
+    if (entity == NULL) entity = play_note(it, item, slot);
     if (entity == NULL) return;
     if (!entity->has_ended && !quern__relating_end(relating, slot)) {
         quern__play_drop_and_skip(it, item, i, QUERN_DROP_TARGET_IN_USE);
@@ -327,7 +331,7 @@ static void note_tag(const quern__play_walk *it, const quern__item *item, uint8_
     const uint32_t slot = quern__play_find_slot(it, item->entity);
     if (slot == QUERN__NOTE_NONE) return;
     const uint8_t tags = tags_of(it->relating, slot);
-    quern__note *entity = quern__play_note(it, item, slot);
+    quern__note *entity = play_note(it, item, slot);
     if (entity == NULL || entity->is_refused) return;
     entity->tags = (uint8_t)(TAGS_KNOWN | (is_present ? tags | tag : tags & ~tag));
 }
@@ -402,7 +406,7 @@ static void switch_tree(quern__relating *relating, uint32_t root, bool enables)
 
 static void switch_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *root = quern__play_find_note(it, item, i);
+    const quern__note *root = play_find_note(it, item, i);
     if (root != NULL)
         switch_tree(it->relating, root->slot, it->batch->operation->kind == QUERN__OPERATION_ENABLE_TREE);
 }

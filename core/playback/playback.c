@@ -27,7 +27,7 @@ bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uin
 }
 
 /* Insertion sort: the list is short, with one entry per reason and system that lost commands. */
-void quern__drops_sort(quern__drops *drops, uint32_t first)
+static void drops_sort(quern__drops *drops, uint32_t first)
 {
     for (uint32_t i = first + 1; i < drops->count; i++) {
         const quern__drop drop = drops->items[i];
@@ -224,13 +224,26 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
     }
 }
 
+/* Returns whether loops should be divided for several threads. A NULL executor runs loops on the calling thread. */
+static inline bool executor_is_shared(const quern__executor *executor)
+{
+    return executor != NULL && (executor->thread_count > 1 || executor->always_divides);
+}
+
 /* The executor if there are enough commands to share, otherwise NULL. */
 static const quern__executor *shared_executor(const quern__playback *playback,
                                               const quern__executor *executor, uint64_t command_count)
 {
     const bool is_shared =
-        quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
+        executor_is_shared(executor) && command_count >= playback->parallel_command_count;
     return is_shared ? executor : NULL;
+}
+
+/* Whether the sync point needs this stage. */
+static inline bool gathered_relates(const quern__gathered *gathered, const quern__storage *storage)
+{
+    return (gathered->traits & QUERN__TRAIT_UNRELATED) == 0 ||
+           (storage->has_attachments && (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0);
 }
 
 /* Runs all stages after gathering. */
@@ -241,10 +254,18 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
     const quern__executor *shared = shared_executor(playback, executor, gathered->command_count);
     if (QUERN__UNLIKELY(playback->disable_fast_paths))
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_DESTROY_OR_CREATE);
-    if (QUERN__UNLIKELY(quern__gathered_relates(gathered, playback->storage)))
+    if (QUERN__UNLIKELY(gathered_relates(gathered, playback->storage)))
         return relate_and_change_rows(playback, shared, executor);
     bool is_again;
     return change_rows(playback, NULL, shared, executor, &is_again);
+}
+
+/* Destroys the values that items still own, in the order of streams. */
+static inline void gathered_destroy_values(const quern__gathered *gathered)
+{
+    if (QUERN__LIKELY((gathered->traits & QUERN__TRAIT_NO_OWNED) != 0)) return;
+    for (uint32_t i = 0; i < gathered->streams.count; i++)
+        quern__stream_destroy_values(gathered->streams.items[i].stream);
 }
 
 /* Applies commands, if any, and then accumulated values. */
@@ -270,7 +291,7 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
                               shared_executor(playback, executor, it->gathered.command_count));
     stats->command_count += it->gathered.command_count;
     stats->dropped_count += it->dropped_count;
-    quern__gathered_destroy_values(&it->gathered);
+    gathered_destroy_values(&it->gathered);
     return QUERN_OK;
 }
 
@@ -290,7 +311,7 @@ static void report(quern__playback *playback, uint32_t first, quern__playback_st
             quern__drops_add(&playback->drops, &playback->storage->allocator, first, &drops->items[k]);
         }
     }
-    if (QUERN__UNLIKELY(playback->drops.count > first + 1)) quern__drops_sort(&playback->drops, first);
+    if (QUERN__UNLIKELY(playback->drops.count > first + 1)) drops_sort(&playback->drops, first);
 }
 
 static bool has_values(quern__recorders recorders)
@@ -317,7 +338,7 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
         if (playback->on_created != NULL && playback->resolved.created_count > 0)
             playback->on_created(playback->on_created_argument, &playback->gathered,
                                  playback->resolved.created.items);
-        quern__gathered_destroy_values(&playback->gathered);
+        gathered_destroy_values(&playback->gathered);
         for (uint32_t i = 0; i < recorders.count; i++)
             quern__commands_reset(recorders.items[i]);
     }

@@ -6,14 +6,14 @@
 
 #include <quern/world.h>
 
-void quern__follow_ups_init(quern__follow_ups *follow_ups, quern__storage *storage)
+static void follow_ups_init(quern__follow_ups *follow_ups, quern__storage *storage)
 {
     *follow_ups = (quern__follow_ups){.extended = {0}};
     quern__commands_init(&follow_ups->recorder, storage);
     follow_ups->recorder.operations.allows_managed = true;
 }
 
-void quern__follow_ups_release(quern__follow_ups *follow_ups)
+static void follow_ups_release(quern__follow_ups *follow_ups)
 {
     quern__array_release(&follow_ups->recorder.storage->allocator, &follow_ups->extended);
     quern__commands_release(&follow_ups->recorder);
@@ -30,7 +30,7 @@ void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathere
 
 /* The key is larger than that of any callback. The origin has no name, since follow-up commands are never
  * dropped and reported. */
-void quern__follow_ups_start(quern__follow_ups *follow_ups)
+static void follow_ups_start(quern__follow_ups *follow_ups)
 {
     const quern__origin origin = {.key = UINT64_MAX};
     quern__commands_begin(&follow_ups->recorder, &origin);
@@ -46,7 +46,8 @@ quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, u
                                          out_operation);
 }
 
-quern_result quern__follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,
+/* Adds a command to the list. The caller writes its value after the head of the item. Errors: OUT_OF_MEMORY. */
+static quern_result follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,
                                    quern__item head, quern__item **out_item)
 {
     char *space;
@@ -70,7 +71,9 @@ static quern__stream *end_list(quern__follow_ups *follow_ups, quern__gathered *g
     return list;
 }
 
-quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, quern__gathered *gathered,
+/* Ends the list and appends it to the stream. last_batch: last batch of the stream, which must have space for a
+ * jump after it (leave_tail in record.c). Errors: OUT_OF_MEMORY. */
+static quern_result follow_ups_append_to_stream(quern__follow_ups *follow_ups, quern__gathered *gathered,
                                                 quern__stream *stream, quern__command_batch *last_batch)
 {
     const quern__stream *list = end_list(follow_ups, gathered);
@@ -86,7 +89,8 @@ quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, q
     return QUERN_OK;
 }
 
-quern_result quern__follow_ups_add_stream(quern__follow_ups *follow_ups, quern__gathered *gathered)
+/* Ends the list and adds it as one more stream after all others. Errors: OUT_OF_MEMORY. */
+static quern_result follow_ups_add_stream(quern__follow_ups *follow_ups, quern__gathered *gathered)
 {
     quern__stream *list = end_list(follow_ups, gathered);
     if (list == NULL) return QUERN_OK;
@@ -99,7 +103,8 @@ quern_result quern__follow_ups_add_stream(quern__follow_ups *follow_ups, quern__
     return QUERN_OK;
 }
 
-void quern__follow_ups_remove(quern__follow_ups *follow_ups, quern__gathered *gathered)
+/* Removes the follow-up commands from the gathered streams, which are then as they were recorded. */
+static void follow_ups_remove(quern__follow_ups *follow_ups, quern__gathered *gathered)
 {
     for (uint32_t i = 0; i < follow_ups->extended.count; i++)
         follow_ups->extended.items[i].stream->batch_count = follow_ups->extended.items[i].batch_count;
@@ -120,7 +125,7 @@ quern__relating *quern__relating_create(quern__storage *storage)
         quern__allocate(&storage->allocator, sizeof *relating, RELATING_ALIGNMENT_BYTES);
     if (relating == NULL) return NULL;
     *relating = (quern__relating){.storage = storage};
-    quern__follow_ups_init(&relating->follow_ups, storage);
+    follow_ups_init(&relating->follow_ups, storage);
     return relating;
 }
 
@@ -128,7 +133,7 @@ void quern__relating_destroy(quern__relating *relating)
 {
     if (relating == NULL) return;
     const quern_allocator *allocator = &relating->storage->allocator;
-    quern__follow_ups_release(&relating->follow_ups);
+    follow_ups_release(&relating->follow_ups);
     quern__array_release(allocator, &relating->note_of_slot);
     quern__array_release(allocator, &relating->notes);
     quern__array_release(allocator, &relating->differences);
@@ -252,7 +257,9 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
     return is_done(relating, quern__link_log_put_name(storage, slot, parent, name, bytes));
 }
 
-void quern__relating_clear_ended(const quern__relating *relating)
+/* Clears the links that entities which have ended still have. Called only once the sync point has
+ * succeeded. */
+static void relating_clear_ended(const quern__relating *relating)
 {
     const quern__relations *relations = relating->storage->relations;
     for (uint32_t i = 0; i < relating->notes.count; i++) {
@@ -421,14 +428,25 @@ static quern__item head_of(const quern__relating *relating, const quern__gathere
                          .location = record->location};
 }
 
+/* Finds or creates the operation on one component. Errors: OUT_OF_MEMORY. */
+static inline quern_result follow_ups_find_operation(quern__follow_ups *follow_ups,
+                                                     uint32_t component_index, quern__operation_kind kind,
+                                                     const quern__operation **out_operation)
+{
+    const quern__operations *operations = &follow_ups->recorder.operations;
+    const uint32_t index = component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
+    *out_operation = index < operations->singles.count ? operations->singles.items[index] : NULL;
+    if (QUERN__LIKELY(*out_operation != NULL)) return QUERN_OK;
+    return quern__follow_ups_create_operation(follow_ups, component_index, kind, out_operation);
+}
+
 static quern_result add_follow_up(quern__relating *relating, uint32_t component_index,
                                   quern__operation_kind kind, quern__item head, quern__item **out_item)
 {
     const quern__operation *operation;
     const quern_result result =
-        quern__follow_ups_find_operation(&relating->follow_ups, component_index, kind, &operation);
-    return result == QUERN_OK ? quern__follow_ups_add(&relating->follow_ups, operation, head, out_item)
-                              : result;
+        follow_ups_find_operation(&relating->follow_ups, component_index, kind, &operation);
+    return result == QUERN_OK ? follow_ups_add(&relating->follow_ups, operation, head, out_item) : result;
 }
 
 /* Returns the handle of the entity in the slot, or the handle that the next entity there will get. */
@@ -521,7 +539,7 @@ static quern_result add_of_entity(quern__relating *relating, const quern__gather
         return result == QUERN_OK && entity->is_switched ? add_tags(relating, entity, head) : result;
     }
     if (entity->is_destroyed) return QUERN_OK;
-    return quern__follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
+    return follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
 }
 
 /* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only streams that
@@ -532,26 +550,27 @@ static quern_result add_of_stream(quern__relating *relating, quern__gathered *ga
     quern_result result = QUERN_OK;
     const quern__walked_stream *walked = &relating->streams.items[stream];
     if (walked->first_note == QUERN__NOTE_NONE) return QUERN_OK;
-    quern__follow_ups_start(&relating->follow_ups);
+    follow_ups_start(&relating->follow_ups);
     for (uint32_t i = walked->first_note; i != QUERN__NOTE_NONE && result == QUERN_OK;
          i = relating->notes.items[i].next)
         result = add_of_entity(relating, gathered, &relating->notes.items[i]);
     if (result != QUERN_OK) return result;
-    return quern__follow_ups_append_to_stream(&relating->follow_ups, gathered,
-                                              gathered->streams.items[stream].stream, walked->last_batch);
+    return follow_ups_append_to_stream(&relating->follow_ups, gathered,
+                                       gathered->streams.items[stream].stream, walked->last_batch);
 }
 
-quern_result quern__relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered)
+/* Adds the follow-up commands to the streams. Errors: OUT_OF_MEMORY. */
+static quern_result relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < gathered->streams.count && result == QUERN_OK; i++)
         result = add_of_stream(relating, gathered, i);
     if (result != QUERN_OK) return result;
-    quern__follow_ups_start(&relating->follow_ups);
+    follow_ups_start(&relating->follow_ups);
     for (uint32_t i = 0; i < relating->notes.count && result == QUERN_OK; i++)
         if (relating->notes.items[i].stream == QUERN__NOTE_NONE)
             result = add_of_entity(relating, gathered, &relating->notes.items[i]);
-    return result == QUERN_OK ? quern__follow_ups_add_stream(&relating->follow_ups, gathered) : result;
+    return result == QUERN_OK ? follow_ups_add_stream(&relating->follow_ups, gathered) : result;
 }
 
 /* Input: streams in order. Output: final links, and streams with follow-up commands on rows. Can fail: memory,
@@ -677,7 +696,7 @@ static quern_result play(quern__relating *relating, quern__gathered *gathered)
         walk_stream(relating, gathered, i);
     if (relating->is_out_of_memory)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to change relations by commands");
-    return quern__relating_add_follow_ups(relating, gathered);
+    return relating_add_follow_ups(relating, gathered);
 }
 
 quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered)
@@ -699,7 +718,7 @@ void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
         else
             *dropped->item = dropped->head;
     }
-    quern__follow_ups_remove(&relating->follow_ups, gathered);
+    follow_ups_remove(&relating->follow_ups, gathered);
     quern__entities_trim(&relating->storage->entities, &relating->storage->allocator);
     forget(relating);
 }
@@ -708,7 +727,7 @@ void quern__relating_finish(quern__relating *relating, quern__resolved *resolved
 {
     resolved->refused_count += relating->refused.count;
     if (relating->refused_result != QUERN_OK) resolved->refused_result = relating->refused_result;
-    quern__relating_clear_ended(relating);
+    relating_clear_ended(relating);
     forget(relating);
     quern__commands_reset(&relating->follow_ups.recorder);
 }

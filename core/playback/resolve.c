@@ -15,7 +15,10 @@ static void decide(quern__effect *it, uint32_t component_index, bool is_present)
     it->present_count++;
 }
 
-void quern__effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+/* For read functions. effect_give: the component is present at the end, with the operand's value, or
+ * constructed if the operand has none. effect_remove: the component is absent at the end. No later
+ * command may have decided about the component. */
+static void effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
     decide(effect, operand->component_index, true);
@@ -31,7 +34,7 @@ void quern__effect_give(quern__effect *effect, const quern__operation *operation
     };
 }
 
-void quern__effect_remove(quern__effect *effect, uint32_t component_index)
+static void effect_remove(quern__effect *effect, uint32_t component_index)
 {
     decide(effect, component_index, false);
 }
@@ -102,7 +105,7 @@ void quern__read_value(quern__effect *effect, const quern__operation *operation,
     const quern__operand *operand = &operation->operands[i];
     finalize_bits(effect, operand);
     if (!quern__bitset_has(effect->decided, operand->component_index))
-        quern__effect_give(effect, operation, i, hop);
+        effect_give(effect, operation, i, hop);
 }
 
 /* If the command before an add without a value is a remove that has an effect, the component is constructed anew. */
@@ -116,9 +119,9 @@ void quern__read_remove(quern__effect *effect, const quern__operation *operation
     clear_bits(effect, operand);
     if (quern__bitset_has(effect->decided, operand->component_index)) return;
     if (quern__bitset_has(effect->pending, operand->component_index))
-        quern__effect_give(effect, operation, i, hop);
+        effect_give(effect, operation, i, hop);
     else
-        quern__effect_remove(effect, operand->component_index);
+        effect_remove(effect, operand->component_index);
 }
 
 void quern__read_clear_bit(quern__effect *effect, const quern__operation *operation, uint32_t i,
@@ -192,7 +195,8 @@ static void read_required(quern__effect *effect, const quern__storage *storage,
     construct_all(effect, storage, required);
 }
 
-void quern__effect_read(quern__effect *effect, const quern__storage *storage,
+/* Reads a whole sequence. Components without a deciding command remain as in the source. */
+static void effect_read(quern__effect *effect, const quern__storage *storage,
                         const quern__sequences *sequences, const quern__sequence *sequence)
 {
     const quern__archetype *source = sequence->source;
@@ -324,7 +328,7 @@ quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *
     }
     sequence->is_resolved = true;
     quern__effect found;
-    quern__effect_read(&found, storage, sequences, sequence);
+    effect_read(&found, storage, sequences, sequence);
     quern_result result = find_target(storage, &found, sequence);
     if (result == QUERN_OK &&
         (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))

@@ -34,9 +34,6 @@ typedef QUERN__ARRAY(quern__drop) quern__drops;
 bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uint32_t first,
                       const quern__drop *drop);
 
-/* Sorts the entries from `first` on by their first command. */
-void quern__drops_sort(quern__drops *drops, uint32_t first);
-
 /* Gathering, the first stage of a sync point: lists the streams of all recorders in the order of their keys.
  * Later stages do not depend on which recorder a stream is from. */
 
@@ -62,14 +59,6 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
  * accumulated values instead of commands. Errors: OUT_OF_MEMORY. */
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
                                     quern__recorders recorders, bool accumulated);
-
-/* Destroys the values that items still own, in the order of streams. */
-static inline void quern__gathered_destroy_values(const quern__gathered *gathered)
-{
-    if (QUERN__LIKELY((gathered->traits & QUERN__TRAIT_NO_OWNED) != 0)) return;
-    for (uint32_t i = 0; i < gathered->streams.count; i++)
-        quern__stream_destroy_values(gathered->streams.items[i].stream);
-}
 
 /* For loops over streams in order: prefetches the first chunk used by a stream a few positions ahead. Chunk
  * headers are aligned alike, so they share a few cache sets and would otherwise usually miss the cache. */
@@ -105,49 +94,14 @@ typedef struct quern__follow_ups {
     bool has_extra_stream;
 } quern__follow_ups;
 
-void quern__follow_ups_init(quern__follow_ups *follow_ups, quern__storage *storage);
-void quern__follow_ups_release(quern__follow_ups *follow_ups);
-
 /* Removes the follow-up commands of the previous pass through the stages, and notes the traits and item count
  * of the gathered streams. */
 void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathered *gathered);
-
-/* Starts a list of follow-up commands. quern__follow_ups_append_to_stream or quern__follow_ups_add_stream ends
- * it. */
-void quern__follow_ups_start(quern__follow_ups *follow_ups);
 
 /* Creates the operation on one component. Errors: OUT_OF_MEMORY. */
 quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, uint32_t component_index,
                                                 quern__operation_kind kind,
                                                 const quern__operation **out_operation);
-
-/* Finds or creates the operation on one component. Errors: OUT_OF_MEMORY. */
-static inline quern_result quern__follow_ups_find_operation(quern__follow_ups *follow_ups,
-                                                            uint32_t component_index,
-                                                            quern__operation_kind kind,
-                                                            const quern__operation **out_operation)
-{
-    const quern__operations *operations = &follow_ups->recorder.operations;
-    const uint32_t index = component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
-    *out_operation = index < operations->singles.count ? operations->singles.items[index] : NULL;
-    if (QUERN__LIKELY(*out_operation != NULL)) return QUERN_OK;
-    return quern__follow_ups_create_operation(follow_ups, component_index, kind, out_operation);
-}
-
-/* Adds a command to the list. The caller writes its value after the head of the item. Errors: OUT_OF_MEMORY. */
-quern_result quern__follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,
-                                   quern__item head, quern__item **out_item);
-
-/* Ends the list and appends it to the stream. last_batch: last batch of the stream, which must have space for a
- * jump after it (leave_tail in record.c). Errors: OUT_OF_MEMORY. */
-quern_result quern__follow_ups_append_to_stream(quern__follow_ups *follow_ups, quern__gathered *gathered,
-                                                quern__stream *stream, quern__command_batch *last_batch);
-
-/* Ends the list and adds it as one more stream after all others. Errors: OUT_OF_MEMORY. */
-quern_result quern__follow_ups_add_stream(quern__follow_ups *follow_ups, quern__gathered *gathered);
-
-/* Removes the follow-up commands from the gathered streams, which are then as they were recorded. */
-void quern__follow_ups_remove(quern__follow_ups *follow_ups, quern__gathered *gathered);
 
 /* Edit sequences: the operations that one sync point applies to an entity, in order. Many entities share a
  * sequence, so sequences form a tree. It has a root for each source archetype, and the children of a sequence
@@ -334,16 +288,6 @@ typedef struct quern__effect {
 /* Reads the i-th operand of an operation. hop: distance from the last operation of the sequence. */
 typedef void quern__read_function(quern__effect *effect, const quern__operation *operation, uint32_t i,
                                   uint32_t hop);
-
-/* Reads a whole sequence. Components without a deciding command remain as in the source. */
-void quern__effect_read(quern__effect *effect, const quern__storage *storage,
-                        const quern__sequences *sequences, const quern__sequence *sequence);
-
-/* For read functions. quern__effect_give: the component is present at the end, with the operand's value, or
- * constructed if the operand has none. quern__effect_remove: the component is absent at the end. No later
- * command may have decided about the component. */
-void quern__effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop);
-void quern__effect_remove(quern__effect *effect, uint32_t component_index);
 
 quern__read_function quern__read_add, quern__read_value, quern__read_remove;
 
@@ -687,13 +631,6 @@ static inline quern__archetype_delta *quern__resolved_delta(const quern__resolve
 
 typedef struct quern__relating quern__relating;
 
-/* Whether the sync point needs this stage. */
-static inline bool quern__gathered_relates(const quern__gathered *gathered, const quern__storage *storage)
-{
-    return (gathered->traits & QUERN__TRAIT_UNRELATED) == 0 ||
-           (storage->has_attachments && (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0);
-}
-
 /* Creates the state of the stage, for all sync points. Returns NULL if out of memory. */
 quern__relating *quern__relating_create(quern__storage *storage);
 void quern__relating_destroy(quern__relating *relating);
@@ -850,13 +787,6 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
  * that do not end; links among them stay. Returns false and changes nothing if a relation refuses the end. */
 bool quern__relating_end(quern__relating *relating, uint32_t slot);
 
-/* Clears the links that entities which have ended still have. Called only once the sync point has
- * succeeded. */
-void quern__relating_clear_ended(const quern__relating *relating);
-
-/* Adds the follow-up commands to the streams. Errors: OUT_OF_MEMORY. */
-quern_result quern__relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered);
-
 /* Playing commands: applying their changes of links and names, in order and before merging (stages.h).
  * The column `play` of QUERN__COMMAND_KINDS lists the functions. */
 
@@ -912,14 +842,6 @@ void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, 
 /* Returns the slot of the entity that the handle refers to, or QUERN__NOTE_NONE if the entity is dead. */
 uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity);
 
-/* Returns the note of the entity that the i-th item, of a kind that only this stage plays, is on. Returns NULL if the
- * command is dropped, or if out of memory. */
-quern__note *quern__play_find_note(const quern__play_walk *it, const quern__item *item, uint32_t i);
-
-/* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
- * out of memory. */
-quern__note *quern__play_note(const quern__play_walk *walk, const quern__item *item, uint32_t slot);
-
 /* View edits: edits of many rows at once, made by commands for views (record.h). A chunk has view edits as
  * long as all commands on it are commands for views whose rows, compared with those of each earlier one, are
  * either the same or all of them after it. Systems record such commands: each system visits a chunk as a whole,
@@ -933,13 +855,6 @@ typedef enum quern__view_outcome {
     QUERN__VIEW_REJECTED, /* must be merged row by row */
     QUERN__VIEW_OUT_OF_MEMORY
 } quern__view_outcome;
-
-/* Adds a command to the view edits of its chunk. Precondition: the chunk has no edits of single rows, and the
- * batch is located (quern__view_is_located). */
-quern__view_outcome quern__view_edits_add(quern__chunk_edits *edits, quern__command_batch *batch);
-
-/* Turns view edits into edits of single rows. Returns false if out of memory. */
-bool quern__view_edits_expand(quern__chunk_edits *edits);
 
 /* Returns the sequence of the row's commands. Precondition: some view edit has the row. */
 uint32_t quern__view_edits_sequence(const quern__chunk_edits *edits, uint32_t row);
@@ -977,10 +892,6 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
 /* Replaces provisional handles in the values of an item. created: the handles of the creates of the item's
  * stream; recording has rejected provisional handles of other streams. */
 void quern__item_remap(const quern__operation *operation, char *item, quern_entity *created);
-
-/* Builds with QUERN_CHECKS only: reports provisional handles that no stage will replace. Must be called before
- * values are moved out of the items. */
-void quern__gathered_report_provisional(const quern__gathered *gathered);
 
 /* Applying accumulated values (core/record/accumulator.h): the sync point combines them with the values of
  * entities after it has applied all other commands.

@@ -15,6 +15,13 @@ quern__prefab *quern__prefab_create(const quern_allocator *allocator)
     return prefab;
 }
 
+static inline size_t prefab_plan_bytes(const quern__prefab *prefab)
+{
+    return sizeof(quern__prefab_plan) + prefab->groups.count * sizeof(quern__archetype *) +
+           prefab->columns.count * sizeof(quern__prefab_copy) +
+           2 * (size_t)prefab->members.count * sizeof(quern__link_node);
+}
+
 static void destroy(quern__prefab *prefab, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < prefab->columns.count; i++) {
@@ -23,8 +30,7 @@ static void destroy(quern__prefab *prefab, const quern_allocator *allocator)
             quern__type_destroy(column->type, column->values, column->constructed_count);
     }
     for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
-        quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab),
-                       _Alignof(quern__link_node));
+        quern__release(allocator, prefab->plans[i], prefab_plan_bytes(prefab), _Alignof(quern__link_node));
     quern__release(allocator, prefab->values, prefab->values_bytes, PREFAB_ALIGNMENT_BYTES);
     quern__array_release(allocator, &prefab->members);
     quern__array_release(allocator, &prefab->groups);
@@ -254,13 +260,24 @@ static void find_copies(const quern__prefab *prefab, const quern__prefab_group *
     }
 }
 
+/* Returns the masks `bases` for quern__links_put_trees. A member of the mask is all ones where `node` has the
+ * number of an entity, to which the first slot of a tree is added. All other members are zero. */
+static inline quern__link_node link_node_bases(const quern__link_node *node)
+{
+    return (quern__link_node){.target = node->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .first = node->first != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .last = node->last != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .next = node->next != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                              .previous = node->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
+}
+
 static void make_nodes(const quern__prefab *prefab, uint32_t root_level, const quern__prefab_plan *plan)
 {
     for (uint32_t i = 0; i < prefab->members.count; i++) {
         const uint32_t level = root_level + prefab->nodes.items[i].level;
         plan->nodes[i] = prefab->nodes.items[i];
         plan->nodes[i].level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
-        plan->node_bases[i] = quern__link_node_bases(&plan->nodes[i]);
+        plan->node_bases[i] = link_node_bases(&plan->nodes[i]);
     }
 }
 
@@ -302,7 +319,7 @@ static quern_result check_outside(const quern__storage *storage, const quern__pr
 static quern__prefab_plan *add_plan(const quern_allocator *allocator, const quern__prefab *prefab)
 {
     quern__prefab_plan *plan =
-        quern__allocate(allocator, quern__prefab_plan_bytes(prefab), _Alignof(quern__link_node));
+        quern__allocate(allocator, prefab_plan_bytes(prefab), _Alignof(quern__link_node));
     if (plan == NULL) return NULL;
     plan->nodes = (quern__link_node *)(void *)(plan + 1);
     plan->node_bases = plan->nodes + prefab->members.count;

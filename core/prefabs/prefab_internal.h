@@ -121,13 +121,6 @@ typedef struct quern__prefab {
     quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* plan for each level of the root; NULL until needed */
 } quern__prefab;
 
-static inline size_t quern__prefab_plan_bytes(const quern__prefab *prefab)
-{
-    return sizeof(quern__prefab_plan) + prefab->groups.count * sizeof(quern__archetype *) +
-           prefab->columns.count * sizeof(quern__prefab_copy) +
-           2 * (size_t)prefab->members.count * sizeof(quern__link_node);
-}
-
 typedef struct quern__prefab_slot {
     quern__prefab *prefab; /* NULL if the slot is free */
     uint32_t generation;   /* generation of the prefab, or of the next one in a free slot */

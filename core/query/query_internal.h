@@ -83,10 +83,6 @@ void quern__scope_describe(const quern__scope *scope, char *text, size_t text_by
  * the jobs of a parallel loop in one callback. */
 QUERN__SLOW_PATH void *quern__scratch_column(const quern_view *view, uint32_t term, size_t size_bytes);
 
-/* Returns an address for each row of a view; all addresses are those of one scratch value. */
-QUERN__SLOW_PATH const void *const *quern__scratch_up(const quern_view *view, uint32_t term,
-                                                      size_t size_bytes);
-
 /* Returns one value for a lookup. All lookups of a callback with one size share it; each call zeroes it again.
  * Precondition: size_bytes > 0. */
 QUERN__SLOW_PATH void *quern__scratch_value(quern__scope *scope, size_t size_bytes);
@@ -201,14 +197,6 @@ static inline uint32_t quern__term_index(const quern_term *term)
  * be released. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
-
-/* Makes all terms select enabled and disabled rows. Reactions need this: what happens to an entity is
- * reported whether or not its components are enabled. */
-static inline void quern__query_select_either(quern__query *query)
-{
-    query->row_term_count = 0;
-    query->selects_rows = query->up_count > 0 || query->row_filters != 0;
-}
 
 /* Counts the terms of a definition. Fails with INVALID_ARGUMENT if a term follows the first empty one. */
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count);
@@ -415,12 +403,6 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
 /* Assigns addresses to a new iteration. Precondition: the query has up-terms. Fails with OUT_OF_MEMORY. */
 quern_result quern__ups_begin_iteration(quern_query_iterator *iterator);
 
-/* Returns whether the iteration still has its addresses: no later iteration has reused them. */
-static inline bool quern__ups_owns_buffer(const quern_query_iterator *iterator)
-{
-    return iterator->up_buffer->number == iterator->up_number;
-}
-
 /* Marks the addresses of the iteration as the most recently used ones. */
 static inline void quern__ups_mark_used(quern_query_iterator *iterator)
 {
@@ -431,7 +413,7 @@ static inline void quern__ups_mark_used(quern_query_iterator *iterator)
 
 /* Looks up the addresses for all rows of a view, and stores them in `addresses` and the view's `up`. Returns
  * the rows to visit. The view still contains rows that the up-terms leave out; quern__up_next or
- * quern__rows_apply_ups removes them. */
+ * rows_apply_ups removes them. */
 quern__up_rows quern__up_find(const quern__query *query, const void **addresses, quern_view *view);
 
 /* Points the view at the next range of rows that the up-terms select. Returns false if there is none. */
@@ -546,24 +528,6 @@ typedef enum quern__selection {
 
 /* A seen_version for which change filters select all rows. */
 #define QUERN__SEEN_NOTHING 0
-
-/* Selects the rows of a view that pass the query's row filters (changed after seen_version) and its terms on
- * enabled or disabled components. Up-terms are not applied. Writes *out_mask only if it returns
- * QUERN__SELECT_SOME. */
-quern__selection quern__rows_select(const quern__query *query, const quern_view *view,
-                                    uint64_t seen_version, quern__row_mask *out_mask);
-
-/* Points the view at the next range of the mask from row *next on, and advances *next. If the query has
- * whole_chunks, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
- * there is no further range. */
-bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
-                      quern_view *view);
-
-/* Removes the rows that up-terms leave out from the selection of a view. If there are such rows, writes the
- * remaining ones to *mask and makes the view refer to it; otherwise the view does not change. Returns false
- * if no row remains. Precondition: the query has whole_chunks. */
-bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
-                           quern__row_mask *mask);
 
 /* Calls a callback for each range of rows that the query selects in a view. Precondition: selects_rows of the
  * query. addresses: memory for the addresses of up-terms; may be NULL without up-terms. */

@@ -106,7 +106,10 @@ static quern__selection select_changed(const quern__query *query, const quern_vi
     return count == view->count ? QUERN__SELECT_ALL : QUERN__SELECT_SOME;
 }
 
-quern__selection quern__rows_select(const quern__query *query, const quern_view *view,
+/* Selects the rows of a view that pass the query's row filters (changed after seen_version) and its terms on
+ * enabled or disabled components. Up-terms are not applied. Writes *out_mask only if it returns
+ * QUERN__SELECT_SOME. */
+static quern__selection rows_select(const quern__query *query, const quern_view *view,
                                     uint64_t seen_version, quern__row_mask *out_mask)
 {
     quern__selection selection = QUERN__SELECT_ALL;
@@ -141,7 +144,10 @@ static void set_mask(quern_view *view, const quern__row_mask *mask)
     view->row_words = (uint16_t)mask->word_count;
 }
 
-bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
+/* Points the view at the next range of the mask from row *next on, and advances *next. If the query has
+ * whole_chunks, the view instead keeps all rows and refers to the mask, which must outlive it. Returns false if
+ * there is no further range. */
+static bool rows_next(const quern__query *query, const quern__row_mask *mask, uint32_t *next,
                       quern_view *view)
 {
     uint32_t first, count;
@@ -156,7 +162,10 @@ bool quern__rows_next(const quern__query *query, const quern__row_mask *mask, ui
     return true;
 }
 
-bool quern__rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
+/* Removes the rows that up-terms leave out from the selection of a view. If there are such rows, writes the
+ * remaining ones to *mask and makes the view refer to it; otherwise the view does not change. Returns false
+ * if no row remains. Precondition: the query has whole_chunks. */
+static bool rows_apply_ups(const quern__query *query, quern__up_rows *rows, quern_view *view,
                            quern__row_mask *mask)
 {
     quern_view range = *view;
@@ -187,7 +196,7 @@ static void call_rows(const quern_view *rows_view, const void **addresses, quern
     }
     quern__up_rows rows = quern__up_find(query, addresses, &view);
     if (query->whole_chunks) {
-        if (quern__rows_apply_ups(query, &rows, &view, &mask)) callback(view.context, &view);
+        if (rows_apply_ups(query, &rows, &view, &mask)) callback(view.context, &view);
         return;
     }
     while (quern__up_next(query, &rows, &view))
@@ -199,7 +208,7 @@ void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const
 {
     const quern__query *query = chunk_view->query;
     quern__row_mask mask;
-    const quern__selection selection = quern__rows_select(query, chunk_view, seen_version, &mask);
+    const quern__selection selection = rows_select(query, chunk_view, seen_version, &mask);
     if (selection == QUERN__SELECT_NONE) return;
     if (selection == QUERN__SELECT_ALL) {
         if (query->up_count == 0)
@@ -209,7 +218,7 @@ void quern__rows_call(const quern_view *chunk_view, uint64_t seen_version, const
         return;
     }
     quern_view view = *chunk_view;
-    for (uint32_t next = 0; quern__rows_next(query, &mask, &next, &view);)
+    for (uint32_t next = 0; rows_next(query, &mask, &next, &view);)
         call_rows(&view, addresses, callback);
 }
 
@@ -222,7 +231,7 @@ uint64_t quern__rows_count_range(const quern__query *query, const quern__query_m
     quern__row_mask mask = {.word_count = 0};
     quern__view_set(&view, query, match, &match->archetype->slots[chunk_index]);
     quern__view_point(&view, first_row, count);
-    const quern__selection selection = quern__rows_select(query, &view, QUERN__SEEN_NOTHING, &mask);
+    const quern__selection selection = rows_select(query, &view, QUERN__SEEN_NOTHING, &mask);
     if (selection == QUERN__SELECT_NONE) return 0;
     if (selection == QUERN__SELECT_ALL) begin_mask(&view, &mask);
     if (query->ups == NULL || !query->ups->has_required) return quern__row_mask_count(&mask);
@@ -492,10 +501,16 @@ static bool advance(quern_query_iterator *iterator)
     return false;
 }
 
+/* Returns whether the iteration still has its addresses: no later iteration has reused them. */
+static inline bool ups_owns_buffer(const quern_query_iterator *iterator)
+{
+    return iterator->up_buffer->number == iterator->up_number;
+}
+
 /* Gives up the addresses of the iteration, unless a later iteration has reused them. */
 static void release_up_buffer(quern_query_iterator *iterator)
 {
-    if (quern__ups_owns_buffer(iterator)) iterator->up_buffer->number = 0;
+    if (ups_owns_buffer(iterator)) iterator->up_buffer->number = 0;
     iterator->up_buffer = NULL;
 }
 
@@ -506,10 +521,10 @@ static bool advance_rows(quern_query_iterator *iterator)
     const quern__query *query = iterator->query;
     if (query->row_term_count == 0 && query->row_filters == 0) return advance(iterator);
     while (iterator->next_row == UINT32_MAX ||
-           !quern__rows_next(query, &iterator->mask, &iterator->next_row, &iterator->view)) {
+           !rows_next(query, &iterator->mask, &iterator->next_row, &iterator->view)) {
         if (!advance(iterator)) return false;
         const quern__selection selection =
-            quern__rows_select(query, &iterator->view, iterator->seen_version, &iterator->mask);
+            rows_select(query, &iterator->view, iterator->seen_version, &iterator->mask);
         iterator->next_row = selection == QUERN__SELECT_SOME ? 0 : UINT32_MAX;
         if (selection == QUERN__SELECT_ALL) return true;
     }
@@ -529,8 +544,7 @@ static bool advance_up(quern_query_iterator *iterator)
             return false;
         }
         buffer->rows = quern__up_find(query, buffer->addresses, &iterator->view);
-        if (query->whole_chunks &&
-            quern__rows_apply_ups(query, &buffer->rows, &iterator->view, &iterator->mask))
+        if (query->whole_chunks && rows_apply_ups(query, &buffer->rows, &iterator->view, &iterator->mask))
             return true;
     }
     return true;
@@ -548,7 +562,7 @@ static bool check_valid(quern_query_iterator *iterator)
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
                                                        "while a query was iterated: collect the entities "
                                                        "first, and change them after the loop");
-    if (iterator->result == QUERN_OK && iterator->up_buffer != NULL && !quern__ups_owns_buffer(iterator))
+    if (iterator->result == QUERN_OK && iterator->up_buffer != NULL && !ups_owns_buffer(iterator))
         iterator->result = quern__report_violation(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_query_next: a later iteration has reused the addresses of this one: a query with "

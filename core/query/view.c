@@ -189,7 +189,8 @@ void *quern__scratch_column(const quern_view *view, uint32_t term, size_t size_b
     return get_view_values(view, term, 0, (size_t)row_count(view) * size_or_largest(view, size_bytes));
 }
 
-const void *const *quern__scratch_up(const quern_view *view, uint32_t term, size_t size_bytes)
+/* Returns an address for each row of a view; all addresses are those of one scratch value. */
+static const void *const *scratch_up(const quern_view *view, uint32_t term, size_t size_bytes)
 {
     const uint32_t count = row_count(view);
     return get_view_values(view, term, count, addresses_bytes(count) + size_or_largest(view, size_bytes));
@@ -302,7 +303,7 @@ const void *const *quern__view_refuse_up(const quern_view *view, uint32_t term, 
             function, describe_caller(view, owner, sizeof owner), type_of(view, term)->name, term);
     else
         report_access(view, term, QUERN_ACCESS_READ, function);
-    return quern__scratch_up(view, term, size_bytes);
+    return scratch_up(view, term, size_bytes);
 }
 
 /* Returns whether the values of a term have the requested type. Otherwise refuses the access. */
@@ -424,7 +425,7 @@ const void *const *quern__view_up_checked(const quern_view *view, uint32_t term,
                                           const char *type_name)
 {
     if (!check_type(view, term, size_bytes, type_name, "QUERN_UP"))
-        return quern__scratch_up(view, term, size_bytes);
+        return scratch_up(view, term, size_bytes);
     return quern_view_up(view, term);
 }
 

@@ -765,6 +765,12 @@ static bool prepare(quern__reaction *reaction, const quern_allocator *allocator)
 
 /* -------------------------------------------------------------------------------------------- taking */
 
+/* Returns the column addresses of a chunk, one per term; NULL if the reaction has no old terms. */
+static inline const void *const *old_values_of(const quern__old_values *old, uint32_t slot)
+{
+    return old->column_count > 0 ? (const void *const *)(const void *)old->blocks.items[slot] : NULL;
+}
+
 /* Lists the rows of a chunk with a set bit, and clears the bits. */
 static void take_bits(quern__taken *taken, const quern__subscription *subscription, uint32_t slot,
                       uint32_t bit_column, quern_reaction_kind kind)
@@ -776,7 +782,7 @@ static void take_bits(quern__taken *taken, const quern__subscription *subscripti
         .first_word = taken->words.count,
         .count = quern__bit_column_count(row_bits, bit_column, slot),
         .kind = kind,
-        .old = kind == QUERN_REACT_SET ? quern__old_values_of(&subscription->old, slot) : NULL};
+        .old = kind == QUERN_REACT_SET ? old_values_of(&subscription->old, slot) : NULL};
     memcpy(taken->words.items + taken->words.count, quern__bit_column_words(row_bits, bit_column, slot),
            row_words(subscription) * sizeof *taken->words.items);
     taken->words.count += row_words(subscription);

@@ -71,12 +71,6 @@ uint32_t quern__old_values_visit(const quern__old_values *old, const quern__arch
 /* Returns the size of the old values of one row in bytes. */
 uint32_t quern__old_values_row_bytes(const quern__old_values *old);
 
-/* Returns the column addresses of a chunk, one per term; NULL if the reaction has no old terms. */
-static inline const void *const *quern__old_values_of(const quern__old_values *old, uint32_t slot)
-{
-    return old->column_count > 0 ? (const void *const *)(const void *)old->blocks.items[slot] : NULL;
-}
-
 /* Copies of rows that left an archetype, which one reaction processes later. Blocks contain handles and the values of
  * some columns. Copies are numbered in the order in which they are made; number n is in block n / block_rows, in row
  * n % block_rows:
@@ -359,12 +353,6 @@ void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *r
  * has no bit that marks the entity as new. */
 bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
                            const quern__archetype *archetype);
-
-/* Sets whether changes are recorded for the reaction, as they are from the beginning. What is pending stays. */
-static inline void quern__reaction_set_enabled(quern__reaction *reaction, bool enabled)
-{
-    reaction->told_kinds = enabled ? reaction->kinds : 0;
-}
 
 /* Discards everything that is pending for the reaction. reaction->taken does not change. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);

@@ -144,7 +144,9 @@ quern_result quern__combines_register(quern__combines *combines, const quern_all
     return QUERN_OK;
 }
 
-quern_result quern__combines_find(const quern__combines *combines, uint32_t world_tag,
+/* Finds how `combine` combines values of the type. Errors: INVALID_ARGUMENT if the handle is invalid, or if the
+ * type is not suitable for a built-in function. */
+static quern_result combines_find(const quern__combines *combines, uint32_t world_tag,
                                   quern_combine combine, const quern__type *type,
                                   quern__combiner *out_combiner)
 {
@@ -242,8 +244,8 @@ static quern_result init_accumulation(const quern__storage *storage, quern_compo
                                               .combine = combine,
                                               .world_tag = components->first_bits >> 24,
                                               .component_index = (uint16_t)index};
-    return quern__combines_find(storage->combines, out_accumulation->world_tag, combine,
-                                out_accumulation->type, &out_accumulation->combiner);
+    return combines_find(storage->combines, out_accumulation->world_tag, combine, out_accumulation->type,
+                         &out_accumulation->combiner);
 }
 
 /* Creates a copy of `from` with its operation. Returns NULL if out of memory. */

@@ -50,12 +50,6 @@ quern_result quern__combines_register(quern__combines *combines, const quern_all
                                       uint32_t world_tag, const quern_combine_def *def,
                                       quern_combine *out_combine);
 
-/* Finds how `combine` combines values of the type. Errors: INVALID_ARGUMENT if the handle is invalid, or if the
- * type is not suitable for a built-in function. */
-quern_result quern__combines_find(const quern__combines *combines, uint32_t world_tag,
-                                  quern_combine combine, const quern__type *type,
-                                  quern__combiner *out_combiner);
-
 /* Combines all pairs in order. Several pairs may have the same value. */
 void quern__combine_pairs(const quern__combiner *combiner, const quern__type *type,
                           const quern__pair *pairs, uint32_t count);

@@ -300,6 +300,21 @@ static quern_result add_create(quern__operations *operations, const quern__compo
     return QUERN_OK;
 }
 
+/* Whether the operation creates entities with the listed components, with values exactly where values[i] is not
+ * NULL. */
+static inline bool operation_has_list(const quern__operation *operation, const quern_component *list,
+                                      const void *const *values, uint32_t count)
+{
+    if (operation->operand_count != count) return false;
+    const quern__operand *operand = operation->operands;
+    for (uint32_t i = 0; i < count; i++, operand++) {
+        const bool is_given = values != NULL && values[i] != NULL;
+        if (operand->component.bits != list[i].bits) return false;
+        if ((operand->offset_bytes != 0) != is_given && operand->size_bytes > 0) return false;
+    }
+    return true;
+}
+
 /* Makes the operation for the list the latest result. Checks the length of the list before reading it. */
 static quern_result select_create(quern__operations *operations, const quern__components *components,
                                   const quern_allocator *allocator, const quern_component *list,
@@ -311,7 +326,7 @@ static quern_result select_create(quern__operations *operations, const quern__co
                            QUERN_MAX_ENTITY_COMPONENTS);
     quern__operation *known =
         quern__map_find_pointer(&operations->creates, key_of_list(list, values, count));
-    while (known != NULL && !quern__operation_has_list(known, list, values, count))
+    while (known != NULL && !operation_has_list(known, list, values, count))
         known = known->next_same_key;
     if (known != NULL) {
         operations->last_create = known;
@@ -329,7 +344,7 @@ quern_result quern__operations_find_create(quern__operations *operations,
 {
     quern_result result = QUERN_OK;
     if (operations->last_create == NULL ||
-        !quern__operation_has_list(operations->last_create, list, values, count))
+        !operation_has_list(operations->last_create, list, values, count))
         result = select_create(operations, components, allocator, list, values, count);
     if (result == QUERN_OK) *out_operation = operations->last_create;
     return result;

@@ -231,21 +231,6 @@ quern__operation *quern__operation_create_accumulation(const quern__components *
 /* Frees an operation. operation may be NULL. */
 void quern__operation_release(quern__operation *operation, const quern_allocator *allocator);
 
-/* Whether the operation creates entities with the listed components, with values exactly where values[i] is not
- * NULL. */
-static inline bool quern__operation_has_list(const quern__operation *operation, const quern_component *list,
-                                             const void *const *values, uint32_t count)
-{
-    if (operation->operand_count != count) return false;
-    const quern__operand *operand = operation->operands;
-    for (uint32_t i = 0; i < count; i++, operand++) {
-        const bool is_given = values != NULL && values[i] != NULL;
-        if (operand->component.bits != list[i].bits) return false;
-        if ((operand->offset_bytes != 0) != is_given && operand->size_bytes > 0) return false;
-    }
-    return true;
-}
-
 /* Whether both operations have the same effect and the same item layout. */
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b);
 

@@ -33,12 +33,14 @@ static void use_block(quern_commands *commands, uint32_t index)
     commands->end = commands->next + COMMAND_BLOCK_BYTES - sizeof(quern__command_batch);
 }
 
-void quern__blocks_rewind(quern_commands *commands)
+/* Makes the first block, if any, the current one. */
+static void blocks_rewind(quern_commands *commands)
 {
     if (commands->blocks.count > 0) use_block(commands, 0);
 }
 
-void quern__blocks_trim(quern_commands *commands, uint32_t keep_count)
+/* Releases all blocks except the first keep_count. */
+static void blocks_trim(quern_commands *commands, uint32_t keep_count)
 {
     while (commands->blocks.count > keep_count)
         quern__release(&commands->storage->allocator,
@@ -72,7 +74,7 @@ static bool reserve_more(quern_commands *commands, uint64_t blocks)
     uint32_t used = held > 0 ? commands->block_index + 1 : 0;
     while (commands->blocks.count - used < blocks)
         if (!block_add(commands)) {
-            quern__blocks_trim(commands, held);
+            blocks_trim(commands, held);
             return false;
         }
     return true;
@@ -87,12 +89,17 @@ bool quern__blocks_reserve_bytes(quern_commands *commands, uint64_t bytes)
     return true;
 }
 
+static inline uint32_t block_left_bytes(const quern_commands *commands)
+{
+    return (uint32_t)(commands->end - commands->next);
+}
+
 /* Reserves blocks for `count` more items, in addition to the space left in the current block. On failure, no
  * new block is kept. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
-    if (count == 1 && quern__block_left_bytes(commands) >= quern__batch_max_bytes(operation)) return true;
-    uint32_t fitting = items_that_fit(operation, quern__block_left_bytes(commands));
+    if (count == 1 && block_left_bytes(commands) >= quern__batch_max_bytes(operation)) return true;
+    uint32_t fitting = items_that_fit(operation, block_left_bytes(commands));
     if (fitting >= count) return true;
     uint32_t per_block =
         items_that_fit(operation, COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch));
@@ -158,7 +165,7 @@ quern_result quern__item_space_reserve_mixed(quern_commands *commands, uint64_t 
     if (QUERN__UNLIKELY(commands->callback_thread == NULL))
         return quern__commands_fail_foreign_use(commands, function);
     const uint32_t per_block = COMMAND_BLOCK_BYTES - (uint32_t)sizeof(quern__command_batch) - largest_bytes;
-    if ((quern__block_left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
+    if ((block_left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
         !reserve_stream(commands))
         return quern__commands_fail_memory(commands);
     return QUERN_OK;
@@ -185,7 +192,7 @@ static void begin_stream(quern_commands *commands, quern__command_batch *first)
 char *quern__item_space_open_bytes(quern_commands *commands, uint32_t bytes)
 {
     quern__batch_close(commands);
-    if (quern__block_left_bytes(commands) < bytes) next_block(commands);
+    if (block_left_bytes(commands) < bytes) next_block(commands);
     if (commands->open == NULL) begin_stream(commands, (quern__command_batch *)(void *)commands->next);
     return commands->next;
 }
@@ -242,7 +249,7 @@ void quern__commands_release(quern_commands *commands)
 {
     quern__commands_reset(commands);
     const quern_allocator *allocator = &commands->storage->allocator;
-    quern__blocks_trim(commands, 0);
+    blocks_trim(commands, 0);
     quern__spawns_release(commands);
     quern__accumulator_release(commands);
     quern__array_release(allocator, &commands->blocks);
@@ -256,7 +263,7 @@ void quern__commands_release(quern_commands *commands)
  * end of the block then. */
 static void leave_tail(quern_commands *commands)
 {
-    const bool fits = quern__block_left_bytes(commands) >= sizeof(quern__command_batch);
+    const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
     commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
 }
 
@@ -317,7 +324,7 @@ void quern__commands_reset(quern_commands *commands)
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
     if (QUERN__UNLIKELY(commands->retains_prefabs)) quern__spawns_release_prefabs(commands);
-    quern__blocks_rewind(commands);
+    blocks_rewind(commands);
     if (commands->accumulator != NULL) quern__commands_reset(&commands->accumulator->recorder);
 }
 
@@ -436,6 +443,19 @@ static void write_values(const quern__operation *operation, char *item, const vo
             quern__item_write_value(operation, item, k, given_value(operation, values, k, i));
 }
 
+/* Appends a create to the given space; its values are written before or after this call. Returns the
+ * provisional handle. */
+static inline quern_entity item_append_create(quern_commands *commands, const quern__operation *operation,
+                                              char *space)
+{
+    quern__item *item = quern__item_append(commands, operation, space);
+    assert(commands->open != NULL);
+    const uint32_t number = commands->open->create_count++;
+    const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
+    *item = (quern__item){.entity = entity};
+    return entity;
+}
+
 /* Records `count` creates. values[k] is the array of values of the k-th component. */
 static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
                                    const void *const *values, uint32_t count, quern_entity *out_entities,
@@ -446,7 +466,7 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
     for (uint32_t i = 0; i < count; i++) {
         char *space = quern__item_space_find(commands, operation);
         if (space == NULL) space = quern__item_space_open(commands, operation);
-        const quern_entity entity = quern__item_append_create(commands, operation, space);
+        const quern_entity entity = item_append_create(commands, operation, space);
         write_values(operation, space, values, i);
         if (out_entities != NULL) out_entities[i] = entity;
     }
@@ -534,7 +554,7 @@ quern_entity quern_commands_create_with(quern_commands *commands, const quern_co
                       quern__commands_can_record(commands)))
         space = write_known_values(commands, commands->operations.last_create, components, values, count);
     if (QUERN__LIKELY(space != NULL))
-        return quern__item_append_create(commands, commands->operations.last_create, space);
+        return item_append_create(commands, commands->operations.last_create, space);
     quern_entity entity = quern_entity_null();
     create_many(commands, components, values, count, 1, &entity, function);
     return entity;

@@ -127,12 +127,6 @@ void quern__commands_release(quern_commands *commands);
 /* Begins a callback: the following commands go to a new stream with this origin. */
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin);
 
-/* Lets failed calls of the running callback be logged until the flag is set. Call it after quern__commands_begin. */
-static inline void quern__commands_log_failures(quern_commands *commands, _Atomic bool *has_logged)
-{
-    commands->has_logged_failure = has_logged;
-}
-
 /* Ends the callback: further commands fail until quern__commands_begin. A batch is never open between
  * callbacks, so a command must first reserve space, and reserving checks for a running callback. Commands that
  * join an open batch skip that check. */
@@ -224,11 +218,6 @@ static inline void quern__batch_close(quern_commands *commands)
     stream->command_count += (uint64_t)commands->batch->item_count * commands->operation->command_count;
     stream->item_count += commands->batch->item_count;
     commands->operation = NULL;
-}
-
-static inline uint32_t quern__block_left_bytes(const quern_commands *commands)
-{
-    return (uint32_t)(commands->end - commands->next);
 }
 
 /* Largest size of a batch with one item, at an address aligned to 8 bytes. */
@@ -328,12 +317,6 @@ quern_result quern__commands_fail_memory(quern_commands *commands);
 QUERN__SLOW_PATH quern_result quern__commands_fail_foreign_use(const quern_commands *commands,
                                                                const char *function);
 
-/* Makes the first block, if any, the current one. */
-void quern__blocks_rewind(quern_commands *commands);
-
-/* Releases all blocks except the first keep_count. */
-void quern__blocks_trim(quern_commands *commands, uint32_t keep_count);
-
 /* Adds blocks for `bytes` bytes of commands after the current block, and touches their memory. Returns false, with
  * nothing changed, if out of memory. */
 bool quern__blocks_reserve_bytes(quern_commands *commands, uint64_t bytes);
@@ -345,19 +328,6 @@ bool quern__blocks_reserve_bytes(quern_commands *commands, uint64_t bytes);
 static inline bool quern__commands_can_record(const quern_commands *commands)
 {
     return !QUERN_CHECKS || commands->callback_thread == quern__this_thread();
-}
-
-/* Appends a create to the given space; its values are written before or after this call. Returns the
- * provisional handle. */
-static inline quern_entity quern__item_append_create(quern_commands *commands,
-                                                     const quern__operation *operation, char *space)
-{
-    quern__item *item = quern__item_append(commands, operation, space);
-    assert(commands->open != NULL);
-    const uint32_t number = commands->open->create_count++;
-    const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
-    *item = (quern__item){.entity = entity};
-    return entity;
 }
 
 /* Stores a value of the caller in the item, for the i-th operand. */
@@ -480,19 +450,6 @@ static inline void quern__view_copy_values(char *to, quern__view_items items, ui
         memcpy(to, values, (size_t)size_bytes * count);
 }
 
-/* Number of different values of a batch that gives values. */
-static inline uint32_t quern__batch_value_count(quern__command_batch *batch)
-{
-    return batch->is_view && quern__view_of(batch)->value_bytes == 0 ? 1 : batch->item_count;
-}
-
-/* Returns the address before the i-th value, as an item or as quern__view_item. */
-static inline char *quern__batch_value(quern__command_batch *batch, uint32_t i)
-{
-    return batch->is_view ? quern__view_item(quern__view_items_of(batch), i)
-                          : (char *)quern__batch_item(batch, i);
-}
-
 /* Consecutive rows of a batch. Zeroed before the first call of quern__view_next_range. */
 typedef struct quern__view_range {
     quern__bit_range rows; /* in the chunk */
@@ -520,23 +477,6 @@ static inline void quern__view_list_rows(quern__command_batch *batch, uint16_t *
 static inline uint32_t quern__view_first_row(quern__command_batch *batch)
 {
     return quern__location_row(quern__view_of(batch)->location);
-}
-
-/* Whether two batches on the same chunk have the same rows. */
-static inline bool quern__view_rows_equal(quern__command_batch *a, quern__command_batch *b)
-{
-    const quern__view_batch *left = quern__view_of(a), *right = quern__view_of(b);
-    return left->location == right->location && a->item_count == b->item_count &&
-           left->mask_word_count == right->mask_word_count &&
-           memcmp(quern__view_mask(a), quern__view_mask(b), left->mask_word_count * sizeof(uint64_t)) == 0;
-}
-
-/* Whether the batch has the row of the chunk. */
-static inline bool quern__view_has_row(quern__command_batch *batch, uint32_t row)
-{
-    const quern__view_batch *view = quern__view_of(batch);
-    if (row < quern__view_first_row(batch) || row > view->last_row) return false;
-    return view->mask_word_count == 0 || quern__bitset_has(quern__view_mask(batch), row);
 }
 
 #endif

@@ -8,10 +8,25 @@
 
 /* ---------------------------------------------------------------------------------------------- caches */
 
+/* Frees a cache and its variants, but does not release the prefab. cache may be NULL. */
+static void spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    if (cache == NULL) return;
+    for (quern__spawn_variant *variant = cache->variants, *next; variant != NULL; variant = next) {
+        next = variant->next;
+        quern__operation_release(variant->operation, allocator);
+        quern__release(allocator, variant, sizeof *variant, _Alignof(quern__spawn_variant));
+    }
+    quern__release(allocator, cache,
+                   sizeof *cache + (cache->group_count + 1) * sizeof(const quern__operation *),
+                   _Alignof(quern__spawn_cache));
+}
+
 void quern__spawns_release(quern_commands *commands)
 {
     for (uint32_t i = 0; i < commands->spawns.count; i++)
-        quern__spawn_cache_release(commands, commands->spawns.items[i]);
+        spawn_cache_release(commands, commands->spawns.items[i]);
     quern__array_release(&commands->storage->allocator, &commands->spawns);
     quern__array_release(&commands->storage->allocator, &commands->spawn_batches);
 }
@@ -116,7 +131,7 @@ static quern_result fill_cache(quern_commands *commands, const quern__prefab *pr
 static void retire_cache(quern_commands *commands, quern__spawn_cache *cache)
 {
     if (cache == NULL || !cache->retains_prefab) {
-        quern__spawn_cache_release(commands, cache);
+        spawn_cache_release(commands, cache);
         return;
     }
     cache->next_old = commands->old_spawn_caches;
@@ -142,7 +157,7 @@ static quern_result create_cache(quern_commands *commands, quern_prefab handle, 
     cache->operations[group_count] = NULL;
     const quern_result result = fill_cache(commands, prefab, cache);
     if (result != QUERN_OK) {
-        quern__spawn_cache_release(commands, cache);
+        spawn_cache_release(commands, cache);
         return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__commands_fail_memory(commands) : result;
     }
     retire_cache(commands, commands->spawns.items[index]);
@@ -321,7 +336,9 @@ static void record_toggles(const quern__spawning *it)
     }
 }
 
-quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function)
+/* Records an expanded instance. Its members have the numbers from first_number on; the caller counts them as
+ * creates of the stream. Errors: OUT_OF_MEMORY. */
+static quern_result spawn_record_expanded(const quern__spawning *it, const char *function)
 {
     const quern_result result =
         quern__item_space_reserve_mixed(it->commands, it->cache->bytes, it->cache->largest_bytes, function);
@@ -373,6 +390,109 @@ static quern_result check_outside(const quern__spawning *it)
     return QUERN_OK;
 }
 
+/* Instances with larger override values are expanded. */
+enum { MOST_OVERRIDE_BYTES = 4096 };
+
+static const quern__prefab_column *column_of(const quern__prefab *prefab,
+                                             const quern__prefab_override *override)
+{
+    return &prefab->columns.items[prefab->groups.items[override->group].first_column + override->column];
+}
+
+/* Record an instance in the compact form. spawn_can_be_compact returns whether that is possible, which
+ * spawn_record_compact requires. Errors: OUT_OF_MEMORY. */
+static bool spawn_can_be_compact(const quern__spawning *it)
+{
+    size_t bytes = 0;
+    if (it->parent.bits != 0 || it->prefab->has_outside || it->prefab->has_edges) return false;
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        const quern__type *type = column_of(it->prefab, &it->overrides[i])->type;
+        if (quern__hooks_exist(&type->hooks) || type->has_entity_fields) return false;
+        bytes += type->size_bytes + type->alignment_bytes;
+    }
+    return bytes <= MOST_OVERRIDE_BYTES;
+}
+
+static bool overrides_match(const quern__spawn_variant *variant, const quern__spawning *it)
+{
+    if (variant->override_count != it->override_count) return false;
+    for (uint32_t i = 0; i < it->override_count; i++)
+        if (variant->overrides[i].group != it->overrides[i].group ||
+            variant->overrides[i].row != it->overrides[i].row ||
+            variant->overrides[i].column != it->overrides[i].column)
+            return false;
+    return true;
+}
+
+/* Creates the variant for the overrides of this instance. Returns NULL if out of memory. */
+static quern__spawn_variant *add_variant(const quern__spawning *it)
+{
+    const quern__storage *storage = it->commands->storage;
+    uint16_t components[QUERN_MAX_SPAWN_OVERRIDES];
+    quern__spawn_variant *variant =
+        quern__allocate(&storage->allocator, sizeof *variant, _Alignof(quern__spawn_variant));
+    if (variant == NULL) return NULL;
+    *variant = (quern__spawn_variant){
+        .cache = it->cache, .next = it->cache->variants, .override_count = it->override_count};
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        variant->overrides[i] = it->overrides[i];
+        components[i] = column_of(it->prefab, &it->overrides[i])->component_index;
+    }
+    variant->operation =
+        quern__operation_create_spawn(&storage->components, &storage->allocator, components,
+                                      it->override_count, it->cache->command_count);
+    if (variant->operation == NULL) {
+        quern__release(&storage->allocator, variant, sizeof *variant, _Alignof(quern__spawn_variant));
+        return NULL;
+    }
+    variant->operation->variant = variant;
+    it->cache->variants = variant;
+    return variant;
+}
+
+static inline quern__spawn_variant *find_variant(const quern__spawning *it)
+{
+    for (quern__spawn_variant *variant = it->cache->variants; variant != NULL; variant = variant->next)
+        if (overrides_match(variant, it)) return variant;
+    return add_variant(it);
+}
+
+/* Retains the prefab until its commands are applied. */
+static inline void retain_prefab(const quern__spawning *it)
+{
+    if (QUERN__LIKELY(it->cache->retains_prefab)) return;
+    it->cache->retains_prefab = true;
+    it->commands->retains_prefabs = true;
+    quern__prefab_retain(it->cache->prefab);
+}
+
+static quern_result spawn_record_compact(const quern__spawning *it, const char *function)
+{
+    quern_commands *commands = it->commands;
+    const quern__spawn_variant *variant = find_variant(it);
+    if (variant == NULL) return quern__commands_fail_memory(commands);
+    const quern__operation *operation = variant->operation;
+    const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
+    if (is_first) commands->spawn_batches.count = 0;
+    const uint32_t batch_count = commands->spawn_batches.count;
+    if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_batches, batch_count + 1))
+        return quern__commands_fail_memory(commands);
+    char *space;
+    const quern_result result = quern__item_space_get(commands, operation, function, &space);
+    if (result != QUERN_OK) return result;
+    quern__item *item = quern__item_append(commands, operation, space);
+    assert(commands->open != NULL);
+    *item = (quern__item){.entity = quern__entity_make(0, commands->origin.serial, it->first_number)};
+    for (uint32_t i = 0; i < it->override_count; i++)
+        quern__item_write_value(operation, space, i, it->overrides[i].values);
+    if (commands->batch->item_count == 1)
+        commands->spawn_batches.items[commands->spawn_batches.count++] =
+            (quern__spawn_batch){.batch = commands->batch, .first_number = it->first_number};
+    commands->open->create_count += it->prefab->members.count;
+    retain_prefab(it);
+    return QUERN_OK;
+}
+
 static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const quern_spawn_def *def,
                                  const char *function)
 {
@@ -391,8 +511,8 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
         return quern__fail(QUERN_ERROR_LIMIT,
                            "one callback cannot create more than %u entities: spawn fewer",
                            QUERN_MAX_ENTITIES);
-    if (quern__spawn_can_be_compact(it)) return quern__spawn_record_compact(it, function);
-    result = quern__spawn_record_expanded(it, function);
+    if (spawn_can_be_compact(it)) return spawn_record_compact(it, function);
+    result = spawn_record_expanded(it, function);
     if (result != QUERN_OK) return result;
     assert(commands->open != NULL);
     commands->open->create_count += count;
@@ -465,97 +585,9 @@ quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_p
     return quern_entity_null();
 }
 
-/* Instances with larger override values are expanded. */
-enum { MOST_OVERRIDE_BYTES = 4096 };
-
 /* --------------------------------------------------------------------------------------------- variants */
 
-static const quern__prefab_column *column_of(const quern__prefab *prefab,
-                                             const quern__prefab_override *override)
-{
-    return &prefab->columns.items[prefab->groups.items[override->group].first_column + override->column];
-}
-
-void quern__spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache)
-{
-    const quern_allocator *allocator = &commands->storage->allocator;
-    if (cache == NULL) return;
-    for (quern__spawn_variant *variant = cache->variants, *next; variant != NULL; variant = next) {
-        next = variant->next;
-        quern__operation_release(variant->operation, allocator);
-        quern__release(allocator, variant, sizeof *variant, _Alignof(quern__spawn_variant));
-    }
-    quern__release(allocator, cache,
-                   sizeof *cache + (cache->group_count + 1) * sizeof(const quern__operation *),
-                   _Alignof(quern__spawn_cache));
-}
-
-static bool overrides_match(const quern__spawn_variant *variant, const quern__spawning *it)
-{
-    if (variant->override_count != it->override_count) return false;
-    for (uint32_t i = 0; i < it->override_count; i++)
-        if (variant->overrides[i].group != it->overrides[i].group ||
-            variant->overrides[i].row != it->overrides[i].row ||
-            variant->overrides[i].column != it->overrides[i].column)
-            return false;
-    return true;
-}
-
-/* Creates the variant for the overrides of this instance. Returns NULL if out of memory. */
-static quern__spawn_variant *add_variant(const quern__spawning *it)
-{
-    const quern__storage *storage = it->commands->storage;
-    uint16_t components[QUERN_MAX_SPAWN_OVERRIDES];
-    quern__spawn_variant *variant =
-        quern__allocate(&storage->allocator, sizeof *variant, _Alignof(quern__spawn_variant));
-    if (variant == NULL) return NULL;
-    *variant = (quern__spawn_variant){
-        .cache = it->cache, .next = it->cache->variants, .override_count = it->override_count};
-    for (uint32_t i = 0; i < it->override_count; i++) {
-        variant->overrides[i] = it->overrides[i];
-        components[i] = column_of(it->prefab, &it->overrides[i])->component_index;
-    }
-    variant->operation =
-        quern__operation_create_spawn(&storage->components, &storage->allocator, components,
-                                      it->override_count, it->cache->command_count);
-    if (variant->operation == NULL) {
-        quern__release(&storage->allocator, variant, sizeof *variant, _Alignof(quern__spawn_variant));
-        return NULL;
-    }
-    variant->operation->variant = variant;
-    it->cache->variants = variant;
-    return variant;
-}
-
-static inline quern__spawn_variant *find_variant(const quern__spawning *it)
-{
-    for (quern__spawn_variant *variant = it->cache->variants; variant != NULL; variant = variant->next)
-        if (overrides_match(variant, it)) return variant;
-    return add_variant(it);
-}
-
 /* ------------------------------------------------------------------------------------------- compact instances */
-
-bool quern__spawn_can_be_compact(const quern__spawning *it)
-{
-    size_t bytes = 0;
-    if (it->parent.bits != 0 || it->prefab->has_outside || it->prefab->has_edges) return false;
-    for (uint32_t i = 0; i < it->override_count; i++) {
-        const quern__type *type = column_of(it->prefab, &it->overrides[i])->type;
-        if (quern__hooks_exist(&type->hooks) || type->has_entity_fields) return false;
-        bytes += type->size_bytes + type->alignment_bytes;
-    }
-    return bytes <= MOST_OVERRIDE_BYTES;
-}
-
-/* Retains the prefab until its commands are applied. */
-static inline void retain_prefab(const quern__spawning *it)
-{
-    if (QUERN__LIKELY(it->cache->retains_prefab)) return;
-    it->cache->retains_prefab = true;
-    it->commands->retains_prefabs = true;
-    quern__prefab_retain(it->cache->prefab);
-}
 
 void quern__spawns_release_prefabs(quern_commands *commands)
 {
@@ -569,37 +601,10 @@ void quern__spawns_release_prefabs(quern_commands *commands)
     for (quern__spawn_cache *cache = commands->old_spawn_caches, *next; cache != NULL; cache = next) {
         next = cache->next_old;
         quern__prefab_release(cache->prefab, allocator);
-        quern__spawn_cache_release(commands, cache);
+        spawn_cache_release(commands, cache);
     }
     commands->old_spawn_caches = NULL;
     commands->retains_prefabs = false;
-}
-
-quern_result quern__spawn_record_compact(const quern__spawning *it, const char *function)
-{
-    quern_commands *commands = it->commands;
-    const quern__spawn_variant *variant = find_variant(it);
-    if (variant == NULL) return quern__commands_fail_memory(commands);
-    const quern__operation *operation = variant->operation;
-    const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
-    if (is_first) commands->spawn_batches.count = 0;
-    const uint32_t batch_count = commands->spawn_batches.count;
-    if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_batches, batch_count + 1))
-        return quern__commands_fail_memory(commands);
-    char *space;
-    const quern_result result = quern__item_space_get(commands, operation, function, &space);
-    if (result != QUERN_OK) return result;
-    quern__item *item = quern__item_append(commands, operation, space);
-    assert(commands->open != NULL);
-    *item = (quern__item){.entity = quern__entity_make(0, commands->origin.serial, it->first_number)};
-    for (uint32_t i = 0; i < it->override_count; i++)
-        quern__item_write_value(operation, space, i, it->overrides[i].values);
-    if (commands->batch->item_count == 1)
-        commands->spawn_batches.items[commands->spawn_batches.count++] =
-            (quern__spawn_batch){.batch = commands->batch, .first_number = it->first_number};
-    commands->open->create_count += it->prefab->members.count;
-    retain_prefab(it);
-    return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- expanding */
@@ -631,7 +636,7 @@ static quern_result expand_item(quern_commands *commands, const quern__operation
         it.overrides[i] = variant->overrides[i];
         it.overrides[i].values = (const char *)item + operation->operands[i].offset_bytes;
     }
-    const quern_result result = quern__spawn_record_expanded(&it, function);
+    const quern_result result = spawn_record_expanded(&it, function);
     if (result != QUERN_OK) return result;
     item->entity = quern_entity_null();
     /* The expanded creates count as commands of their own. */

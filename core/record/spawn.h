@@ -67,20 +67,8 @@ static inline uint32_t quern__spawn_member_count(const quern__operation *operati
 
 void quern__spawns_release(quern_commands *commands);
 
-/* Frees a cache and its variants, but does not release the prefab. cache may be NULL. */
-void quern__spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache);
-
 /* Releases the prefabs retained for compact instances. Called when the recorder's streams are removed. */
 void quern__spawns_release_prefabs(quern_commands *commands);
-
-/* Records an expanded instance. Its members have the numbers from first_number on; the caller counts them as
- * creates of the stream. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawn_record_expanded(const quern__spawning *it, const char *function);
-
-/* Record an instance in the compact form. quern__spawn_can_be_compact returns whether that is possible, which
- * quern__spawn_record_compact requires. Errors: OUT_OF_MEMORY. */
-bool quern__spawn_can_be_compact(const quern__spawning *it);
-quern_result quern__spawn_record_compact(const quern__spawning *it, const char *function);
 
 /* Expands the compact instance that the entity belongs to, if any. Call it before recording a command on an
  * entity created by the open stream. Errors: OUT_OF_MEMORY. */

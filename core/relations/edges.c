@@ -93,11 +93,59 @@ static quern__edge_directory *directory_create(quern__edge_pool *pool, const que
     return NULL;
 }
 
+/* The head of a page; its blocks follow. */
+struct quern__edge_page {
+    _Alignas(QUERN__CACHE_LINE_BYTES) quern__edge_page *next, *previous; /* in the list of its class */
+    void *first_free;    /* free blocks, of which each begins with the address of the next */
+    uint32_t used_count; /* blocks in use */
+    uint32_t untouched;  /* offset of the blocks that were never used; no list contains them */
+    uint32_t size_class;
+    uint32_t block_bytes;
+};
+
+static void list_insert(quern__edge_pool *pool, quern__edge_page *page)
+{
+    quern__edge_page **first = &pool->partial[page->size_class];
+    page->previous = NULL;
+    page->next = *first;
+    if (*first != NULL) (*first)->previous = page;
+    *first = page;
+}
+
+static void pool_list_remove(quern__edge_pool *pool, quern__edge_page *page)
+{
+    if (page->next != NULL) page->next->previous = page->previous;
+    if (page->previous != NULL)
+        page->previous->next = page->next;
+    else
+        pool->partial[page->size_class] = page->next;
+}
+
+static inline bool is_full(const quern__edge_page *page)
+{
+    return page->first_free == NULL && page->untouched + page->block_bytes > QUERN__LINK_PAGE_BYTES;
+}
+
+static void edge_pool_give(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t *block)
+{
+    /* pages are aligned to their size, so masking finds the start of the page */
+    quern__edge_page *page =
+        (quern__edge_page *)(void *)((char *)block - ((uintptr_t)block & (QUERN__LINK_PAGE_BYTES - 1)));
+    const bool was_full = is_full(page);
+    memcpy(block, &page->first_free, sizeof page->first_free);
+    page->first_free = block;
+    page->used_count--;
+    if (was_full) list_insert(pool, page);
+    if (page->used_count > 0 || (page->next == NULL && page->previous == NULL)) return;
+    pool_list_remove(pool, page);
+    quern__link_pages_give(pool->memory, allocator, page);
+}
+
 static void directory_release(quern__edge_pool *pool, const quern_allocator *allocator,
                               quern__edge_directory *directory)
 {
     for (uint32_t i = 0; i < directory->blocks.count; i++)
-        quern__edge_pool_give(pool, allocator, directory->blocks.items[i].slots);
+        edge_pool_give(pool, allocator, directory->blocks.items[i].slots);
     pool->directory_bytes -=
         sizeof *directory + directory->blocks.capacity * sizeof *directory->blocks.items;
     quern__array_release(allocator, &directory->blocks);
@@ -110,15 +158,58 @@ void quern__edge_list_release(quern__edge_pool *pool, const quern_allocator *all
     if (has_directory(list))
         directory_release(pool, allocator, list->directory);
     else if (list->capacity > 0)
-        quern__edge_pool_give(pool, allocator, list->slots);
+        edge_pool_give(pool, allocator, list->slots);
     *list = quern__no_edges;
+}
+
+static inline uint32_t class_of(uint32_t capacity)
+{
+    const uint32_t log2 = quern__highest_bit_32(capacity);
+    return 2 * (log2 - 2) + (capacity > 1u << log2);
+}
+
+/* Classes of capacity 2 * 2^k and 3 * 2^k, from 4 slots. */
+static inline uint32_t class_capacity(uint32_t size_class)
+{
+    return (size_class % 2 == 0 ? 4u : 6u) << size_class / 2;
+}
+
+static QUERN__SLOW_PATH quern__edge_page *
+pool_add_page(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t size_class)
+{
+    quern__edge_page *page = quern__link_pages_take(pool->memory, allocator);
+    if (page == NULL) return NULL;
+    *page = (quern__edge_page){.size_class = size_class,
+                               .block_bytes = class_capacity(size_class) * (uint32_t)sizeof(uint32_t),
+                               .untouched = sizeof *page};
+    list_insert(pool, page);
+    return page;
+}
+
+/* Returns a block of this capacity, which quern__edge_pool_capacity returned; NULL if out of memory. */
+static uint32_t *edge_pool_take(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t capacity)
+{
+    const uint32_t size_class = class_of(capacity);
+    quern__edge_page *page = pool->partial[size_class];
+    if (page == NULL) page = pool_add_page(pool, allocator, size_class);
+    if (page == NULL) return NULL;
+    void *block = page->first_free;
+    if (block != NULL) {
+        memcpy(&page->first_free, block, sizeof page->first_free);
+    } else {
+        block = (char *)page + page->untouched;
+        page->untouched += page->block_bytes;
+    }
+    page->used_count++;
+    if (is_full(page)) pool_list_remove(pool, page);
+    return block;
 }
 
 /* Appends a block with the given slots, which are all above those of the blocks before it. */
 static bool append_block(quern__edge_pool *pool, const quern_allocator *allocator,
                          quern__edge_directory *directory, const uint32_t *slots, uint32_t count)
 {
-    uint32_t *block = quern__edge_pool_take(pool, allocator, QUERN__EDGE_BLOCK_SLOTS);
+    uint32_t *block = edge_pool_take(pool, allocator, QUERN__EDGE_BLOCK_SLOTS);
     if (block == NULL) return false;
     memcpy(block, slots, count * sizeof *block);
     directory->blocks.items[directory->blocks.count] = (quern__edge_block){
@@ -153,7 +244,7 @@ bool quern__edge_list_build(quern__edge_pool *pool, const quern_allocator *alloc
     if (count == 0) return true;
     if (count > QUERN__EDGE_BLOCK_SLOTS) return build_directory(pool, allocator, slots, count, out_list);
     const uint32_t capacity = quern__edge_pool_capacity(count);
-    uint32_t *block = quern__edge_pool_take(pool, allocator, capacity);
+    uint32_t *block = edge_pool_take(pool, allocator, capacity);
     if (block == NULL) return false;
     memcpy(block, slots, count * sizeof *block);
     *out_list = (quern__edge_list){.slots = block, .count = count, .capacity = capacity};
@@ -166,10 +257,10 @@ bool quern__edge_list_build(quern__edge_pool *pool, const quern_allocator *alloc
 static bool grow(quern__edge_pool *pool, const quern_allocator *allocator, quern__edge_list *list)
 {
     const uint32_t capacity = quern__edge_pool_capacity(list->count + 1);
-    uint32_t *block = quern__edge_pool_take(pool, allocator, capacity);
+    uint32_t *block = edge_pool_take(pool, allocator, capacity);
     if (block == NULL) return false;
     if (list->count > 0) memcpy(block, list->slots, list->count * sizeof *block);
-    if (list->capacity > 0) quern__edge_pool_give(pool, allocator, list->slots);
+    if (list->capacity > 0) edge_pool_give(pool, allocator, list->slots);
     list->slots = block;
     list->capacity = capacity;
     return true;
@@ -194,7 +285,7 @@ static bool split_block(quern__edge_pool *pool, const quern_allocator *allocator
                         quern__edge_directory *directory, uint32_t index, uint32_t slot)
 {
     if (!reserve_blocks(pool, allocator, directory, directory->blocks.count + 1)) return false;
-    uint32_t *upper = quern__edge_pool_take(pool, allocator, QUERN__EDGE_BLOCK_SLOTS);
+    uint32_t *upper = edge_pool_take(pool, allocator, QUERN__EDGE_BLOCK_SLOTS);
     if (upper == NULL) return false;
     quern__edge_block *block = &directory->blocks.items[index];
     const bool is_above = slot > block->slots[block->count - 1];
@@ -450,28 +541,6 @@ void quern__edges_trim(quern__edges *edges, const quern_allocator *allocator)
     }
 }
 
-/* The head of a page; its blocks follow. */
-struct quern__edge_page {
-    _Alignas(QUERN__CACHE_LINE_BYTES) quern__edge_page *next, *previous; /* in the list of its class */
-    void *first_free;    /* free blocks, of which each begins with the address of the next */
-    uint32_t used_count; /* blocks in use */
-    uint32_t untouched;  /* offset of the blocks that were never used; no list contains them */
-    uint32_t size_class;
-    uint32_t block_bytes;
-};
-
-/* Classes of capacity 2 * 2^k and 3 * 2^k, from 4 slots. */
-static inline uint32_t class_capacity(uint32_t size_class)
-{
-    return (size_class % 2 == 0 ? 4u : 6u) << size_class / 2;
-}
-
-static inline uint32_t class_of(uint32_t capacity)
-{
-    const uint32_t log2 = quern__highest_bit_32(capacity);
-    return 2 * (log2 - 2) + (capacity > 1u << log2);
-}
-
 _Static_assert(4 << (QUERN__EDGE_CLASSES - 1) / 2 == QUERN__EDGE_BLOCK_SLOTS, "the last class");
 
 uint32_t quern__edge_pool_capacity(uint32_t count)
@@ -480,74 +549,6 @@ uint32_t quern__edge_pool_capacity(uint32_t count)
     const uint32_t power = 1u << quern__highest_bit_32(count);
     if (count == power) return power;
     return count <= power + power / 2 ? power + power / 2 : 2 * power;
-}
-
-static void list_insert(quern__edge_pool *pool, quern__edge_page *page)
-{
-    quern__edge_page **first = &pool->partial[page->size_class];
-    page->previous = NULL;
-    page->next = *first;
-    if (*first != NULL) (*first)->previous = page;
-    *first = page;
-}
-
-static void pool_list_remove(quern__edge_pool *pool, quern__edge_page *page)
-{
-    if (page->next != NULL) page->next->previous = page->previous;
-    if (page->previous != NULL)
-        page->previous->next = page->next;
-    else
-        pool->partial[page->size_class] = page->next;
-}
-
-static inline bool is_full(const quern__edge_page *page)
-{
-    return page->first_free == NULL && page->untouched + page->block_bytes > QUERN__LINK_PAGE_BYTES;
-}
-
-static QUERN__SLOW_PATH quern__edge_page *
-pool_add_page(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t size_class)
-{
-    quern__edge_page *page = quern__link_pages_take(pool->memory, allocator);
-    if (page == NULL) return NULL;
-    *page = (quern__edge_page){.size_class = size_class,
-                               .block_bytes = class_capacity(size_class) * (uint32_t)sizeof(uint32_t),
-                               .untouched = sizeof *page};
-    list_insert(pool, page);
-    return page;
-}
-
-uint32_t *quern__edge_pool_take(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t capacity)
-{
-    const uint32_t size_class = class_of(capacity);
-    quern__edge_page *page = pool->partial[size_class];
-    if (page == NULL) page = pool_add_page(pool, allocator, size_class);
-    if (page == NULL) return NULL;
-    void *block = page->first_free;
-    if (block != NULL) {
-        memcpy(&page->first_free, block, sizeof page->first_free);
-    } else {
-        block = (char *)page + page->untouched;
-        page->untouched += page->block_bytes;
-    }
-    page->used_count++;
-    if (is_full(page)) pool_list_remove(pool, page);
-    return block;
-}
-
-void quern__edge_pool_give(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t *block)
-{
-    /* pages are aligned to their size, so masking finds the start of the page */
-    quern__edge_page *page =
-        (quern__edge_page *)(void *)((char *)block - ((uintptr_t)block & (QUERN__LINK_PAGE_BYTES - 1)));
-    const bool was_full = is_full(page);
-    memcpy(block, &page->first_free, sizeof page->first_free);
-    page->first_free = block;
-    page->used_count--;
-    if (was_full) list_insert(pool, page);
-    if (page->used_count > 0 || (page->next == NULL && page->previous == NULL)) return;
-    pool_list_remove(pool, page);
-    quern__link_pages_give(pool->memory, allocator, page);
 }
 
 void quern__edge_pool_trim(quern__edge_pool *pool, const quern_allocator *allocator)

@@ -249,29 +249,6 @@ static inline void quern__links_link(quern__links *links, uint32_t source, uint3
     quern__links_set_sides(links, target, previous, before, source, source);
 }
 
-/* Appends a source to the list of the target and sets the source's level. Precondition: the source has no links. */
-static inline void quern__links_append(quern__links *links, uint32_t source, uint32_t target,
-                                       uint32_t level)
-{
-    quern__link_node *target_node = quern__links_at(links, target);
-    const uint32_t previous = target_node->last;
-    links->version++;
-    *quern__links_at(links, source) = (quern__link_node){.target = target,
-                                                         .first = QUERN__SLOT_NONE,
-                                                         .last = QUERN__SLOT_NONE,
-                                                         .next = QUERN__SLOT_NONE,
-                                                         .previous = previous,
-                                                         .level = level};
-    target_node->count++;
-    target_node->last = source;
-    *quern__links_side(links, target, previous, offsetof(quern__link_node, next),
-                       offsetof(quern__link_node, first)) = source;
-    if (QUERN__LIKELY(links->touched.items == NULL)) return;
-    quern__links_touch(links, source);
-    quern__links_touch(links, target);
-    quern__links_touch(links, previous);
-}
-
 /* Returns the argument `before` of quern__links_link for a new source. Ordered links insert it at the end, unordered
  * links at the front. */
 static inline uint32_t quern__links_insert_position(const quern__links *links, uint32_t target,
@@ -280,19 +257,8 @@ static inline uint32_t quern__links_insert_position(const quern__links *links, u
     return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
 }
 
-/* Returns the masks `bases` for quern__links_put_trees. A member of the mask is all ones where `node` has the
- * number of an entity, to which the first slot of a tree is added. All other members are zero. */
-static inline quern__link_node quern__link_node_bases(const quern__link_node *node)
-{
-    return (quern__link_node){.target = node->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                              .first = node->first != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                              .last = node->last != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                              .next = node->next != QUERN__SLOT_NONE ? UINT32_MAX : 0,
-                              .previous = node->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
-}
-
 /* Links the entities of `tree_count` trees of identical shape. node[i] holds the links of the i-th entity of every
- * tree, with numbers of entities within the tree instead of slots; bases[i] is quern__link_node_bases of node[i].
+ * tree, with numbers of entities within the tree instead of slots; bases[i] is link_node_bases of node[i].
  * `entities` lists the entities tree by tree. Precondition: they have no links, and their slots have pages.
  * Consecutive slots, as new entities usually have, are the fastest case. */
 void quern__links_put_trees(quern__links *links, const quern__link_node *node,
@@ -340,12 +306,6 @@ typedef struct quern__edge_pool {
 
 /* Returns the smallest capacity of a block, at least `count`. Precondition: count <= QUERN__EDGE_BLOCK_SLOTS. */
 uint32_t quern__edge_pool_capacity(uint32_t count);
-
-/* Returns a block of this capacity, which quern__edge_pool_capacity returned; NULL if out of memory. */
-uint32_t *quern__edge_pool_take(quern__edge_pool *pool, const quern_allocator *allocator,
-                                uint32_t capacity);
-
-void quern__edge_pool_give(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t *block);
 
 /* Gives back all pages without blocks in use. */
 void quern__edge_pool_trim(quern__edge_pool *pool, const quern_allocator *allocator);

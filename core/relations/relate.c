@@ -152,7 +152,8 @@ static void move_rows(quern__storage *storage)
     }
 }
 
-quern_result quern__move_logged_rows(quern__storage *storage)
+/* Reserves and moves the rows of all entities in the log, which keeps its entries. On failure no row has moved. */
+static quern_result move_logged_rows(quern__storage *storage)
 {
     const quern_result result = reserve_rows(storage);
     if (result == QUERN_OK) move_rows(storage);
@@ -184,6 +185,14 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
                        quern__relation_name(storage, relation));
 }
 
+/* Checks quern__naming_allows_target(). Errors: SIBLING_NAME_TAKEN. */
+static inline quern_result naming_check(const quern__storage *storage, const quern__relation *relation,
+                                        quern_entity source, uint32_t target)
+{
+    if (quern__naming_allows_target(storage, relation, quern_entity_index(source), target)) return QUERN_OK;
+    return quern__naming_fail_taken(storage, source, target);
+}
+
 /* Checks that the source may get the target: that the link makes no name collision and, in a relation with levels,
  * no cycle. Precondition: both slots have pages of links.
  * Errors: CYCLE, SIBLING_NAME_TAKEN. */
@@ -193,7 +202,7 @@ static inline quern_result check_pair(const quern__storage *storage, const quern
     const uint32_t t = quern_entity_index(target);
     if (quern__would_be_cycle(relation, quern_entity_index(source), t))
         return fail_cycle(storage, relation, source, target);
-    return quern__naming_check(storage, relation, source, t);
+    return naming_check(storage, relation, source, t);
 }
 
 /* Prefetches what moving a source to another level will touch, as soon as its addresses are known: adjacent links, its
@@ -250,13 +259,49 @@ static quern_result change_target(quern__storage *storage, quern__relation *rela
     return quern__relate_rows(storage, quern__link_log_set_target(storage, relation, source, target, NULL));
 }
 
+static QUERN__SLOW_PATH quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the edges of entities");
+}
+
+/* Moves the row of a source that gets its first edge or loses its last one. */
+static quern_result move_source(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                bool has_target)
+{
+    quern__record *record = quern__entities_record(&storage->entities, source);
+    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern__move_plan *plan;
+    quern_result result = quern__relation_plan(storage, relation, archetype, has_target, &plan);
+    if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, archetype, plan->target);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
+    if (result == QUERN_OK)
+        quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
+    return result;
+}
+
+/* quern__relate and quern__relate_many for a relation with several targets per source. */
+static quern_result relate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                uint32_t target)
+{
+    quern__edges *edges = &relation->edges;
+    if (quern__edges_has(edges, source, target)) return QUERN_OK;
+    if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
+    if (quern__edges_at(edges, source)->targets.count == 0) {
+        const quern_result result = move_source(storage, relation, source, true);
+        if (result != QUERN_OK) return result;
+    }
+    quern__edges_add(edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target)
 {
     const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
     const quern__links *links = &relation->links;
     if (QUERN__UNLIKELY(!quern__links_has_page(links, s) || !quern__links_has_page(links, t))) {
-        if (relation->is_many) return quern__relate_edge(storage, relation, s, t);
+        if (relation->is_many) return relate_edge(storage, relation, s, t);
         if (!quern__links_reserve(&relation->links, &storage->allocator, s) ||
             !quern__links_reserve(&relation->links, &storage->allocator, t))
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
@@ -284,7 +329,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
 
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source)
 {
-    const quern_result result = quern__naming_check(storage, relation, source, QUERN__SLOT_NONE);
+    const quern_result result = naming_check(storage, relation, source, QUERN__SLOT_NONE);
     if (result != QUERN_OK) return result;
     return change_target(storage, relation, quern_entity_index(source), QUERN__SLOT_NONE, 0);
 }
@@ -335,102 +380,7 @@ static quern_result reserve_links(quern__storage *storage, quern__relation *rela
                     : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
 }
 
-quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
-                                const quern_entity *sources, const quern_entity *targets, uint32_t count,
-                                uint32_t *out_failed)
-{
-    if (relation->is_many)
-        return quern__relate_many_edges(storage, relation, sources, targets, count, out_failed);
-    *out_failed = count;
-    quern_result result = reserve_links(storage, relation, sources, targets, count);
-    if (result != QUERN_OK) return result;
-    result = relate_all_links(storage, relation, sources, targets, count, out_failed);
-    if (result == QUERN_OK) result = quern__tier_moves_prepare(storage, relation);
-    if (result == QUERN_OK) {
-        quern__tier_moves_apply(storage, relation);
-        if (storage->relations->log.changes.count > 0)
-            quern__storage_note_written(storage, relation->component_index);
-    } else {
-        quern__link_log_revert(storage);
-    }
-    quern__link_log_clear(&storage->relations->log);
-    return result;
-}
-
-/* Changes of edges by immediate calls. The row of a source moves only with its first and its last edge. */
-
 enum { EDGE_NODES_AHEAD = 16, EDGE_SETS_AHEAD = 8 }; /* prefetch distances, in pairs of a list */
-
-static QUERN__SLOW_PATH quern_result fail_memory(void)
-{
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the edges of entities");
-}
-
-void quern__list_edge_entities(const quern__storage *storage, const quern__edge_list *list,
-                               quern_entity *out_entities, uint32_t capacity)
-{
-    uint32_t written = 0;
-    for (uint32_t i = 0; i < quern__edge_list_ranges(list) && written < capacity; i++) {
-        const quern__edge_range range = quern__edge_list_range(list, i);
-        for (uint32_t k = 0; k < range.count && written < capacity; k++)
-            out_entities[written++] = quern__entity_of_slot(storage, range.slots[k]);
-    }
-}
-
-/* Moves the row of a source that gets its first edge or loses its last one. */
-static quern_result move_source(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                bool has_target)
-{
-    quern__record *record = quern__entities_record(&storage->entities, source);
-    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    const quern__move_plan *plan;
-    quern_result result = quern__relation_plan(storage, relation, archetype, has_target, &plan);
-    if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, archetype, plan->target);
-    if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
-    if (result == QUERN_OK)
-        quern__row_move_reserved(storage, quern__entity_of_slot(storage, source), record, plan);
-    return result;
-}
-
-quern_result quern__relate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                uint32_t target)
-{
-    quern__edges *edges = &relation->edges;
-    if (quern__edges_has(edges, source, target)) return QUERN_OK;
-    if (!quern__edges_reserve(edges, &storage->allocator, source, target)) return fail_memory();
-    if (quern__edges_at(edges, source)->targets.count == 0) {
-        const quern_result result = move_source(storage, relation, source, true);
-        if (result != QUERN_OK) return result;
-    }
-    quern__edges_add(edges, source, target);
-    relation->links.version++;
-    return QUERN_OK;
-}
-
-quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                  uint32_t target)
-{
-    if (quern__edges_at(&relation->edges, source)->targets.count == 1) {
-        const quern_result result = move_source(storage, relation, source, false);
-        if (result != QUERN_OK) return result;
-    }
-    quern__edges_remove(&relation->edges, source, target);
-    relation->links.version++;
-    return QUERN_OK;
-}
-
-quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation *relation, uint32_t source)
-{
-    const quern__edge_list *targets = quern__edges_targets(&relation->edges, source);
-    const quern_result result = move_source(storage, relation, source, false);
-    if (result != QUERN_OK) return result;
-    while (targets->count > 0)
-        quern__edges_remove(&relation->edges, source, quern__edge_list_next(targets, QUERN__SLOT_NONE));
-    relation->links.version++;
-    return QUERN_OK;
-}
-
-/* -------------------------------------------------------------------------------------------- many */
 
 static inline void fetch_nodes(const quern__edges *edges, uint32_t source, uint32_t target)
 {
@@ -493,7 +443,7 @@ static void remove_added(quern__storage *storage, quern__relation *relation, con
                                 quern_entity_index(targets[i]));
 }
 
-quern_result quern__relate_many_edges(quern__storage *storage, quern__relation *relation,
+static quern_result relate_many_edges(quern__storage *storage, quern__relation *relation,
                                       const quern_entity *sources, const quern_entity *targets,
                                       uint32_t count, uint32_t *out_failed)
 {
@@ -506,7 +456,7 @@ quern_result quern__relate_many_edges(quern__storage *storage, quern__relation *
         relations->added_pairs.items[relations->added_pairs.count++] = 0;
     quern__leaving_begin(storage);
     quern_result result = add_edges(storage, relation, sources, targets, count, out_failed);
-    if (result == QUERN_OK && relations->log.changes.count > 0) result = quern__move_logged_rows(storage);
+    if (result == QUERN_OK && relations->log.changes.count > 0) result = move_logged_rows(storage);
     if (result != QUERN_OK) remove_added(storage, relation, sources, targets, count);
     relation->links.version++;
     for (uint32_t i = 0; i < word_count; i++)
@@ -514,3 +464,62 @@ quern_result quern__relate_many_edges(quern__storage *storage, quern__relation *
     quern__link_log_clear(&relations->log);
     return result;
 }
+
+quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
+                                const quern_entity *sources, const quern_entity *targets, uint32_t count,
+                                uint32_t *out_failed)
+{
+    if (relation->is_many) return relate_many_edges(storage, relation, sources, targets, count, out_failed);
+    *out_failed = count;
+    quern_result result = reserve_links(storage, relation, sources, targets, count);
+    if (result != QUERN_OK) return result;
+    result = relate_all_links(storage, relation, sources, targets, count, out_failed);
+    if (result == QUERN_OK) result = quern__tier_moves_prepare(storage, relation);
+    if (result == QUERN_OK) {
+        quern__tier_moves_apply(storage, relation);
+        if (storage->relations->log.changes.count > 0)
+            quern__storage_note_written(storage, relation->component_index);
+    } else {
+        quern__link_log_revert(storage);
+    }
+    quern__link_log_clear(&storage->relations->log);
+    return result;
+}
+
+/* Changes of edges by immediate calls. The row of a source moves only with its first and its last edge. */
+
+void quern__list_edge_entities(const quern__storage *storage, const quern__edge_list *list,
+                               quern_entity *out_entities, uint32_t capacity)
+{
+    uint32_t written = 0;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(list) && written < capacity; i++) {
+        const quern__edge_range range = quern__edge_list_range(list, i);
+        for (uint32_t k = 0; k < range.count && written < capacity; k++)
+            out_entities[written++] = quern__entity_of_slot(storage, range.slots[k]);
+    }
+}
+
+quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                  uint32_t target)
+{
+    if (quern__edges_at(&relation->edges, source)->targets.count == 1) {
+        const quern_result result = move_source(storage, relation, source, false);
+        if (result != QUERN_OK) return result;
+    }
+    quern__edges_remove(&relation->edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
+quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation *relation, uint32_t source)
+{
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, source);
+    const quern_result result = move_source(storage, relation, source, false);
+    if (result != QUERN_OK) return result;
+    while (targets->count > 0)
+        quern__edges_remove(&relation->edges, source, quern__edge_list_next(targets, QUERN__SLOT_NONE));
+    relation->links.version++;
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- many */

@@ -377,21 +377,11 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
  * quern__relate, except CYCLE. */
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source);
 
-/* quern__relate and quern__relate_many for a relation with several targets per source. */
-quern_result quern__relate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                uint32_t target);
-quern_result quern__relate_many_edges(quern__storage *storage, quern__relation *relation,
-                                      const quern_entity *sources, const quern_entity *targets,
-                                      uint32_t count, uint32_t *out_failed);
-
 /* Removes an edge, or all edges of a source with at least one. Precondition: the edge exists. Errors: those of
  * quern__unrelate. */
 quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
                                   uint32_t target);
 quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation *relation, uint32_t source);
-
-/* Reserves and moves the rows of all entities in the log, which keeps its entries. On failure no row has moved. */
-quern_result quern__move_logged_rows(quern__storage *storage);
 
 /* Ends a transaction of relation_internal.h and clears the log: moves the rows of all entities in the log to the archetypes
  * of their new targets and levels. The caller writes the values of new targets. Preconditions: no link has changed
@@ -449,15 +439,6 @@ static inline bool quern__naming_allows_target(const quern__storage *storage,
 
 /* Fails with SIBLING_NAME_TAKEN, because the name of the source collides among the children of the target. */
 quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entity source, uint32_t target);
-
-/* Checks quern__naming_allows_target(). Errors: SIBLING_NAME_TAKEN. */
-static inline quern_result quern__naming_check(const quern__storage *storage,
-                                               const quern__relation *relation, quern_entity source,
-                                               uint32_t target)
-{
-    if (quern__naming_allows_target(storage, relation, quern_entity_index(source), target)) return QUERN_OK;
-    return quern__naming_fail_taken(storage, source, target);
-}
 
 /* Moves the name of the source to its new parent, after a change of target in the built-in hierarchy. No effect for
  * other relations. */

@@ -337,12 +337,24 @@ static uint32_t adjacent_count(uint32_t chunk_count)
     return chunk_count > 0 ? chunk_count : 1;
 }
 
+/* Reserves the listeners' memory for the rows of `chunk_count` chunks of the archetype. Returns false if out of
+ * memory. */
+static bool row_listeners_hold(const quern__archetype *archetype, const quern_allocator *allocator,
+                               uint32_t chunk_count)
+{
+    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
+         listener = listener->next)
+        if (listener->keeps_row_data && !listener->events->hold(listener, allocator, chunk_count))
+            return false;
+    return true;
+}
+
 static bool add_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
 {
     uint32_t count = adjacent_count(archetype->held_count);
     if (!grow_slots(archetype, allocator, archetype->held_count + count) ||
         !quern__row_versions_reserve(archetype->row_versions, allocator, archetype->held_count + count) ||
-        !quern__row_listeners_hold(archetype, allocator, archetype->held_count + count))
+        !row_listeners_hold(archetype, allocator, archetype->held_count + count))
         return false;
     quern__chunk *chunk = quern__chunk_allocate_adjacent(slabs, allocator, &count);
     if (chunk == NULL) return false;
@@ -433,16 +445,6 @@ void quern__row_listeners_release(quern__archetype *archetype, const quern_alloc
         archetype->first_listener = listener->next;
         listener->events->release(listener, allocator);
     }
-}
-
-bool quern__row_listeners_hold(const quern__archetype *archetype, const quern_allocator *allocator,
-                               uint32_t chunk_count)
-{
-    for (quern__row_listener *listener = archetype->first_listener; listener != NULL;
-         listener = listener->next)
-        if (listener->keeps_row_data && !listener->events->hold(listener, allocator, chunk_count))
-            return false;
-    return true;
 }
 
 bool quern__row_listeners_call_hooks(const quern__archetype *archetype)

@@ -301,11 +301,6 @@ void quern__row_listener_remove(quern__row_listener *listener);
 /* Releases all listeners of an archetype that is about to be released. */
 void quern__row_listeners_release(struct quern__archetype *archetype, const quern_allocator *allocator);
 
-/* Reserves the listeners' memory for the rows of `chunk_count` chunks of the archetype. Returns false if out of
- * memory. */
-bool quern__row_listeners_hold(const struct quern__archetype *archetype, const quern_allocator *allocator,
-                               uint32_t chunk_count);
-
 /* Returns whether some listener calls hooks when rows leave the archetype. Only one thread may then remove rows. */
 bool quern__row_listeners_call_hooks(const struct quern__archetype *archetype);
 

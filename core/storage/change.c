@@ -382,7 +382,9 @@ static void relocate_column(const quern__column *column, const uintptr_t *to, co
     }
 }
 
-void quern__rows_relocate_scattered(const quern__storage *storage, const quern__archetype *archetype,
+/* Performs quern__rows_relocate for single rows: the i-th row moves from from[i] to to[i], one column after the other.
+ * Precondition: the archetype is plain. */
+static void rows_relocate_scattered(const quern__storage *storage, const quern__archetype *archetype,
                                     const uintptr_t *to, const uintptr_t *from, uint32_t count)
 {
     assert(archetype->is_plain);
@@ -596,7 +598,7 @@ static void close_gaps(void *argument, uint32_t begin, uint32_t end, uint32_t wo
             if (more >= CONSECUTIVE) break;
             count += more;
         }
-        quern__rows_relocate_scattered(it->storage, it->archetype, it->gaps + i, it->tails + i, count);
+        rows_relocate_scattered(it->storage, it->archetype, it->gaps + i, it->tails + i, count);
     }
 }
 

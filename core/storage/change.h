@@ -414,11 +414,6 @@ void quern__rows_append_many(quern__storage *storage, quern__archetype *archetyp
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
 
-/* Performs quern__rows_relocate for single rows: the i-th row moves from from[i] to to[i], one column after the other.
- * Precondition: the archetype is plain. */
-void quern__rows_relocate_scattered(const quern__storage *storage, const quern__archetype *archetype,
-                                    const uintptr_t *to, const uintptr_t *from, uint32_t count);
-
 /* Fills rows with entities that a history restores. The rows are raw or belonged to entities that no longer exist.
  * The slots of the handles are alive, and the locations in their records are meaningless. Invalidates refs into the
  * chunk; no other listener is notified. */

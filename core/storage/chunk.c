@@ -38,12 +38,46 @@ static uint32_t find_unused_entry(const quern__slabs *slabs)
     return i;
 }
 
+enum { MOVE_COUNT_ALIGNMENT_BYTES = 64 };
+
+static void release_counts(quern__move_counts *move_counts, const quern_allocator *allocator)
+{
+    quern__release(allocator, move_counts->counts, move_counts->capacity * sizeof *move_counts->counts,
+                   MOVE_COUNT_ALIGNMENT_BYTES);
+}
+
+static bool resize_move_counts(quern__move_counts *move_counts, const quern_allocator *allocator,
+                               uint32_t chunk_count)
+{
+    uint64_t *counts = quern__allocate(allocator, chunk_count * sizeof *counts, MOVE_COUNT_ALIGNMENT_BYTES);
+    if (counts == NULL) return false;
+    const uint32_t known = move_counts->capacity;
+    if (known > 0) memcpy(counts, move_counts->counts, known * sizeof *counts);
+    memset(counts + known, 0, (chunk_count - known) * sizeof *counts);
+    release_counts(move_counts, allocator);
+    move_counts->counts = counts;
+    move_counts->capacity = chunk_count;
+    for (quern_getter *reader = move_counts->first_reader; reader != NULL; reader = reader->next)
+        reader->move_counts = counts;
+    return true;
+}
+
+/* Reserves counts for `chunk_count` chunks and updates the address in each reader. Does nothing without readers.
+ * Returns false and changes nothing if out of memory. */
+static bool move_counts_grow(quern__move_counts *move_counts, const quern_allocator *allocator,
+                             uint32_t chunk_count)
+{
+    if (move_counts->first_reader == NULL || chunk_count <= move_counts->capacity) return true;
+    const uint32_t twice = 2 * move_counts->capacity;
+    return resize_move_counts(move_counts, allocator, chunk_count > twice ? chunk_count : twice);
+}
+
 /* Adds a slab with all chunks free and returns its entry, or NULL. */
 static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocator)
 {
     uint32_t index = find_unused_entry(slabs);
     if (!quern__array_reserve(allocator, &slabs->list, index + 1) ||
-        !quern__move_counts_grow(&slabs->move_counts, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
+        !move_counts_grow(&slabs->move_counts, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
         return NULL;
     quern__slab fresh = {.free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};
     fresh.memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
@@ -150,30 +184,6 @@ void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator)
     }
 }
 
-enum { MOVE_COUNT_ALIGNMENT_BYTES = 64 };
-
-static void release_counts(quern__move_counts *move_counts, const quern_allocator *allocator)
-{
-    quern__release(allocator, move_counts->counts, move_counts->capacity * sizeof *move_counts->counts,
-                   MOVE_COUNT_ALIGNMENT_BYTES);
-}
-
-static bool resize_move_counts(quern__move_counts *move_counts, const quern_allocator *allocator,
-                               uint32_t chunk_count)
-{
-    uint64_t *counts = quern__allocate(allocator, chunk_count * sizeof *counts, MOVE_COUNT_ALIGNMENT_BYTES);
-    if (counts == NULL) return false;
-    const uint32_t known = move_counts->capacity;
-    if (known > 0) memcpy(counts, move_counts->counts, known * sizeof *counts);
-    memset(counts + known, 0, (chunk_count - known) * sizeof *counts);
-    release_counts(move_counts, allocator);
-    move_counts->counts = counts;
-    move_counts->capacity = chunk_count;
-    for (quern_getter *reader = move_counts->first_reader; reader != NULL; reader = reader->next)
-        reader->move_counts = counts;
-    return true;
-}
-
 bool quern__move_counts_add_reader(quern__move_counts *move_counts, const quern_allocator *allocator,
                                    uint32_t chunk_count, quern_getter *reader)
 {
@@ -197,14 +207,6 @@ void quern__move_counts_remove_reader(quern__move_counts *move_counts, const que
     release_counts(move_counts, allocator);
     move_counts->counts = NULL;
     move_counts->capacity = 0;
-}
-
-bool quern__move_counts_grow(quern__move_counts *move_counts, const quern_allocator *allocator,
-                             uint32_t chunk_count)
-{
-    if (move_counts->first_reader == NULL || chunk_count <= move_counts->capacity) return true;
-    const uint32_t twice = 2 * move_counts->capacity;
-    return resize_move_counts(move_counts, allocator, chunk_count > twice ? chunk_count : twice);
 }
 
 enum { VERSION_ALIGNMENT_BYTES = 64 };

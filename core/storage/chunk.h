@@ -33,11 +33,6 @@ bool quern__move_counts_add_reader(quern__move_counts *move_counts, const quern_
 void quern__move_counts_remove_reader(quern__move_counts *move_counts, const quern_allocator *allocator,
                                       quern_getter *reader);
 
-/* Reserves counts for `chunk_count` chunks and updates the address in each reader. Does nothing without readers.
- * Returns false and changes nothing if out of memory. */
-bool quern__move_counts_grow(quern__move_counts *move_counts, const quern_allocator *allocator,
-                             uint32_t chunk_count);
-
 /* Increments the count of a chunk that rows have left or are about to leave. Several threads may do this for one
  * chunk at the same time. Lost increments are harmless: each thread stores a larger count than the one before they
  * began. The load and the store are relaxed: no reader reads counts while rows leave, and readers wait for these

@@ -97,12 +97,19 @@ static bool reserve_modified(quern__entities *entities, const quern_allocator *a
     return true;
 }
 
+/* Marks all slots, for functions that modify many slots, or slots other than those in their arguments. */
+static void entities_mark_all_modified(const quern__entities *entities)
+{
+    for (uint32_t i = 0; i < entities->modified.count; i++)
+        entities->modified.items[i] = ~UINT64_C(0);
+}
+
 /* Reserves at least one page's words, because items that are NULL mean that modifications are not tracked. */
 bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator)
 {
     if (!reserve_modified(entities, allocator, entities->pages.count > 0 ? entities->pages.count : 1))
         return false;
-    quern__entities_mark_all_modified(entities);
+    entities_mark_all_modified(entities);
     return true;
 }
 
@@ -111,12 +118,6 @@ void quern__entities_untrack_modified(quern__entities *entities, const quern_all
     quern__array_release(allocator, &entities->modified);
     entities->modified.items = NULL;
     entities->modified.count = entities->modified.capacity = 0;
-}
-
-void quern__entities_mark_all_modified(const quern__entities *entities)
-{
-    for (uint32_t i = 0; i < entities->modified.count; i++)
-        entities->modified.items[i] = ~UINT64_C(0);
 }
 
 /* --------------------------------------------------------------------------------- room for entities */
@@ -171,7 +172,7 @@ static bool allocate_absent_pages(quern__entities *entities, const quern_allocat
                                   uint32_t count)
 {
     if (entities->absent_count == 0) return true;
-    quern__entities_mark_all_modified(entities);
+    entities_mark_all_modified(entities);
     uint32_t *end = find_free_end(entities);
     for (uint32_t i = 0; entities->free_count < count && entities->absent_count > 0; i++) {
         if (!quern__entities_is_absent(entities, i)) continue;
@@ -278,7 +279,7 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
         drops |= quern__entities_is_absent(entities, i);
     }
     if (!drops) return;
-    quern__entities_mark_all_modified(entities);
+    entities_mark_all_modified(entities);
     remove_absent_slots(entities);
     for (uint32_t i = 0; i < entities->pages.count; i++) {
         if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == get_absent_records())
@@ -399,7 +400,7 @@ void quern__entities_restore(quern__entities *entities, const uint32_t *highs, u
         end = &quern__entities_record(entities, free_slots[i])->archetype_number;
     }
     *end = QUERN__SLOT_NONE;
-    quern__entities_mark_all_modified(entities);
+    entities_mark_all_modified(entities);
 }
 
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles)

@@ -77,9 +77,6 @@ enum {
 bool quern__entities_track_modified(quern__entities *entities, const quern_allocator *allocator);
 void quern__entities_untrack_modified(quern__entities *entities, const quern_allocator *allocator);
 
-/* Marks all slots, for functions that modify many slots, or slots other than those in their arguments. */
-void quern__entities_mark_all_modified(const quern__entities *entities);
-
 static inline void quern__entities_mark_modified(const quern__entities *entities, uint32_t index)
 {
     if (QUERN__UNLIKELY(entities->modified.items != NULL))

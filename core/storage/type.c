@@ -309,7 +309,8 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
 
 /* -------------------------------------------------------------------------------------- lifecycle */
 
-quern_result quern__type_set_default(quern__type *type, const quern_allocator *allocator, const void *value)
+/* Gives the type a copy of a default value. Errors: OUT_OF_MEMORY. */
+static quern_result type_set_default(quern__type *type, const quern_allocator *allocator, const void *value)
 {
     void *copy = quern__allocate(allocator, type->size_bytes, type->alignment_bytes);
     if (copy == NULL)
@@ -778,7 +779,7 @@ static quern_result set_default(quern__component *component, const quern_allocat
             type->name);
     const quern_result result =
         quern__type_check_provisional(type, value, 1, "a command for each entity instead");
-    return result == QUERN_OK ? quern__type_set_default(type, allocator, value) : result;
+    return result == QUERN_OK ? type_set_default(type, allocator, value) : result;
 }
 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
@@ -809,6 +810,68 @@ static quern_result init(quern__component *component, const quern_allocator *all
     return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
 }
 
+static bool is_end_of_required(const void *list, uint32_t i)
+{
+    return ((const quern_component *)list)[i].bits == 0;
+}
+
+static quern_result check_required(const quern__components *components, const quern_component_def *def,
+                                   uint32_t i)
+{
+    const quern_result result = quern__components_check(components, def->required[i]);
+    if (result != QUERN_OK) return quern__message_add_element(result, "required", i);
+    const uint32_t index = quern__component_index(def->required[i]);
+    if (quern__components_is_managed(components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%.63s' cannot require '%s', which the world adds and removes by "
+                           "itself: remove it from the list",
+                           def->name, quern__components_type(components, index)->name);
+    for (uint32_t k = 0; k < i; k++)
+        if (def->required[k].bits == def->required[i].bits)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "component '%.63s' requires '%s' twice: list each component once", def->name,
+                               quern__components_type(components, index)->name);
+    return QUERN_OK;
+}
+
+enum { SET_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
+
+static quern_result store_required(quern__component *component, const quern_allocator *allocator,
+                                   const quern__components *components, const quern_component *list,
+                                   uint32_t count)
+{
+    uint64_t set[SET_WORDS] = {0};
+    uint16_t indices[QUERN_MAX_COMPONENTS];
+    for (uint32_t i = 0; i < count; i++)
+        quern__bitset_add(set, quern__component_index(list[i]));
+    if (components->has_requirements) quern__components_add_required(components, set, set);
+    const uint32_t all_count = quern__bitset_list(set, SET_WORDS, indices);
+    if (!quern__array_reserve(allocator, &component->listed_required, count) ||
+        !quern__array_reserve(allocator, &component->required, all_count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for %u required components",
+                           component->type.name, count);
+    memcpy(component->listed_required.items, list, count * sizeof *list);
+    memcpy(component->required.items, indices, all_count * sizeof *indices);
+    component->listed_required.count = count;
+    component->required.count = all_count;
+    return QUERN_OK;
+}
+
+/* Checks the list of required components in a definition, and stores it and all that it requires. Errors:
+ * INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY; the caller then releases the component. */
+static quern_result component_set_required(quern__component *component, const quern_allocator *allocator,
+                                           const quern__components *components,
+                                           const quern_component_def *def)
+{
+    uint32_t count = 0;
+    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, is_end_of_required,
+                                            "required component", def->name, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = check_required(components, def, i);
+    if (result != QUERN_OK || count == 0) return result;
+    return store_required(component, allocator, components, def->required, count);
+}
+
 quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
                                         const quern_component_def *def, quern_component *out_component)
 {
@@ -816,7 +879,7 @@ quern_result quern__components_register(quern__components *components, const que
     if (component == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to register a component");
     quern_result result = init(component, allocator, def, components->first_filter_count);
-    if (result == QUERN_OK) result = quern__component_set_required(component, allocator, components, def);
+    if (result == QUERN_OK) result = component_set_required(component, allocator, components, def);
     if (result == QUERN_OK) {
         quern_component known = quern__components_find(components, component->type.name);
         if (known.bits == 0) {
@@ -854,66 +917,6 @@ void quern__components_drop_last(quern__components *components, const quern_allo
 {
     while (components->list.count > count)
         component_release(components->list.items[--components->list.count], allocator);
-}
-
-enum { SET_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
-
-static bool is_end_of_required(const void *list, uint32_t i)
-{
-    return ((const quern_component *)list)[i].bits == 0;
-}
-
-static quern_result check_required(const quern__components *components, const quern_component_def *def,
-                                   uint32_t i)
-{
-    const quern_result result = quern__components_check(components, def->required[i]);
-    if (result != QUERN_OK) return quern__message_add_element(result, "required", i);
-    const uint32_t index = quern__component_index(def->required[i]);
-    if (quern__components_is_managed(components, index))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "component '%.63s' cannot require '%s', which the world adds and removes by "
-                           "itself: remove it from the list",
-                           def->name, quern__components_type(components, index)->name);
-    for (uint32_t k = 0; k < i; k++)
-        if (def->required[k].bits == def->required[i].bits)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "component '%.63s' requires '%s' twice: list each component once", def->name,
-                               quern__components_type(components, index)->name);
-    return QUERN_OK;
-}
-
-static quern_result store_required(quern__component *component, const quern_allocator *allocator,
-                                   const quern__components *components, const quern_component *list,
-                                   uint32_t count)
-{
-    uint64_t set[SET_WORDS] = {0};
-    uint16_t indices[QUERN_MAX_COMPONENTS];
-    for (uint32_t i = 0; i < count; i++)
-        quern__bitset_add(set, quern__component_index(list[i]));
-    if (components->has_requirements) quern__components_add_required(components, set, set);
-    const uint32_t all_count = quern__bitset_list(set, SET_WORDS, indices);
-    if (!quern__array_reserve(allocator, &component->listed_required, count) ||
-        !quern__array_reserve(allocator, &component->required, all_count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for %u required components",
-                           component->type.name, count);
-    memcpy(component->listed_required.items, list, count * sizeof *list);
-    memcpy(component->required.items, indices, all_count * sizeof *indices);
-    component->listed_required.count = count;
-    component->required.count = all_count;
-    return QUERN_OK;
-}
-
-quern_result quern__component_set_required(quern__component *component, const quern_allocator *allocator,
-                                           const quern__components *components,
-                                           const quern_component_def *def)
-{
-    uint32_t count = 0;
-    quern_result result = quern__list_count(def->required, QUERN_MAX_REQUIRED, is_end_of_required,
-                                            "required component", def->name, &count);
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = check_required(components, def, i);
-    if (result != QUERN_OK || count == 0) return result;
-    return store_required(component, allocator, components, def->required, count);
 }
 
 void quern__components_add_required(const quern__components *components, const uint64_t *set,

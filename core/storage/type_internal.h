@@ -139,10 +139,6 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
 
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
-/* Gives the type a copy of a default value. Errors: OUT_OF_MEMORY. */
-quern_result quern__type_set_default(quern__type *type, const quern_allocator *allocator,
-                                     const void *value);
-
 /* Constructs `count` consecutive values in uninitialised memory: copies of the default value, or values of the hook, or
  * zero bytes. */
 void quern__type_construct(const quern__type *type, void *values, uint32_t count);
@@ -318,12 +314,6 @@ static inline bool quern__components_is_managed(const quern__components *compone
  * (storage.c), edit sequences (resolve.c), and archives (load.c). Each of them completes its set by the functions
  * here. All other sets differ from the set of an archetype only in components that the world manages, which no
  * component may require. */
-
-/* Checks the list of required components in a definition, and stores it and all that it requires. Errors:
- * INVALID_ARGUMENT, UNKNOWN_COMPONENT, OUT_OF_MEMORY; the caller then releases the component. */
-quern_result quern__component_set_required(quern__component *component, const quern_allocator *allocator,
-                                           const quern__components *components,
-                                           const quern_component_def *def);
 
 /* Adds all components that those of a bitset require to another bitset, or to the same one. Precondition:
  * components->has_requirements. */

@@ -31,11 +31,6 @@ typedef struct quern__resources {
 /* Destroys the values, and frees the registry's memory. */
 void quern__resources_release(quern__resources *resources, const quern_allocator *allocator);
 
-/* Registers a resource; returns the existing one if its name is registered with the same layout. Fails like
- * quern_resource_register. */
-quern_result quern__resources_register(quern__resources *resources, const quern_allocator *allocator,
-                                       const quern_resource_def *def, quern_resource *out_resource);
-
 /* Returns the resource with the given name, or a null handle. */
 quern_resource quern__resources_find(const quern__resources *resources, const char *name);
 

@@ -8,7 +8,7 @@
 /* ----------------------------------------------------------------------------------------- writing */
 
 /* Names may contain any bytes; the output is valid UTF-8. */
-void quern__write_name(quern__printer *printer, const char *name)
+static void write_name(quern__printer *printer, const char *name)
 {
     while (*name != '\0') {
         uint32_t bytes = quern__utf8_bytes(name);
@@ -25,7 +25,7 @@ void quern__write_name(quern__printer *printer, const char *name)
 void quern__write_quoted(quern__printer *printer, const char *before, const char *name)
 {
     quern__print(printer, "%s'", before);
-    quern__write_name(printer, name);
+    write_name(printer, name);
     quern__print(printer, "'");
 }
 
@@ -99,6 +99,215 @@ void quern__write_cause(quern__printer *printer, const quern__system *earlier, c
 
 /* --------------------------------------------------------------------------------------------- all */
 
+static void gather_passes(quern__facts *facts)
+{
+    const quern_schedule *schedule = facts->schedule;
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
+        const quern__segment *segment = &schedule->plan.segments.items[i];
+        uint32_t first = facts->passes.count;
+        for (uint32_t k = 0; k < segment->passes.count; k++) {
+            const quern__pass *pass = segment->passes.items[k];
+            facts->passes.items[first + pass->index] = (quern__pass_facts){.pass = pass};
+        }
+        facts->passes.count += segment->passes.count;
+        facts->segments.items[facts->segments.count++] =
+            (quern__segment_facts){.first_pass = first, .end_pass = facts->passes.count};
+    }
+}
+
+static bool waits_for(const quern__facts *facts, uint32_t later, uint32_t earlier)
+{
+    const quern__pass_facts *pass = &facts->passes.items[later];
+    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++)
+        if (facts->waits.items[i] == earlier) return true;
+    return false;
+}
+
+/* Lists the passes that a pass of the segment waits for. The schedule has their places in execution order. */
+static void list_waits(quern__facts *facts, const quern__segment *segment, uint32_t first, uint32_t number)
+{
+    quern__pass_facts *pass_facts = &facts->passes.items[number];
+    const quern__pass *pass = pass_facts->pass;
+    uint32_t *waits = facts->waits.items;
+    pass_facts->first_wait = facts->waits.count;
+    for (uint32_t i = 0; i < pass->waits_for.count; i++) {
+        const uint32_t before = first + segment->passes.items[pass->waits_for.items[i]]->index;
+        uint32_t to = facts->waits.count++;
+        for (; to > pass_facts->first_wait && waits[to - 1] > before; to--)
+            waits[to] = waits[to - 1];
+        waits[to] = before;
+    }
+    pass_facts->end_wait = facts->waits.count;
+}
+
+/* Whether the archetype is on the last level of the relation that orders the system. Its views then follow the
+ * depths of the entities, often with a single row each. */
+static bool is_called_by_depth(const quern__system *system, const quern__archetype *archetype)
+{
+    return system->levels != NULL &&
+           quern__relation_level(system->levels, archetype) == QUERN_MAX_RELATION_LEVEL;
+}
+
+static uint64_t calls_of(const quern__system *system)
+{
+    const quern_event_reader *items = system->events.items;
+    if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
+    if (system->query.term_count == 0) return 1;
+    if (system->reaction != NULL)
+        return system->step_view_count; /* the number of views is known only for the last frame */
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < system->query.matches.count; i++) {
+        const quern__archetype *archetype = system->query.matches.items[i].archetype;
+        count += is_called_by_depth(system, archetype) ? quern__archetype_row_count(archetype)
+                                                       : archetype->chunk_count;
+    }
+    return count;
+}
+
+/* Returns how many of the calls in calls_of must run one after another in a pass over chunks: one in all; for a
+ * level-ordered system one per level, and on the last level one per row. */
+static uint64_t sequential_calls(const quern__system *system)
+{
+    if (system->reaction != NULL) return system->step_view_count > 0;
+    uint64_t count = 0;
+    bool is_seen[QUERN__LEVEL_COUNT] = {false};
+    for (uint32_t i = 0; i < system->query.matches.count; i++) {
+        const quern__archetype *archetype = system->query.matches.items[i].archetype;
+        const uint32_t level =
+            system->levels != NULL ? quern__relation_level(system->levels, archetype) : 0;
+        if (archetype->chunk_count == 0) continue;
+        if (is_called_by_depth(system, archetype))
+            count += quern__archetype_row_count(archetype);
+        else if (!is_seen[level])
+            count++;
+        is_seen[level] = true;
+    }
+    return count;
+}
+
+static quern__load system_load(const quern__facts *facts, const quern__system *system)
+{
+    if (!system->is_enabled) return (quern__load){0};
+    const uint64_t calls = calls_of(system);
+    uint64_t work =
+        facts->is_timed
+            ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
+            : calls;
+    const uint64_t sequential = system->pass->kind == QUERN__PASS_CHUNKS   ? sequential_calls(system)
+                                : system->pass->kind == QUERN__PASS_EVENTS ? calls > 0
+                                                                           : calls;
+    return (quern__load){.work = work, .path = calls > 0 ? (work * sequential + calls - 1) / calls : work};
+}
+
+/* Computes the load of a pass. Calls on a chunk are sequential within a lane; lanes may run in parallel. */
+static quern__load pass_load(const quern__facts *facts, const quern__pass *pass)
+{
+    quern__load load = {0};
+    for (uint32_t lane = 0; lane < pass->lane_count; lane++) {
+        uint64_t path = 0;
+        for (uint32_t i = 0; i < pass->systems.count; i++) {
+            if (pass->systems.items[i]->lane != lane) continue;
+            quern__load system = system_load(facts, pass->systems.items[i]);
+            load.work += system.work;
+            path += system.path;
+        }
+        if (path > load.path) load.path = path;
+    }
+    return load;
+}
+
+static void count_rows(quern__pass_facts *pass_facts)
+{
+    const quern__pass *pass = pass_facts->pass;
+    for (uint32_t i = 0; i < pass->tables.count; i++) {
+        const quern__pass_table *table = &pass->tables.items[i];
+        bool is_used = false;
+        for (uint32_t k = table->first_call; k < table->end_call; k++)
+            is_used |= pass->calls.items[k].system->is_enabled;
+        if (!is_used) continue;
+        pass_facts->archetype_count++;
+        pass_facts->chunk_count += table->archetype->chunk_count;
+        pass_facts->entity_count += quern__archetype_row_count(table->archetype);
+    }
+}
+
+/* Returns the longest path of the passes that a pass waits for. */
+static uint64_t path_before(const quern__facts *facts, const quern__pass_facts *pass)
+{
+    uint64_t path = 0;
+    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++) {
+        const quern__pass_facts *before = &facts->passes.items[facts->waits.items[i]];
+        if (before->load.path > path) path = before->load.path;
+    }
+    return path;
+}
+
+static void gather_segment(quern__facts *facts, uint32_t index)
+{
+    quern__segment_facts *segment = &facts->segments.items[index];
+    for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
+        quern__pass_facts *pass = &facts->passes.items[i];
+        list_waits(facts, &facts->schedule->plan.segments.items[index], segment->first_pass, i);
+        count_rows(pass);
+        pass->load = pass_load(facts, pass->pass);
+        pass->load.path += path_before(facts, pass);
+        segment->load.work += pass->load.work;
+        if (pass->load.path > segment->load.path) segment->load.path = pass->load.path;
+    }
+    facts->load.work += segment->load.work;
+    facts->load.path += segment->load.path;
+}
+
+static bool reserve(quern__facts *facts)
+{
+    const quern_schedule *schedule = facts->schedule;
+    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
+    const uint32_t words = QUERN__BITSET_WORDS(schedule->plan.order.count);
+    uint32_t pass_count = 0, wait_count = 0;
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
+        const quern__segment *segment = &schedule->plan.segments.items[i];
+        pass_count += segment->passes.count;
+        for (uint32_t k = 0; k < segment->passes.count; k++)
+            wait_count += segment->passes.items[k]->waits_for.count;
+    }
+    return quern__array_reserve(allocator, &facts->segments, schedule->plan.segments.count) &&
+           quern__array_reserve(allocator, &facts->passes, pass_count) &&
+           quern__array_reserve(allocator, &facts->waits, wait_count) &&
+           quern__array_reserve(allocator, &facts->kept_orders, words) &&
+           quern__array_reserve(allocator, &facts->declared_before, words);
+}
+
+static void facts_release(quern__facts *facts)
+{
+    const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
+    quern__array_release(allocator, &facts->segments);
+    quern__array_release(allocator, &facts->passes);
+    quern__array_release(allocator, &facts->waits);
+    quern__array_release(allocator, &facts->kept_orders);
+    quern__array_release(allocator, &facts->declared_before);
+}
+
+/* Gathers the facts about a compiled schedule. Fails with OUT_OF_MEMORY; then there is nothing to release. */
+static quern_result facts_gather(quern__facts *facts, const quern_schedule *schedule)
+{
+    *facts = (quern__facts){.schedule = schedule,
+                            .is_timed = schedule->measures_times && schedule->frame_index > 0};
+    if (!reserve(facts)) {
+        facts_release(facts);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_schedule_describe: no memory to describe %u systems",
+                           schedule->plan.order.count);
+    }
+    gather_passes(facts);
+    for (uint32_t i = 0; i < facts->segments.count; i++)
+        gather_segment(facts, i);
+    if (facts->is_timed) {
+        facts->load.work += schedule->stats.sync_ns;
+        facts->load.path += schedule->stats.sync_ns;
+    }
+    return QUERN_OK;
+}
+
 quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                      quern_sink sink)
 {
@@ -112,7 +321,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
     result = quern__schedule_compile(schedule, "quern_schedule_describe");
     if (result != QUERN_OK) return result;
     quern__facts facts;
-    result = quern__facts_gather(&facts, schedule);
+    result = facts_gather(&facts, schedule);
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
@@ -120,7 +329,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
         quern__describe_text(&printer, &facts);
     else
         quern__describe_json(&printer, &facts);
-    quern__facts_release(&facts);
+    facts_release(&facts);
     return quern__printer_close(&printer, "quern_schedule_describe");
 }
 
@@ -246,47 +455,6 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
 
 /* ------------------------------------------------------------------------------------------ passes */
 
-static void gather_passes(quern__facts *facts)
-{
-    const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
-        const quern__segment *segment = &schedule->plan.segments.items[i];
-        uint32_t first = facts->passes.count;
-        for (uint32_t k = 0; k < segment->passes.count; k++) {
-            const quern__pass *pass = segment->passes.items[k];
-            facts->passes.items[first + pass->index] = (quern__pass_facts){.pass = pass};
-        }
-        facts->passes.count += segment->passes.count;
-        facts->segments.items[facts->segments.count++] =
-            (quern__segment_facts){.first_pass = first, .end_pass = facts->passes.count};
-    }
-}
-
-/* Lists the passes that a pass of the segment waits for. The schedule has their places in execution order. */
-static void list_waits(quern__facts *facts, const quern__segment *segment, uint32_t first, uint32_t number)
-{
-    quern__pass_facts *pass_facts = &facts->passes.items[number];
-    const quern__pass *pass = pass_facts->pass;
-    uint32_t *waits = facts->waits.items;
-    pass_facts->first_wait = facts->waits.count;
-    for (uint32_t i = 0; i < pass->waits_for.count; i++) {
-        const uint32_t before = first + segment->passes.items[pass->waits_for.items[i]]->index;
-        uint32_t to = facts->waits.count++;
-        for (; to > pass_facts->first_wait && waits[to - 1] > before; to--)
-            waits[to] = waits[to - 1];
-        waits[to] = before;
-    }
-    pass_facts->end_wait = facts->waits.count;
-}
-
-static bool waits_for(const quern__facts *facts, uint32_t later, uint32_t earlier)
-{
-    const quern__pass_facts *pass = &facts->passes.items[later];
-    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++)
-        if (facts->waits.items[i] == earlier) return true;
-    return false;
-}
-
 quern__route quern__facts_route(const quern__facts *facts, const quern__segment_facts *segment,
                                 const quern__system *earlier, const quern__system *later)
 {
@@ -379,171 +547,4 @@ uint32_t quern__facts_chunk_count(const quern__system *system)
     return count;
 }
 
-/* Whether the archetype is on the last level of the relation that orders the system. Its views then follow the
- * depths of the entities, often with a single row each. */
-static bool is_called_by_depth(const quern__system *system, const quern__archetype *archetype)
-{
-    return system->levels != NULL &&
-           quern__relation_level(system->levels, archetype) == QUERN_MAX_RELATION_LEVEL;
-}
-
-static uint64_t calls_of(const quern__system *system)
-{
-    const quern_event_reader *items = system->events.items;
-    if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
-    if (system->query.term_count == 0) return 1;
-    if (system->reaction != NULL)
-        return system->step_view_count; /* the number of views is known only for the last frame */
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < system->query.matches.count; i++) {
-        const quern__archetype *archetype = system->query.matches.items[i].archetype;
-        count += is_called_by_depth(system, archetype) ? quern__archetype_row_count(archetype)
-                                                       : archetype->chunk_count;
-    }
-    return count;
-}
-
-/* Returns how many of the calls in calls_of must run one after another in a pass over chunks: one in all; for a
- * level-ordered system one per level, and on the last level one per row. */
-static uint64_t sequential_calls(const quern__system *system)
-{
-    if (system->reaction != NULL) return system->step_view_count > 0;
-    uint64_t count = 0;
-    bool is_seen[QUERN__LEVEL_COUNT] = {false};
-    for (uint32_t i = 0; i < system->query.matches.count; i++) {
-        const quern__archetype *archetype = system->query.matches.items[i].archetype;
-        const uint32_t level =
-            system->levels != NULL ? quern__relation_level(system->levels, archetype) : 0;
-        if (archetype->chunk_count == 0) continue;
-        if (is_called_by_depth(system, archetype))
-            count += quern__archetype_row_count(archetype);
-        else if (!is_seen[level])
-            count++;
-        is_seen[level] = true;
-    }
-    return count;
-}
-
-static quern__load system_load(const quern__facts *facts, const quern__system *system)
-{
-    if (!system->is_enabled) return (quern__load){0};
-    const uint64_t calls = calls_of(system);
-    uint64_t work =
-        facts->is_timed
-            ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
-            : calls;
-    const uint64_t sequential = system->pass->kind == QUERN__PASS_CHUNKS   ? sequential_calls(system)
-                                : system->pass->kind == QUERN__PASS_EVENTS ? calls > 0
-                                                                           : calls;
-    return (quern__load){.work = work, .path = calls > 0 ? (work * sequential + calls - 1) / calls : work};
-}
-
-/* Computes the load of a pass. Calls on a chunk are sequential within a lane; lanes may run in parallel. */
-static quern__load pass_load(const quern__facts *facts, const quern__pass *pass)
-{
-    quern__load load = {0};
-    for (uint32_t lane = 0; lane < pass->lane_count; lane++) {
-        uint64_t path = 0;
-        for (uint32_t i = 0; i < pass->systems.count; i++) {
-            if (pass->systems.items[i]->lane != lane) continue;
-            quern__load system = system_load(facts, pass->systems.items[i]);
-            load.work += system.work;
-            path += system.path;
-        }
-        if (path > load.path) load.path = path;
-    }
-    return load;
-}
-
-static void count_rows(quern__pass_facts *pass_facts)
-{
-    const quern__pass *pass = pass_facts->pass;
-    for (uint32_t i = 0; i < pass->tables.count; i++) {
-        const quern__pass_table *table = &pass->tables.items[i];
-        bool is_used = false;
-        for (uint32_t k = table->first_call; k < table->end_call; k++)
-            is_used |= pass->calls.items[k].system->is_enabled;
-        if (!is_used) continue;
-        pass_facts->archetype_count++;
-        pass_facts->chunk_count += table->archetype->chunk_count;
-        pass_facts->entity_count += quern__archetype_row_count(table->archetype);
-    }
-}
-
-/* Returns the longest path of the passes that a pass waits for. */
-static uint64_t path_before(const quern__facts *facts, const quern__pass_facts *pass)
-{
-    uint64_t path = 0;
-    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++) {
-        const quern__pass_facts *before = &facts->passes.items[facts->waits.items[i]];
-        if (before->load.path > path) path = before->load.path;
-    }
-    return path;
-}
-
-static void gather_segment(quern__facts *facts, uint32_t index)
-{
-    quern__segment_facts *segment = &facts->segments.items[index];
-    for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
-        quern__pass_facts *pass = &facts->passes.items[i];
-        list_waits(facts, &facts->schedule->plan.segments.items[index], segment->first_pass, i);
-        count_rows(pass);
-        pass->load = pass_load(facts, pass->pass);
-        pass->load.path += path_before(facts, pass);
-        segment->load.work += pass->load.work;
-        if (pass->load.path > segment->load.path) segment->load.path = pass->load.path;
-    }
-    facts->load.work += segment->load.work;
-    facts->load.path += segment->load.path;
-}
-
 /* --------------------------------------------------------------------------------------------- all */
-
-static bool reserve(quern__facts *facts)
-{
-    const quern_schedule *schedule = facts->schedule;
-    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
-    const uint32_t words = QUERN__BITSET_WORDS(schedule->plan.order.count);
-    uint32_t pass_count = 0, wait_count = 0;
-    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
-        const quern__segment *segment = &schedule->plan.segments.items[i];
-        pass_count += segment->passes.count;
-        for (uint32_t k = 0; k < segment->passes.count; k++)
-            wait_count += segment->passes.items[k]->waits_for.count;
-    }
-    return quern__array_reserve(allocator, &facts->segments, schedule->plan.segments.count) &&
-           quern__array_reserve(allocator, &facts->passes, pass_count) &&
-           quern__array_reserve(allocator, &facts->waits, wait_count) &&
-           quern__array_reserve(allocator, &facts->kept_orders, words) &&
-           quern__array_reserve(allocator, &facts->declared_before, words);
-}
-
-quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule)
-{
-    *facts = (quern__facts){.schedule = schedule,
-                            .is_timed = schedule->measures_times && schedule->frame_index > 0};
-    if (!reserve(facts)) {
-        quern__facts_release(facts);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_schedule_describe: no memory to describe %u systems",
-                           schedule->plan.order.count);
-    }
-    gather_passes(facts);
-    for (uint32_t i = 0; i < facts->segments.count; i++)
-        gather_segment(facts, i);
-    if (facts->is_timed) {
-        facts->load.work += schedule->stats.sync_ns;
-        facts->load.path += schedule->stats.sync_ns;
-    }
-    return QUERN_OK;
-}
-
-void quern__facts_release(quern__facts *facts)
-{
-    const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
-    quern__array_release(allocator, &facts->segments);
-    quern__array_release(allocator, &facts->passes);
-    quern__array_release(allocator, &facts->waits);
-    quern__array_release(allocator, &facts->kept_orders);
-    quern__array_release(allocator, &facts->declared_before);
-}

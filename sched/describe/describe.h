@@ -49,11 +49,6 @@ typedef struct quern__facts {
     quern__load load;
 } quern__facts;
 
-/* Gathers the facts about a compiled schedule. Fails with OUT_OF_MEMORY; then there is nothing to release. */
-quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule);
-
-void quern__facts_release(quern__facts *facts);
-
 static inline uint32_t quern__facts_number(const quern__segment_facts *segment, const quern__pass *pass)
 {
     return segment->first_pass + pass->index;
@@ -131,9 +126,6 @@ bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__s
 uint32_t quern__facts_chunk_count(const quern__system *system);
 
 /* ----------------------------------------------------------------------------------------- writing */
-
-/* Writes a name without quotation marks, as valid UTF-8. */
-void quern__write_name(quern__printer *printer, const char *name);
 
 /* Writes `before`, then the name in single quotation marks. */
 void quern__write_quoted(quern__printer *printer, const char *before, const char *name);

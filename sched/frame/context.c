@@ -99,6 +99,12 @@ static inline bool is_foreign(const quern_context *context, const char *function
     return QUERN__UNLIKELY(!is_right) && report_foreign(function);
 }
 
+/* Lets failed calls of the running callback be logged until the flag is set. Call it after quern__commands_begin. */
+static inline void commands_log_failures(quern_commands *commands, _Atomic bool *has_logged)
+{
+    commands->has_logged_failure = has_logged;
+}
+
 static quern_commands *commands_of_plain(quern__plain_context *plain)
 {
     static const char function[] = "quern_context_commands";
@@ -111,7 +117,7 @@ static quern_commands *commands_of_plain(quern__plain_context *plain)
     const quern__origin origin = {.key = plain->ordinal,
                                   .serial = quern__serial_of(plain->first_serial + plain->ordinal)};
     quern__playback_begin(plain->commands, &origin);
-    quern__commands_log_failures(plain->commands, &plain->world->commands->has_logged_failed_command);
+    commands_log_failures(plain->commands, &plain->world->commands->has_logged_failed_command);
     plain->has_stream = true;
     return plain->commands;
 }
@@ -128,8 +134,8 @@ quern_commands *quern_context_commands(quern_context *context)
                             .system_number = context->system->index,
                             .name = context->system->name};
     quern__playback_begin(context->commands, &origin);
-    quern__commands_log_failures(context->commands,
-                                 &((quern__system *)(uintptr_t)context->system)->has_logged_failed_command);
+    commands_log_failures(context->commands,
+                          &((quern__system *)(uintptr_t)context->system)->has_logged_failed_command);
     context->has_stream = true;
     context->has_output = true;
     return context->commands;
@@ -651,11 +657,18 @@ void *quern__context_resource_typed(quern_context *context, const quern_value *t
     return scratch_value(context, type->size_bytes);
 }
 
+static inline void *system_partial(const quern__system *system, uint32_t ordinal)
+{
+    return system->partial_bytes > 0 && ordinal < system->view_count
+               ? system->partials + ordinal * system->partial_stride_bytes
+               : NULL;
+}
+
 void *quern_context_partial(quern_context *context)
 {
     if (is_foreign(context, "quern_context_partial")) return NULL;
     if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_RUN) return NULL;
-    return quern__system_partial(context->system, context->call_index - QUERN__CALL_FIRST_VIEW);
+    return system_partial(context->system, context->call_index - QUERN__CALL_FIRST_VIEW);
 }
 
 uint32_t quern_context_partial_count(const quern_context *context)
@@ -669,7 +682,7 @@ const void *quern_context_partial_at(const quern_context *context, uint32_t ordi
 {
     if (is_foreign(context, "quern_context_partial_at")) return NULL;
     if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_END) return NULL;
-    return quern__system_partial(context->system, ordinal);
+    return system_partial(context->system, ordinal);
 }
 
 uint32_t quern_context_reaction(const quern_context *context)

@@ -93,7 +93,9 @@ static bool add_worker(quern_schedule *schedule)
     return true;
 }
 
-quern_result quern__workers_reserve(quern_schedule *schedule, uint32_t worker_count)
+/* Ensures that the schedule has at least `worker_count` workers. Existing recorders keep their commands.
+ * Errors: OUT_OF_MEMORY. */
+static quern_result workers_reserve(quern_schedule *schedule, uint32_t worker_count)
 {
     if (worker_count <= schedule->addressed_worker_count && schedule->plan.up_count <= schedule->up_count)
         return QUERN_OK;
@@ -197,7 +199,9 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                         applied);
 }
 
-quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report)
+/* Applies the commands of code between frames and of parallel queries, before the first system of a frame.
+ * Errors end the frame. */
+static quern_result sync_world(quern_schedule *schedule, quern__flush_report *report)
 {
     quern_world *world = schedule->plan.world;
     if (QUERN__LIKELY(world->commands == NULL)) return QUERN_OK;
@@ -233,6 +237,17 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
     return result;
 }
 
+static inline bool schedule_has_commands(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        const quern_commands *recorder = schedule->recorders.items[i];
+        if ((recorder->streams.count | (uint32_t)recorder->failed) != 0 ||
+            quern__accumulator_is_used(recorder))
+            return true;
+    }
+    return false;
+}
+
 quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report)
 {
     const uint64_t begin_ns = quern__clock_ns();
@@ -240,7 +255,7 @@ quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *r
     uint64_t events_ns = quern__clock_ns() - begin_ns;
     schedule->playback.on_created = quern__events_resolve_handles;
     schedule->playback.on_created_argument = schedule;
-    if (result == QUERN_OK && quern__schedule_has_commands(schedule))
+    if (result == QUERN_OK && schedule_has_commands(schedule))
         result = quern__sync_commands(schedule, report);
     schedule->playback.on_created = NULL;
     const uint64_t publish_ns = quern__clock_ns();
@@ -321,6 +336,13 @@ static void note_readers(const quern_schedule *schedule, quern__segment *segment
     }
 }
 
+/* Returns whether the waiting batches of `items` differ from those that were counted as views. */
+static inline bool event_use_has_new_items(const quern__event_use *use)
+{
+    return use->items != NULL && (use->prepared_begin != use->items->cursor ||
+                                  use->prepared_end != quern__channel_end(use->items->channel));
+}
+
 /* Counts the views of systems with items again, if other events wait than those counted. Precondition: the
  * rest of the segment is prepared. */
 static quern_result prepare_items(const quern_schedule *schedule, quern__segment *segment)
@@ -329,7 +351,7 @@ static quern_result prepare_items(const quern_schedule *schedule, quern__segment
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
         quern__pass *pass = segment->passes.items[i];
-        if (!quern__event_use_has_new_items(&pass->systems.items[0]->events)) continue;
+        if (!event_use_has_new_items(&pass->systems.items[0]->events)) continue;
         is_new = true;
         result = quern__pass_prepare(pass, segment->prepared_threads);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
@@ -482,10 +504,27 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     return result;
 }
 
+/* Returns whether a sync point has to process events: a system emitted, or published events wait for
+ * readers. The load is relaxed. It pairs with the store in note_emitted: waiting for the workers orders
+ * that store before this load. */
+static inline bool schedule_has_events(const quern_schedule *schedule)
+{
+    return (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
+            (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
+}
+
+/* Runs a sync point. Most sync points have no commands, which costs a check of each recorder. A sync point
+ * without events costs one branch for them. */
+static inline quern_result sync(quern_schedule *schedule, quern__flush_report *report)
+{
+    if (QUERN__UNLIKELY(schedule_has_events(schedule))) return quern__sync_events(schedule, report);
+    return schedule_has_commands(schedule) ? quern__sync_commands(schedule, report) : QUERN_OK;
+}
+
 /* Runs a sync point, then the world's maintenance: the removal of empty archetypes. */
 static quern_result run_sync(quern_schedule *schedule, quern__flush_report *report)
 {
-    const quern_result result = quern__sync(schedule, report);
+    const quern_result result = sync(schedule, report);
     quern_world *world = schedule->plan.world;
     if (world->storage.archetypes.count >= world->removal_count && result == QUERN_OK)
         quern__world_reclaim_archetypes(world);
@@ -515,6 +554,15 @@ quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_repor
     return result;
 }
 
+/* Runs reactions at the end of a sync point. Costs one branch if no reaction of the world has pending
+ * changes. */
+static inline quern_result run_pending_reactions(quern_schedule *schedule, quern__flush_report *report)
+{
+    if (QUERN__LIKELY(!quern__reactions_are_pending(schedule->plan.world->storage.reactions)))
+        return QUERN_OK;
+    return quern__reaction_rounds_run(schedule, report);
+}
+
 /* Runs a segment of a phase. */
 static quern_result run_segment(quern_schedule *schedule, quern__segment *segment,
                                 quern__flush_report *report)
@@ -528,7 +576,7 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
         break;
     }
     const quern_result result = run_sync(schedule, report);
-    return result == QUERN_OK ? quern__run_pending_reactions(schedule, report) : result;
+    return result == QUERN_OK ? run_pending_reactions(schedule, report) : result;
 }
 
 /* ------------------------------------------------------------------------------------------- phases */
@@ -581,14 +629,14 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
 /* Applies the commands that an earlier frame could not apply, and then runs reactions. */
 static quern_result apply_kept_and_react(quern_schedule *schedule, quern__flush_report *report)
 {
-    const quern_result result = quern__sync(schedule, report);
-    return result == QUERN_OK ? quern__run_pending_reactions(schedule, report) : result;
+    const quern_result result = sync(schedule, report);
+    return result == QUERN_OK ? run_pending_reactions(schedule, report) : result;
 }
 
 /* Runs all phases. An error ends the frame; `report` collects failures that do not. */
 static quern_result run_phases(quern_schedule *schedule, quern__flush_report *report)
 {
-    quern_result result = quern__sync_world(schedule, report);
+    quern_result result = sync_world(schedule, report);
     if (result == QUERN_OK) result = apply_kept_and_react(schedule, report);
     for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++) {
         quern__phase *phase = &schedule->plan.phases[i];
@@ -600,6 +648,13 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
 
 /* ------------------------------------------------------------------------------------------- frame */
 
+/* Clears the mark of a reached limit. Called before a frame, and before reactions that run between
+ * frames. */
+static inline void reaction_rounds_clear_limit(quern_schedule *schedule)
+{
+    schedule->has_reached_round_limit = false;
+}
+
 /* Resets the schedule's state before a frame, or before reactions that run between frames. */
 static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
 {
@@ -609,7 +664,13 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->is_observed = false;
     schedule->emit_result = QUERN_OK;
     schedule->event_loss.channel = NULL;
-    quern__reaction_rounds_clear_limit(schedule);
+    reaction_rounds_clear_limit(schedule);
+}
+
+/* Prepares the reactions for a new frame, in which none has run yet. */
+static inline void reaction_rounds_start_frame(quern_schedule *schedule)
+{
+    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__reaction_rounds_clear_frame(schedule);
 }
 
 /* Begins a frame: resets the statistics. Visits the systems only if the last frame had commands. */
@@ -622,7 +683,7 @@ static void start_frame(quern_schedule *schedule, const quern__observed_frame *f
     for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
         schedule->plan.systems.items[i]->command_count = 0;
     schedule->has_command_counts = false;
-    quern__reaction_rounds_start_frame(schedule);
+    reaction_rounds_start_frame(schedule);
 }
 
 /* Returns how often the system was refused an access in this frame. Relaxed: pairs with the increments in
@@ -702,6 +763,13 @@ static void collect_failed_commands(quern_schedule *schedule)
                               memory_order_relaxed);
 }
 
+/* Fails if an event was lost or could not be emitted in the frame. Called after the frame has run. */
+static inline quern_result events_finish_frame(const quern_schedule *schedule)
+{
+    const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;
+    return QUERN__LIKELY(is_whole) ? QUERN_OK : quern__events_fail_frame(schedule);
+}
+
 static quern_result finish_frame(const quern_schedule *schedule, const quern__flush_report *report)
 {
     unsigned long long frame = schedule->frame_index;
@@ -726,7 +794,7 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts.items[i]->refused_system != NULL)
             return fail_refused(schedule, schedule->contexts.items[i]->refused_system);
-    return quern__events_finish_frame(schedule);
+    return events_finish_frame(schedule);
 }
 
 /* Adds commands and events that the frame lost to the error that ended it: otherwise the next frame would
@@ -793,11 +861,20 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     return end;
 }
 
+/* Ensures that each worker has an emitter for each emitted channel. Errors: OUT_OF_MEMORY. */
+static inline quern_result emitters_reserve(quern_schedule *schedule)
+{
+    const uint32_t channel_count = schedule->emitter_channel_count;
+    const bool has_all = schedule->plan.emitted_channel_count == channel_count &&
+                         (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
+    return QUERN__LIKELY(has_all) ? QUERN_OK : quern__emitters_extend(schedule);
+}
+
 static quern_result prepare_run(quern_schedule *schedule, const quern_jobs *jobs)
 {
     quern_result result = quern__compile(&schedule->plan);
-    if (result == QUERN_OK) result = quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1);
-    return result == QUERN_OK ? quern__emitters_reserve(schedule) : result;
+    if (result == QUERN_OK) result = workers_reserve(schedule, jobs ? jobs->worker_count : 1);
+    return result == QUERN_OK ? emitters_reserve(schedule) : result;
 }
 
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,

@@ -117,6 +117,15 @@ SPECIALIZED bool passes_gates(quern__system *system, quern_context *context, con
     return true;
 }
 
+/* Notes the system if the callback was refused an access, and prepares the scope for the next callback.
+ * Must be called after each callback. */
+static inline void context_note_refusal(quern_context *context)
+{
+    if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return;
+    context->refused_system = context->system->name;
+    quern__scope_reset(&context->scope);
+}
+
 SPECIALIZED void begin_systems(const quern__pass *pass, quern_context *context, const bool is_reported)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
@@ -129,7 +138,7 @@ SPECIALIZED void begin_systems(const quern__pass *pass, quern_context *context, 
             if (is_reported) report_call(context, 0, 0);
         }
         if (QUERN_CHECKS) quern__guards_renew_open(context);
-        quern__context_note_refusal(context);
+        context_note_refusal(context);
     }
 }
 
@@ -142,7 +151,7 @@ SPECIALIZED void end_systems(const quern__pass *pass, quern_context *context, co
         system->end(context);
         if (QUERN_CHECKS) quern__guards_renew_open(context);
         if (is_reported) report_call(context, 0, 0);
-        quern__context_note_refusal(context);
+        context_note_refusal(context);
     }
 }
 
@@ -248,7 +257,7 @@ SPECIALIZED bool call_run(quern_context *context, quern_view_callback *run, cons
         run(context, view);
     if (is_reported) report_call(context, view->ordinal, view->count);
     if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return false;
-    quern__context_note_refusal(context);
+    context_note_refusal(context);
     return true;
 }
 
@@ -319,6 +328,52 @@ SPECIALIZED void call_system(const quern__pass_table *table, const quern__pass_c
     if (QUERN_CHECKS) quern__guards_renew_open(context);
 }
 
+/* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
+static inline quern__prefetch prefetch_start(const quern__pass *pass, const quern__pass_table *table,
+                                             uint32_t chunk_index)
+{
+    const quern__pass_column *columns = pass->columns.items;
+    if (table->fetch_share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
+        return (quern__prefetch){.column = columns, .end_column = columns};
+    const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
+    return (quern__prefetch){.column = columns + table->first_column,
+                             .end_column = columns + table->end_column,
+                             .chunk = slot->chunk,
+                             .row_count = slot->row_count,
+                             .fetch_limit_bytes = table->fetch_limit_bytes,
+                             .fetch_share_bytes = table->fetch_share_bytes,
+                             .fetches_ends = table->fetches_ends};
+}
+
+static inline void prefetch_ends(quern__prefetch *next)
+{
+    for (; next->column < next->end_column; next->column++)
+        quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
+                                   next->column->size_bytes * next->row_count);
+}
+
+static inline void prefetch_share(quern__prefetch *next)
+{
+    if (next->fetches_ends) {
+        prefetch_ends(next);
+        return;
+    }
+    uint32_t left_bytes = next->fetch_share_bytes;
+    while (next->column < next->end_column && left_bytes > 0) {
+        uint32_t column_bytes = next->column->size_bytes * next->row_count;
+        if (column_bytes > next->fetch_limit_bytes) column_bytes = next->fetch_limit_bytes;
+        uint32_t end =
+            column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
+        quern__chunk_prefetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
+                              next->column->offset_bytes + end);
+        left_bytes -= end - next->offset_bytes;
+        next->offset_bytes = end;
+        if (end < column_bytes) return;
+        next->column++;
+        next->offset_bytes = 0;
+    }
+}
+
 /* Calls the table's systems on one chunk, or only the systems of one lane. */
 SPECIALIZED void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
                            uint32_t lane, quern_context *context, quern_view *view, const bool is_reported,
@@ -326,12 +381,12 @@ SPECIALIZED void run_chunk(const quern__pass *pass, const quern__pass_table *tab
 {
     quern__prefetch next;
     if (is_reported) begin_calls(context);
-    if (prefetches) next = quern__prefetch_start(pass, table, chunk_index + 1);
+    if (prefetches) next = prefetch_start(pass, table, chunk_index + 1);
     point_view_at_chunk(table, chunk_index, view);
     const quern__pass_call *const end_call = table->calls_end;
     for (const quern__pass_call *call = table->calls; call < end_call; call++) {
         if ((call->is_conditional || lane != ALL_LANES) && is_skipped(call, view, lane)) continue;
-        if (prefetches) quern__prefetch_share(&next);
+        if (prefetches) prefetch_share(&next);
         call_system(table, call, call->first_ordinal + chunk_index, context, view, is_reported);
     }
 }
@@ -478,7 +533,7 @@ static void check_events(quern_context *context, const quern_view *view, uint64_
     quern__refuse(&context->scope, QUERN_ERROR_UNDECLARED_ACCESS,
                   "system '%s' wrote events '%s', which are read only: write to a copy",
                   context->system->name, channel->type.name);
-    quern__context_note_refusal(context);
+    context_note_refusal(context);
 }
 
 /* Calls a system with items, which is alone in its pass, on batches of events. Ordinals count from the

@@ -226,15 +226,6 @@ struct quern_context {
 
 _Static_assert(offsetof(struct quern_context, scope) == 0, "core takes a context for its scope");
 
-/* Notes the system if the callback was refused an access, and prepares the scope for the next callback.
- * Must be called after each callback. */
-static inline void quern__context_note_refusal(quern_context *context)
-{
-    if (QUERN__LIKELY(quern__scope_refused(&context->scope) == QUERN_OK)) return;
-    context->refused_system = context->system->name;
-    quern__scope_reset(&context->scope);
-}
-
 /* Returns whether the callback of a system calls `function`. Otherwise reports the error and returns false.
  * `what`: what the caller asked for, for the message, such as "events". */
 bool quern__context_is_system(quern_context *context, const char *function, const char *what);
@@ -282,15 +273,6 @@ static inline double quern__time_rest(double seconds, double interval_seconds)
  * values. Errors: OUT_OF_MEMORY. */
 quern_result quern__emitters_extend(quern_schedule *schedule);
 
-/* Ensures that each worker has an emitter for each emitted channel. Errors: OUT_OF_MEMORY. */
-static inline quern_result quern__emitters_reserve(quern_schedule *schedule)
-{
-    const uint32_t channel_count = schedule->emitter_channel_count;
-    const bool has_all = schedule->plan.emitted_channel_count == channel_count &&
-                         (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
-    return QUERN__LIKELY(has_all) ? QUERN_OK : quern__emitters_extend(schedule);
-}
-
 /* Frees the emitters, with the values that were not published. */
 void quern__emitters_release(quern_schedule *schedule);
 
@@ -307,15 +289,6 @@ void quern__events_finish_segment(const quern_schedule *schedule, const quern__s
                                   bool has_run);
 
 /* -------------------------------------------------------------------------------------- sync points */
-
-/* Returns whether a sync point has to process events: a system emitted, or published events wait for
- * readers. The load is relaxed. It pairs with the store in note_emitted: waiting for the workers orders
- * that store before this load. */
-static inline bool quern__schedule_has_events(const quern_schedule *schedule)
-{
-    return (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
-            (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
-}
 
 /* Gathers the emitted events in a deterministic order. Called before commands are applied. Errors:
  * OUT_OF_MEMORY; all events are retained. */
@@ -345,53 +318,19 @@ void quern__events_collect_failures(quern_schedule *schedule);
  * second case. */
 QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
 
-/* Fails if an event was lost or could not be emitted in the frame. Called after the frame has run. */
-static inline quern_result quern__events_finish_frame(const quern_schedule *schedule)
-{
-    const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;
-    return QUERN__LIKELY(is_whole) ? QUERN_OK : quern__events_fail_frame(schedule);
-}
-
 /* Sync points: they apply the recorded commands, on the threads of the frame. */
-
-/* Applies the commands of code between frames and of parallel queries, before the first system of a frame.
- * Errors end the frame. */
-quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report);
 
 /* Applies the commands that systems have recorded, which may create archetypes. Errors end the frame. */
 quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report *report);
-
-static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
-{
-    for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        const quern_commands *recorder = schedule->recorders.items[i];
-        if ((recorder->streams.count | (uint32_t)recorder->failed) != 0 ||
-            quern__accumulator_is_used(recorder))
-            return true;
-    }
-    return false;
-}
 
 /* Runs a sync point with events: applies commands, if there are any, and then publishes the emitted events.
  * Errors end the frame. */
 quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report);
 
-/* Runs a sync point. Most sync points have no commands, which costs a check of each recorder. A sync point
- * without events costs one branch for them. */
-static inline quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
-{
-    if (QUERN__UNLIKELY(quern__schedule_has_events(schedule))) return quern__sync_events(schedule, report);
-    return quern__schedule_has_commands(schedule) ? quern__sync_commands(schedule, report) : QUERN_OK;
-}
-
 /* What each worker has in frames: a recorder of commands, the context of its callbacks, and memory for the
  * addresses of up-terms. User code may keep pointers to a recorder or a context beyond its callback; calls
  * with these pointers must be refused. So recorders and contexts keep their addresses as long as the
  * schedule exists, even if workers are added. */
-
-/* Ensures that the schedule has at least `worker_count` workers. Existing recorders keep their commands.
- * Errors: OUT_OF_MEMORY. */
-quern_result quern__workers_reserve(quern_schedule *schedule, uint32_t worker_count);
 
 void quern__workers_release(quern_schedule *schedule);
 
@@ -409,31 +348,8 @@ void quern__workers_release(quern_schedule *schedule);
  * remain pending for the next frame. */
 quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_report *report);
 
-/* Runs reactions at the end of a sync point. Costs one branch if no reaction of the world has pending
- * changes. */
-static inline quern_result quern__run_pending_reactions(quern_schedule *schedule,
-                                                        quern__flush_report *report)
-{
-    if (QUERN__LIKELY(!quern__reactions_are_pending(schedule->plan.world->storage.reactions)))
-        return QUERN_OK;
-    return quern__reaction_rounds_run(schedule, report);
-}
-
-/* Clears the mark of a reached limit. Called before a frame, and before reactions that run between
- * frames. */
-static inline void quern__reaction_rounds_clear_limit(quern_schedule *schedule)
-{
-    schedule->has_reached_round_limit = false;
-}
-
 /* Sets the statistics of reactions to zero, after an earlier frame in which reactions ran. */
 void quern__reaction_rounds_clear_frame(quern_schedule *schedule);
-
-/* Prepares the reactions for a new frame, in which none has run yet. */
-static inline void quern__reaction_rounds_start_frame(quern_schedule *schedule)
-{
-    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__reaction_rounds_clear_frame(schedule);
-}
 
 /* Returns whether changes may be pending for a reaction of the schedule. */
 bool quern__reaction_rounds_are_due(const quern_schedule *schedule);
@@ -486,51 +402,5 @@ typedef struct quern__prefetch {
     uint32_t fetch_share_bytes; /* number of bytes to prefetch before each call */
     bool fetches_ends;          /* prefetch both ends of each column instead */
 } quern__prefetch;
-
-/* Starts prefetching chunk `chunk_index` of the table. Fetches nothing if the table has no such chunk. */
-static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, const quern__pass_table *table,
-                                                    uint32_t chunk_index)
-{
-    const quern__pass_column *columns = pass->columns.items;
-    if (table->fetch_share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
-        return (quern__prefetch){.column = columns, .end_column = columns};
-    const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
-    return (quern__prefetch){.column = columns + table->first_column,
-                             .end_column = columns + table->end_column,
-                             .chunk = slot->chunk,
-                             .row_count = slot->row_count,
-                             .fetch_limit_bytes = table->fetch_limit_bytes,
-                             .fetch_share_bytes = table->fetch_share_bytes,
-                             .fetches_ends = table->fetches_ends};
-}
-
-static inline void quern__prefetch_ends(quern__prefetch *next)
-{
-    for (; next->column < next->end_column; next->column++)
-        quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
-                                   next->column->size_bytes * next->row_count);
-}
-
-static inline void quern__prefetch_share(quern__prefetch *next)
-{
-    if (next->fetches_ends) {
-        quern__prefetch_ends(next);
-        return;
-    }
-    uint32_t left_bytes = next->fetch_share_bytes;
-    while (next->column < next->end_column && left_bytes > 0) {
-        uint32_t column_bytes = next->column->size_bytes * next->row_count;
-        if (column_bytes > next->fetch_limit_bytes) column_bytes = next->fetch_limit_bytes;
-        uint32_t end =
-            column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
-        quern__chunk_prefetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
-                              next->column->offset_bytes + end);
-        left_bytes -= end - next->offset_bytes;
-        next->offset_bytes = end;
-        if (end < column_bytes) return;
-        next->column++;
-        next->offset_bytes = 0;
-    }
-}
 
 #endif

@@ -76,7 +76,7 @@ static quern_result write_channel(const quern__channel *channel, quern__byte_wri
     return QUERN_OK;
 }
 
-quern_result quern__run_write_events(const quern_world *world, quern__byte_writer *writer)
+static quern_result run_write_events(const quern_world *world, quern__byte_writer *writer)
 {
     quern_result result = QUERN_OK;
     quern__write_u32(writer, channel_count(world));
@@ -122,17 +122,25 @@ static size_t stride_of(const run_channel *saved)
     return saved->size_bytes > 0 ? saved->size_bytes : 1;
 }
 
+/* Fails with BAD_ARCHIVE because a part of the state cannot be read. */
+static quern_result run_fail(const char *part)
+{
+    char text[96];
+    snprintf(text, sizeof text, "the %s in the state of its schedules cannot be read", part);
+    return quern__image_fail(text);
+}
+
 /* Checks the batches, and reserves memory for them unless the world lacks the channel, which is then NULL. */
 static quern_result prepare_batches(quern__archived_run *run, quern__channel *channel,
                                     const run_channel *saved, quern__byte_reader *bytes)
 {
     quern__event_packing packing = {.blocks = &run->event_blocks};
-    if (saved->batch_count > quern__bytes_left(bytes) / sizeof(uint32_t)) return quern__run_fail("events");
+    if (saved->batch_count > quern__bytes_left(bytes) / sizeof(uint32_t)) return run_fail("events");
     for (uint32_t i = 0; i < saved->batch_count; i++) {
         const uint32_t count = quern__read_u32(bytes);
         if (count == 0 || count > QUERN__EVENT_VALUES_BYTES / stride_of(saved) ||
             quern__read_items(bytes, count, stride_of(saved)) == NULL)
-            return quern__run_fail("events");
+            return run_fail("events");
         if (!quern__packing_reserve(&packing, run->world, count * stride_of(saved)))
             return quern__image_fail_memory();
     }
@@ -147,8 +155,7 @@ static quern_result prepare_channel(quern__archived_run *run, quern__byte_reader
     run_channel saved;
     quern__read(bytes, &saved, sizeof saved);
     quern__read_schema(bytes, schema_form, saved.field_count, &schema);
-    if (bytes->has_failed || saved.zero != 0 || !check_readers(&saved, bytes))
-        return quern__run_fail("events");
+    if (bytes->has_failed || saved.zero != 0 || !check_readers(&saved, bytes)) return run_fail("events");
     if (saved.batch_count == 0) return QUERN_OK;
     quern__channel *channel = find_channel(run->world, schema.name);
     if (channel == NULL)
@@ -161,10 +168,10 @@ static quern_result prepare_channel(quern__archived_run *run, quern__byte_reader
     return result == QUERN_OK ? prepare_batches(run, channel, &saved, bytes) : result;
 }
 
-quern_result quern__run_prepare_events(quern__archived_run *run, quern__run_reader *reader)
+static quern_result run_prepare_events(quern__archived_run *run, quern__run_reader *reader)
 {
     const uint32_t count = quern__read_u32(&reader->bytes);
-    quern_result result = reader->bytes.has_failed ? quern__run_fail("events") : QUERN_OK;
+    quern_result result = reader->bytes.has_failed ? run_fail("events") : QUERN_OK;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         result = prepare_channel(run, &reader->bytes);
     if (result == QUERN_OK && run->world->events != NULL &&
@@ -237,7 +244,7 @@ static void finish_channel(const quern__channel *channel)
         if (reader->cursor == UINT64_MAX) reader->cursor = quern__channel_end(channel);
 }
 
-void quern__run_restore_events(quern__archived_run *run, quern__run_reader *reader)
+static void run_restore_events(quern__archived_run *run, quern__run_reader *reader)
 {
     const quern_world *world = run->world;
     for (uint32_t i = 0; i < channel_count(world); i++)
@@ -399,7 +406,8 @@ static quern_result write_system(const quern__archived_run *run, const quern__sy
     return result;
 }
 
-quern_result quern__run_write_reactions(const quern__archived_run *run, quern__byte_writer *writer)
+/* The parts. Preparing fails with BAD_ARCHIVE, LAYOUT_MISMATCH, UNKNOWN_EVENT or OUT_OF_MEMORY. */
+static quern_result run_write_reactions(const quern__archived_run *run, quern__byte_writer *writer)
 {
     return visit_systems(run, write_system, writer);
 }
@@ -419,6 +427,19 @@ static bool read_bits(quern__byte_reader *bytes, uint32_t row_count, uint64_t *w
            (row_count % 64 == 0 || words[row_count / 64] >> row_count % 64 == 0);
 }
 
+/* Returns the number of rows that the slot of an archetype will have when its rows are loaded. */
+static inline uint32_t run_rows_in(const quern__archived_archetype *archived, uint32_t slot)
+{
+    const uint32_t left = archived->row_count - slot * archived->archetype->row_capacity;
+    return left < archived->archetype->row_capacity ? left : archived->archetype->row_capacity;
+}
+
+static inline uint32_t run_slot_count(const quern__archived_archetype *archived)
+{
+    const uint32_t capacity = archived->archetype->row_capacity;
+    return archived->row_count / capacity + (archived->row_count % capacity != 0);
+}
+
 /* Checks the bits of all kinds. A row may be pending as added or as set, never as both. Counts the rows that are pending
  * as set. */
 static bool check_bits(const quern__subscription *subscription, const quern__archived_archetype *archived,
@@ -428,16 +449,15 @@ static bool check_bits(const quern__subscription *subscription, const quern__arc
     quern__byte_reader readers[RUN_KIND_COUNT];
     for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
         readers[kind] = *bytes;
-        for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++)
+        for (uint32_t slot = 0; slot < run_slot_count(archived); slot++)
             if (quern__read_u32(bytes) > 0)
-                quern__read_in_place(bytes,
-                                     word_count(quern__run_rows_in(archived, slot)) * sizeof(uint64_t));
+                quern__read_in_place(bytes, word_count(run_rows_in(archived, slot)) * sizeof(uint64_t));
     }
-    for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
+    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
         uint64_t words[RUN_KIND_COUNT][QUERN__BIT_COLUMN_ROW_WORDS] = {{0}};
         for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
             uint32_t count;
-            if (!read_bits(&readers[kind], quern__run_rows_in(archived, slot), words[kind], &count) ||
+            if (!read_bits(&readers[kind], run_rows_in(archived, slot), words[kind], &count) ||
                 (count > 0 && find_bit_column(subscription, kind) == QUERN__NO_BIT_COLUMN))
                 return false;
             if (kind == SET_BITS) *out_set_count += count;
@@ -458,9 +478,17 @@ static quern_result prepare_copies(const quern__system *system, const quern_allo
     if ((system->reacts_to & QUERN_REACT_REMOVED) == 0 || saved->copy_bytes != copy_bytes_of(removed) ||
         removed->calls_hooks ||
         quern__read_items(&reader->bytes, saved->copy_count, saved->copy_bytes) == NULL)
-        return quern__run_fail("removed rows of reactions");
+        return run_fail("removed rows of reactions");
     if (quern__removed_reserve_total(removed, allocator, saved->copy_count)) return QUERN_OK;
     return quern__image_fail_memory();
+}
+
+/* Returns the archetype of the world for the archetype at a position in the archive, or NULL if the archive has
+ * fewer. */
+static inline const quern__archived_archetype *run_archetype(const quern__run_reader *reader,
+                                                             uint32_t position)
+{
+    return position < reader->image->archetypes.count ? &reader->image->archetypes.items[position] : NULL;
 }
 
 static quern_result prepare_subscription(const quern__system *system, const quern_allocator *allocator,
@@ -468,21 +496,21 @@ static quern_result prepare_subscription(const quern__system *system, const quer
 {
     run_subscription saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
-    const quern__archived_archetype *archived = quern__run_archetype(reader, saved.archetype);
+    const quern__archived_archetype *archived = run_archetype(reader, saved.archetype);
     quern__subscription *subscription =
         archived != NULL ? quern__find_subscription(archived->archetype, system->reaction) : NULL;
     if (reader->bytes.has_failed || subscription == NULL || saved.archetype < *least_archetype)
-        return quern__run_fail("pending rows of reactions");
+        return run_fail("pending rows of reactions");
     *least_archetype = saved.archetype + 1;
     uint64_t set_count;
     if (!check_bits(subscription, archived, &reader->bytes, &set_count))
-        return quern__run_fail("pending rows of reactions");
+        return run_fail("pending rows of reactions");
     const quern_result result = prepare_copies(system, allocator, reader, subscription, &saved);
     if (result != QUERN_OK) return result;
     if (saved.old_bytes != quern__old_values_row_bytes(&subscription->old))
-        return quern__run_fail("old values of reactions");
+        return run_fail("old values of reactions");
     quern__read_items(&reader->bytes, set_count, saved.old_bytes);
-    return reader->bytes.has_failed ? quern__run_fail("old values of reactions") : QUERN_OK;
+    return reader->bytes.has_failed ? run_fail("old values of reactions") : QUERN_OK;
 }
 
 static quern_result prepare_system(const quern__archived_run *run, const quern__system *system,
@@ -492,7 +520,7 @@ static quern_result prepare_system(const quern__archived_run *run, const quern__
     run_reaction head;
     quern__read(&reader->bytes, &head, sizeof head);
     if (reader->bytes.has_failed || (head.kinds == 0 && head.subscription_count > 0))
-        return quern__run_fail("reactions");
+        return run_fail("reactions");
     if (head.kinds != system->reacts_to)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
@@ -506,7 +534,7 @@ static quern_result prepare_system(const quern__archived_run *run, const quern__
     return result;
 }
 
-quern_result quern__run_prepare_reactions(const quern__archived_run *run, quern__run_reader *reader)
+static quern_result run_prepare_reactions(const quern__archived_run *run, quern__run_reader *reader)
 {
     return visit_systems(run, prepare_system, reader);
 }
@@ -517,10 +545,10 @@ static void restore_bits(const quern__subscription *subscription, const quern__a
                          uint32_t kind, quern__byte_reader *bytes)
 {
     const uint32_t column = find_bit_column(subscription, kind);
-    for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
+    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
         uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS];
         uint32_t count;
-        const uint32_t rows = quern__run_rows_in(archived, slot);
+        const uint32_t rows = run_rows_in(archived, slot);
         read_bits(bytes, rows, words, &count);
         if (count == 0) continue;
         uint64_t *target = quern__bit_column_words(archived->archetype->row_bits, column, slot);
@@ -574,7 +602,7 @@ static void restore_subscription(const quern__system *system, quern__run_reader 
 {
     run_subscription saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
-    const quern__archived_archetype *archived = quern__run_archetype(reader, saved.archetype);
+    const quern__archived_archetype *archived = run_archetype(reader, saved.archetype);
     quern__subscription *subscription = quern__find_subscription(archived->archetype, system->reaction);
     quern__removed *removed = &subscription->removed;
     for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++)
@@ -620,7 +648,7 @@ static quern_result restore_system(const quern__archived_run *run, const quern__
     return QUERN_OK;
 }
 
-void quern__run_restore_reactions(const quern__archived_run *run, quern__run_reader *reader)
+static void run_restore_reactions(const quern__archived_run *run, quern__run_reader *reader)
 {
     quern__reactions *reactions = run->world->storage.reactions;
     (void)visit_systems(run, restore_system, reader);
@@ -648,13 +676,6 @@ typedef struct run_versions {
     uint32_t lane_count; /* components with row versions */
 } run_versions;
 
-quern_result quern__run_fail(const char *part)
-{
-    char text[96];
-    snprintf(text, sizeof text, "the %s in the state of its schedules cannot be read", part);
-    return quern__image_fail(text);
-}
-
 /* --------------------------------------------------------------------------------------- schedules */
 
 static void write_schedule(const quern_schedule *schedule, quern__byte_writer *writer)
@@ -673,7 +694,7 @@ static quern_result check_name(quern__byte_reader *bytes, const char *what, cons
 {
     char saved[QUERN_MAX_NAME_BYTES + 1];
     quern__read_text(bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, saved);
-    if (bytes->has_failed) return quern__run_fail("names");
+    if (bytes->has_failed) return run_fail("names");
     if (strcmp(saved, name) == 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                        "%s '%s' of a schedule was '%s' when the archive was saved: add the same phases and "
@@ -687,7 +708,7 @@ static quern_result prepare_schedule(const quern_schedule *schedule, quern__byte
     const quern__plan *plan = &schedule->plan;
     run_schedule head;
     quern__read(bytes, &head, sizeof head);
-    if (bytes->has_failed) return quern__run_fail("schedules");
+    if (bytes->has_failed) return run_fail("schedules");
     if (head.phase_count != plan->phase_count || head.system_count != plan->systems.count)
         return quern__fail(
             QUERN_ERROR_LAYOUT_MISMATCH,
@@ -701,7 +722,7 @@ static quern_result prepare_schedule(const quern_schedule *schedule, quern__byte
     for (uint32_t i = 0; i < head.system_count && result == QUERN_OK; i++)
         result = check_name(bytes, "system", plan->systems.items[i]->name);
     if (result != QUERN_OK) return result;
-    return quern__schedule_check_bytes(schedule, bytes, clock) ? QUERN_OK : quern__run_fail("schedules");
+    return quern__schedule_check_bytes(schedule, bytes, clock) ? QUERN_OK : run_fail("schedules");
 }
 
 static void restore_schedule(quern_schedule *schedule, quern__run_reader *reader)
@@ -758,8 +779,8 @@ static bool check_lane(const quern__archived_archetype *archived, uint32_t strid
 {
     const uint32_t version_index = quern__read_u32(bytes);
     if (bytes->has_failed || version_index == 0 || version_index >= stride) return false;
-    for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
-        const uint32_t rows = quern__run_rows_in(archived, slot);
+    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
+        const uint32_t rows = run_rows_in(archived, slot);
         const char *lane = quern__read_items(bytes, rows, sizeof(uint64_t));
         const uint64_t of_rows = quern__load_u64(versions, (uint64_t)slot * stride);
         const uint64_t of_component = quern__load_u64(versions, (uint64_t)slot * stride + version_index);
@@ -775,7 +796,7 @@ static bool check_versions(const quern__archived_archetype *archived, quern__byt
     run_versions head;
     quern__read(bytes, &head, sizeof head);
     if (head.stride != 0 && head.stride != archived->archetype->component_count + 1) return false;
-    const uint64_t count = (uint64_t)quern__run_slot_count(archived) * head.stride;
+    const uint64_t count = (uint64_t)run_slot_count(archived) * head.stride;
     const char *versions = quern__read_items(bytes, count, sizeof(uint64_t));
     if (versions == NULL || !are_versions(versions, count, clock) || head.lane_count > head.stride)
         return false;
@@ -793,13 +814,13 @@ static void restore_lane(const quern__archived_archetype *archived, quern__byte_
     while (row_versions != NULL && lane < row_versions->lane_count &&
            row_versions->lanes[lane].version_index != version_index)
         lane++;
-    for (uint32_t slot = 0; slot < quern__run_slot_count(archived); slot++) {
-        const size_t lane_bytes = quern__run_rows_in(archived, slot) * sizeof(uint64_t);
+    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
+        const size_t lane_bytes = run_rows_in(archived, slot) * sizeof(uint64_t);
         const char *versions = quern__read_in_place(bytes, lane_bytes);
         if (row_versions == NULL || lane >= row_versions->lane_count) continue;
         uint64_t *rows = quern__row_versions_lane(row_versions, lane, slot);
         memcpy(rows, versions, lane_bytes);
-        quern__row_groups_raise_to(rows, rows, quern__run_rows_in(archived, slot));
+        quern__row_groups_raise_to(rows, rows, run_rows_in(archived, slot));
     }
 }
 
@@ -808,7 +829,7 @@ static void restore_versions(const quern__archived_archetype *archived, quern__b
 {
     run_versions head;
     quern__read(bytes, &head, sizeof head);
-    const size_t count = (size_t)quern__run_slot_count(archived) * head.stride;
+    const size_t count = (size_t)run_slot_count(archived) * head.stride;
     const char *versions = quern__read_items(bytes, count, sizeof(uint64_t));
     if (archived->archetype->versions.items != NULL && count > 0)
         memcpy(archived->archetype->versions.items, versions, count * sizeof(uint64_t));
@@ -827,7 +848,8 @@ static quern_result check_unsaved(const quern__archived_run *run)
     return result;
 }
 
-quern_result quern__run_write(const quern__archived_run *run, quern__byte_writer *writer)
+/* Writes the state of the schedules. Errors: INVALID_ARGUMENT (something waits that cannot be saved), OUT_OF_MEMORY. */
+static quern_result run_write(const quern__archived_run *run, quern__byte_writer *writer)
 {
     const quern__storage *storage = &run->world->storage;
     quern_result result = check_unsaved(run);
@@ -838,8 +860,8 @@ quern_result quern__run_write(const quern__archived_run *run, quern__byte_writer
         write_schedule(run->schedules[i], writer);
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         write_versions(storage->archetypes.items[i], writer);
-    result = quern__run_write_reactions(run, writer);
-    if (result == QUERN_OK) result = quern__run_write_events(run->world, writer);
+    result = run_write_reactions(run, writer);
+    if (result == QUERN_OK) result = run_write_events(run->world, writer);
     if (result == QUERN_OK && writer->has_failed)
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                              "out of memory for the state of %u schedules; nothing was written",
@@ -862,7 +884,7 @@ static quern_result check_head(const quern__archived_run *run, const quern__run_
 {
     if (reader->bytes.has_failed || head->clock > MAX_CLOCK ||
         head->archetype_count != reader->image->archetypes.count)
-        return quern__run_fail("head");
+        return run_fail("head");
     if (head->schedule_count == run->schedule_count) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
@@ -881,14 +903,15 @@ static quern_result prepare(quern__archived_run *run, const quern__image *image)
         result = prepare_schedule(run->schedules[i], &reader.bytes, head.clock);
     for (uint32_t i = 0; i < head.archetype_count && result == QUERN_OK; i++)
         if (!check_versions(&image->archetypes.items[i], &reader.bytes, head.clock))
-            result = quern__run_fail("change versions");
-    if (result == QUERN_OK) result = quern__run_prepare_reactions(run, &reader);
-    if (result == QUERN_OK) result = quern__run_prepare_events(run, &reader);
-    if (result == QUERN_OK && !quern__is_fully_read(&reader.bytes)) result = quern__run_fail("end");
+            result = run_fail("change versions");
+    if (result == QUERN_OK) result = run_prepare_reactions(run, &reader);
+    if (result == QUERN_OK) result = run_prepare_events(run, &reader);
+    if (result == QUERN_OK && !quern__is_fully_read(&reader.bytes)) result = run_fail("end");
     return result;
 }
 
-quern_result quern__run_prepare(void *argument, const quern__image *image)
+/* The functions of a quern__run_restorer, whose argument is a quern__archived_run. */
+static quern_result run_prepare(void *argument, const quern__image *image)
 {
     quern__archived_run *run = argument;
     const quern_result result = prepare(run, image);
@@ -904,7 +927,7 @@ static void forget_seen_versions(quern__storage *storage)
         query->seen_version = 0;
 }
 
-void quern__run_restore(void *argument, const quern__image *image, quern__remap_function *remap,
+static void run_restore(void *argument, const quern__image *image, quern__remap_function *remap,
                         void *remap_argument)
 {
     quern__archived_run *run = argument;
@@ -919,8 +942,8 @@ void quern__run_restore(void *argument, const quern__image *image, quern__remap_
         restore_schedule(run->schedules[i], &reader);
     for (uint32_t i = 0; i < head.archetype_count; i++)
         restore_versions(&image->archetypes.items[i], &reader.bytes);
-    quern__run_restore_reactions(run, &reader);
-    quern__run_restore_events(run, &reader);
+    run_restore_reactions(run, &reader);
+    run_restore_events(run, &reader);
     assert(quern__is_fully_read(&reader.bytes));
 }
 
@@ -964,7 +987,7 @@ static quern_result save_with_schedules(const quern__archived_run *run, quern_si
             "leave_out and schedules are both set: frames after loading could not be the same without "
             "some components; set only one of them");
     quern__byte_writer bytes = {.allocator = &run->world->storage.allocator};
-    quern_result result = quern__run_write(run, &bytes);
+    quern_result result = run_write(run, &bytes);
     if (result == QUERN_OK) result = quern__world_save(run->world, sink, def, &bytes);
     quern__byte_writer_release(&bytes);
     return result;
@@ -1009,7 +1032,7 @@ static quern_result load(quern_world *world, quern_source source, const quern_lo
     quern_result result = quern__world_check_unlocked(world, "quern_world_load");
     if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
     if (result != QUERN_OK) return result;
-    const quern__run_restorer restorer = {&run, quern__run_prepare, quern__run_restore};
+    const quern__run_restorer restorer = {&run, run_prepare, run_restore};
     return quern__world_load(world, source, def, run.schedule_count > 0 ? &restorer : NULL, report);
 }
 

@@ -44,47 +44,6 @@ typedef struct quern__run_reader {
     void *remap_argument;
 } quern__run_reader;
 
-/* Returns the archetype of the world for the archetype at a position in the archive, or NULL if the archive has
- * fewer. */
-static inline const quern__archived_archetype *quern__run_archetype(const quern__run_reader *reader,
-                                                                    uint32_t position)
-{
-    return position < reader->image->archetypes.count ? &reader->image->archetypes.items[position] : NULL;
-}
-
-/* Returns the number of rows that the slot of an archetype will have when its rows are loaded. */
-static inline uint32_t quern__run_rows_in(const quern__archived_archetype *archived, uint32_t slot)
-{
-    const uint32_t left = archived->row_count - slot * archived->archetype->row_capacity;
-    return left < archived->archetype->row_capacity ? left : archived->archetype->row_capacity;
-}
-
-static inline uint32_t quern__run_slot_count(const quern__archived_archetype *archived)
-{
-    const uint32_t capacity = archived->archetype->row_capacity;
-    return archived->row_count / capacity + (archived->row_count % capacity != 0);
-}
-
-/* Fails with BAD_ARCHIVE because a part of the state cannot be read. */
-quern_result quern__run_fail(const char *part);
-
-/* Writes the state of the schedules. Errors: INVALID_ARGUMENT (something waits that cannot be saved), OUT_OF_MEMORY. */
-quern_result quern__run_write(const quern__archived_run *run, quern__byte_writer *writer);
-
-/* The functions of a quern__run_restorer, whose argument is a quern__archived_run. */
-quern_result quern__run_prepare(void *argument, const quern__image *image);
-void quern__run_restore(void *argument, const quern__image *image, quern__remap_function *remap,
-                        void *remap_argument);
-
-/* The parts. Preparing fails with BAD_ARCHIVE, LAYOUT_MISMATCH, UNKNOWN_EVENT or OUT_OF_MEMORY. */
-quern_result quern__run_write_reactions(const quern__archived_run *run, quern__byte_writer *writer);
-quern_result quern__run_prepare_reactions(const quern__archived_run *run, quern__run_reader *reader);
-void quern__run_restore_reactions(const quern__archived_run *run, quern__run_reader *reader);
-
-quern_result quern__run_write_events(const quern_world *world, quern__byte_writer *writer);
-quern_result quern__run_prepare_events(quern__archived_run *run, quern__run_reader *reader);
-void quern__run_restore_events(quern__archived_run *run, quern__run_reader *reader);
-
 /* The part of a saved frame that belongs to a schedule. */
 
 /* Fails with INVALID_ARGUMENT if a failed frame of the schedule has left events that are not published. */
@@ -114,8 +73,5 @@ struct quern_history {
     quern_schedule *schedules[QUERN_MAX_HISTORY_SCHEDULES];
     uint32_t schedule_count;
 };
-
-/* Returns INVALID_ARGUMENT, with a message that the history does not contain the frame. */
-quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame);
 
 #endif

@@ -166,7 +166,8 @@ static quern_result save(quern_history *history, uint64_t frame)
     return QUERN_OK;
 }
 
-quern_result quern__history_fail_frame(const quern_history *history, uint64_t frame)
+/* Returns INVALID_ARGUMENT, with a message that the history does not contain the frame. */
+static quern_result history_fail_frame(const quern_history *history, uint64_t frame)
 {
     uint64_t oldest = 0, newest = 0;
     if (!quern_history_get_frames(history, &oldest, &newest))
@@ -212,7 +213,7 @@ static void restore_schedules(const quern_history *history, const quern__snapsho
 static quern_result restore(quern_history *history, uint64_t frame)
 {
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
-    if (snapshot == NULL) return quern__history_fail_frame(history, frame);
+    if (snapshot == NULL) return history_fail_frame(history, frame);
     quern_result result = check_schedules_saved(history, snapshot);
     if (result == QUERN_OK) result = quern__history_restore(&history->core, snapshot);
     if (result == QUERN_OK) restore_schedules(history, snapshot);
@@ -356,8 +357,8 @@ static quern_result create_delta(quern_history *history, uint64_t from, uint64_t
 {
     const quern__snapshot *older = quern__history_find(&history->core, from);
     const quern__snapshot *newer = quern__history_find(&history->core, to);
-    if (older == NULL) return quern__history_fail_frame(history, from);
-    if (newer == NULL) return quern__history_fail_frame(history, to);
+    if (older == NULL) return history_fail_frame(history, from);
+    if (newer == NULL) return history_fail_frame(history, to);
     if (older == newer)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,

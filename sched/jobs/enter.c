@@ -139,6 +139,12 @@ static quern_result check_outside(const quern_jobs *jobs, const char *function)
                        jobs->name);
 }
 
+/* Returns the worker of an external slot: slot 0 is worker 0, all others follow the pool's own threads. */
+static inline quern__worker *jobs_external_worker(const quern_jobs *jobs, uint32_t slot)
+{
+    return &jobs->workers[slot == 0 ? 0 : jobs->thread_count - 1 + slot];
+}
+
 static quern_result check_unregistered(const quern_jobs *jobs)
 {
     const quern__registration *entry = quern__registration_of(jobs);
@@ -147,13 +153,39 @@ static quern_result check_unregistered(const quern_jobs *jobs)
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_jobs_register_thread: this thread is registered already, as worker %u of pool "
         "'%s': register each thread once",
-        (unsigned)quern__jobs_external_worker(jobs, entry->slot)->index, jobs->name);
+        (unsigned)jobs_external_worker(jobs, entry->slot)->index, jobs->name);
+}
+
+static uint32_t all_external_slots(const quern_jobs *jobs)
+{
+    return UINT32_MAX >> (QUERN_MAX_EXTERNAL_THREADS - jobs->external_count);
+}
+
+static uint32_t free_slots(const quern_jobs *jobs, uint64_t slots)
+{
+    return all_external_slots(jobs) & ~(uint32_t)(slots | slots >> 32);
+}
+
+/* The load is relaxed: the swap verifies the value. Acquire: pairs with the release in quern__jobs_leave, so
+ * that the reserving thread sees what the previous thread of the slot wrote. */
+static bool jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
+{
+    uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
+    for (;;) {
+        uint32_t free_mask = free_slots(jobs, slots);
+        if (free_mask == 0) return false;
+        *out_slot = quern__lowest_bit_32(free_mask);
+        if (atomic_compare_exchange_strong_explicit(&jobs->external_slots, &slots,
+                                                    slots | (uint64_t)1 << (32 + *out_slot),
+                                                    memory_order_acq_rel, memory_order_relaxed))
+            return true;
+    }
 }
 
 static quern_result reserve_slot(quern_jobs *jobs, quern__registration **out_entry)
 {
     uint32_t slot;
-    if (!quern__jobs_reserve_external_slot(jobs, &slot))
+    if (!jobs_reserve_external_slot(jobs, &slot))
         return quern__fail(
             QUERN_ERROR_POOL_BUSY,
             "quern_jobs_register_thread: all %u external slots of pool '%s' are in use; allow more "
@@ -186,7 +218,7 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
         clear_exit_key();
         return result;
     }
-    quern__worker *worker = quern__jobs_external_worker(jobs, entry->slot);
+    quern__worker *worker = jobs_external_worker(jobs, entry->slot);
     quern__queues_open(&jobs->queues, &worker->assigned);
     if (out_worker_index != NULL) *out_worker_index = worker->index;
     return QUERN_OK;
@@ -204,6 +236,13 @@ static void run_assigned(quern__worker *worker)
         }
 }
 
+/* Relaxed: the caller leaves next, which orders the change and wakes threads that wait for a slot. */
+static void jobs_release_external_slot(quern_jobs *jobs, const quern__worker *worker)
+{
+    uint64_t kept = ~((uint64_t)1 << (32 + quern__worker_external_slot(worker)));
+    atomic_fetch_and_explicit(&jobs->external_slots, kept, memory_order_relaxed);
+}
+
 /* Ends a registration inside the pool: no other thread can be this worker before all is done, and leaving
  * wakes the threads that wait for a slot. `empty` disposes of the jobs that are assigned to the worker. */
 static void end_registration(quern__registration *entry, void (*empty)(quern__worker *worker))
@@ -212,7 +251,7 @@ static void end_registration(quern__registration *entry, void (*empty)(quern__wo
     quern__worker *worker = quern__jobs_try_enter(jobs);
     empty(worker);
     quern__registration_forget(jobs);
-    quern__jobs_release_external_slot(jobs, worker);
+    jobs_release_external_slot(jobs, worker);
     quern__jobs_leave(jobs);
 }
 
@@ -312,16 +351,6 @@ quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs)
     return worker;
 }
 
-static uint32_t all_external_slots(const quern_jobs *jobs)
-{
-    return UINT32_MAX >> (QUERN_MAX_EXTERNAL_THREADS - jobs->external_count);
-}
-
-static uint32_t free_slots(const quern_jobs *jobs, uint64_t slots)
-{
-    return all_external_slots(jobs) & ~(uint32_t)(slots | slots >> 32);
-}
-
 /* seq_cst: as the read of a handshake it pairs with quern__jobs_leave. */
 bool quern__jobs_has_free_external_slot(const quern_jobs *jobs)
 {
@@ -344,11 +373,11 @@ static quern__worker *become_worker(quern__worker *worker)
 
 /* Enters the slot that the calling thread has reserved, so no other thread changes its bits. seq_cst: see
  * is_last_awake in wait.c. Acquire: pairs with the release of the thread that left the slot before it was
- * reserved; see quern__jobs_reserve_external_slot. */
+ * reserved; see jobs_reserve_external_slot. */
 static quern__worker *enter_reserved_slot(quern_jobs *jobs, uint32_t slot)
 {
     atomic_fetch_or_explicit(&jobs->external_slots, (uint64_t)1 << slot, memory_order_seq_cst);
-    return become_worker(quern__jobs_external_worker(jobs, slot));
+    return become_worker(jobs_external_worker(jobs, slot));
 }
 
 /* Tries to enter a slot. Acquire: pairs with the release in quern__jobs_leave, because a worker passes from
@@ -367,7 +396,7 @@ static QUERN__NO_INLINE quern__worker *enter_any_slot(quern_jobs *jobs, uint64_t
         uint32_t free_mask = free_slots(jobs, slots);
         if (free_mask == 0) return NULL;
         uint32_t slot = quern__lowest_bit_32(free_mask);
-        if (swap_in(jobs, &slots, slot)) return become_worker(quern__jobs_external_worker(jobs, slot));
+        if (swap_in(jobs, &slots, slot)) return become_worker(jobs_external_worker(jobs, slot));
     }
 }
 
@@ -482,29 +511,6 @@ void quern__jobs_leave_exclusive(quern_jobs *jobs)
     quern__jobs_leave(jobs);
 }
 
-/* The load is relaxed: the swap verifies the value. Acquire: pairs with the release in quern__jobs_leave, so
- * that the reserving thread sees what the previous thread of the slot wrote. */
-bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
-{
-    uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
-    for (;;) {
-        uint32_t free_mask = free_slots(jobs, slots);
-        if (free_mask == 0) return false;
-        *out_slot = quern__lowest_bit_32(free_mask);
-        if (atomic_compare_exchange_strong_explicit(&jobs->external_slots, &slots,
-                                                    slots | (uint64_t)1 << (32 + *out_slot),
-                                                    memory_order_acq_rel, memory_order_relaxed))
-            return true;
-    }
-}
-
-/* Relaxed: the caller leaves next, which orders the change and wakes threads that wait for a slot. */
-void quern__jobs_release_external_slot(quern_jobs *jobs, const quern__worker *worker)
-{
-    uint64_t kept = ~((uint64_t)1 << (32 + quern__worker_external_slot(worker)));
-    atomic_fetch_and_explicit(&jobs->external_slots, kept, memory_order_relaxed);
-}
-
 /* Relaxed: the result is used in a message. */
 uint32_t quern__jobs_registered_count(const quern_jobs *jobs)
 {
@@ -519,5 +525,5 @@ void quern__jobs_wake_external_workers(quern_jobs *jobs)
     quern__handshake_fence(); /* between the write and the read of external_slots */
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, QUERN__HANDSHAKE_RELAXED);
     for (; inside != 0; inside &= inside - 1)
-        quern__parker_give(&quern__jobs_external_worker(jobs, quern__lowest_bit_32(inside))->parker);
+        quern__parker_give(&jobs_external_worker(jobs, quern__lowest_bit_32(inside))->parker);
 }

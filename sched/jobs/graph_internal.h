@@ -206,10 +206,6 @@ void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__gra
 /* ----------------------------------------------------------------------------------------
  * graph_run.c */
 
-/* Runs a whole graph, which may be a node of another, on this thread. `worker` is NULL if there is no
- * pool. */
-void quern__graph_run_serial(quern_graph *graph, quern__worker *worker);
-
 /* -------------------------------------------------------------------------------------- graph_run.c */
 
 typedef enum quern__run_mode {

@@ -116,19 +116,7 @@ static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t
     if (!quern__range_run(&range, worker_index)) quern__graph_note_cancelled(root);
 }
 
-static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker)
-{
-    if (node->inner != NULL) {
-        quern__graph_run_serial(node->inner, worker);
-        return;
-    }
-    const quern__named_work work = begin_named(worker, node);
-    if (node->caller_only)
-        quern__node_call_once(node, index_of(worker));
-    else if (node->range.function != NULL)
-        run_items(node, root, index_of(worker));
-    quern__worker_end_named(worker, &work);
-}
+static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker);
 
 /* Runs the nodes by index. Edges lead from lower to higher indices, so that this order respects them. */
 static void run_by_number(const quern_graph *graph, quern__worker *worker)
@@ -140,8 +128,6 @@ static void run_by_number(const quern_graph *graph, quern__worker *worker)
             run_node(node, graph->root, worker);
     }
 }
-
-/* --------------------------------------------------------------------------------- in order of readiness */
 
 static void put(quern__task_queue *ready, quern__graph_task *task)
 {
@@ -230,13 +216,31 @@ static void run_by_readiness(const quern_graph *graph, quern__worker *worker)
     }
 }
 
-void quern__graph_run_serial(quern_graph *graph, quern__worker *worker)
+/* Runs a whole graph, which may be a node of another, on this thread. `worker` is NULL if there is no
+ * pool. */
+static void graph_run_serial(quern_graph *graph, quern__worker *worker)
 {
     if (graph->choice_count != 0 || graph->prioritized_count != 0)
         run_by_readiness(graph, worker);
     else
         run_by_number(graph, worker);
 }
+
+static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker)
+{
+    if (node->inner != NULL) {
+        graph_run_serial(node->inner, worker);
+        return;
+    }
+    const quern__named_work work = begin_named(worker, node);
+    if (node->caller_only)
+        quern__node_call_once(node, index_of(worker));
+    else if (node->range.function != NULL)
+        run_items(node, root, index_of(worker));
+    quern__worker_end_named(worker, &work);
+}
+
+/* --------------------------------------------------------------------------------- in order of readiness */
 
 /* Runs of a graph.
  *
@@ -498,7 +502,7 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
 static void run_serial(quern_graph *graph, quern__worker *worker)
 {
     quern__worker_add_closed_depth(worker, 1);
-    quern__graph_run_serial(graph, worker);
+    graph_run_serial(graph, worker);
     quern__worker_add_closed_depth(worker, (uint32_t)-1);
 }
 
@@ -558,7 +562,7 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
     if (caller != NULL)
         run_on(graph, caller);
     else
-        quern__graph_run_serial(graph, NULL);
+        graph_run_serial(graph, NULL);
     result = result_of(graph, "quern_graph_run");
     release(graph);
     return result;

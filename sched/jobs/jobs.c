@@ -109,6 +109,12 @@ static void wait_for_thread_count(quern_jobs *jobs)
     quern__mutex_unlock(&jobs->outside_mutex);
 }
 
+static inline void worker_call_stop(const quern__worker *worker)
+{
+    const quern_jobs *jobs = worker->jobs;
+    if (jobs->thread_stop != NULL) jobs->thread_stop(jobs->user_data, worker->index);
+}
+
 static void *worker_main(void *argument)
 {
     quern__worker *worker = argument;
@@ -125,7 +131,7 @@ static void *worker_main(void *argument)
         else if (!rest(worker))
             break;
     }
-    quern__worker_call_stop(worker);
+    worker_call_stop(worker);
     return NULL;
 }
 
@@ -166,7 +172,7 @@ void quern__jobs_run_on_host_thread(void *argument)
         quern__worker_call_start(worker);
         while (quern__worker_find_job(worker, &job))
             quern__worker_run_job(worker, &job);
-        quern__worker_call_stop(worker); /* before the worker is idle and another thread may run it */
+        worker_call_stop(worker); /* before the worker is idle and another thread may run it */
     } while (!become_idle(worker));
     quern__current_worker = outer;
     /* Unlocking the mutex is the last access to the pool; see wait_for_host_calls. */

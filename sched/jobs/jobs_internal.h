@@ -287,19 +287,8 @@ void quern__jobs_rebind_worker_0(quern_jobs *jobs, const quern__worker *before);
 /* Returns whether an external slot is neither in use nor reserved. seq_cst: see enter.c. */
 bool quern__jobs_has_free_external_slot(const quern_jobs *jobs);
 
-/* Reserves a free external slot and returns true, or returns false if there is none.
- * quern__jobs_release_external_slot cancels the reservation; only the thread inside may call it. */
-bool quern__jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot);
-void quern__jobs_release_external_slot(quern_jobs *jobs, const quern__worker *worker);
-
 /* Returns the number of reserved external slots. */
 uint32_t quern__jobs_registered_count(const quern_jobs *jobs);
-
-/* Returns the worker of an external slot: slot 0 is worker 0, all others follow the pool's own threads. */
-static inline quern__worker *quern__jobs_external_worker(const quern_jobs *jobs, uint32_t slot)
-{
-    return &jobs->workers[slot == 0 ? 0 : jobs->thread_count - 1 + slot];
-}
 
 static inline bool quern__worker_is_external(const quern__worker *worker)
 {
@@ -415,12 +404,6 @@ static inline void quern__worker_call_start(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;
     if (jobs->thread_start != NULL) jobs->thread_start(jobs->user_data, worker->index);
-}
-
-static inline void quern__worker_call_stop(const quern__worker *worker)
-{
-    const quern_jobs *jobs = worker->jobs;
-    if (jobs->thread_stop != NULL) jobs->thread_stop(jobs->user_data, worker->index);
 }
 
 /* -------------------------------------------------------------------------------------- search.c: jobs */

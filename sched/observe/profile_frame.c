@@ -50,6 +50,12 @@ static uint32_t stride_of(const quern__profiler *profiler, const quern__pass *pa
     return stride != 0 ? stride : FIRST_STRIDE;
 }
 
+/* Whether samples also read hardware counters. */
+static inline bool profile_counts(const quern__profiler *profiler)
+{
+    return profiler->is_profiling && profiler->counters.is_on;
+}
+
 uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const quern__pass *pass,
                                       uint64_t busy_ns)
 {
@@ -59,7 +65,7 @@ uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const que
         call_ns += RECORD_NS;
         share = TRACE_SHARE;
     }
-    if (quern__profile_counts(profiler)) {
+    if (profile_counts(profiler)) {
         call_ns += profiler->counters.read_ns + quern__clock_cost_ns();
         share = COUNTER_SHARE;
     }
@@ -74,7 +80,7 @@ static quern__job_range next_sample(const quern__profiler *profiler, quern__obse
 {
     const bool is_sample = worker->sample_countdown == 1;
     worker->is_recorded = is_sample && profiler->is_traced;
-    worker->is_counted = is_sample && quern__profile_counts(profiler);
+    worker->is_counted = is_sample && profile_counts(profiler);
     if (is_sample) {
         worker->sample_countdown = stride_of(profiler, pass);
         return (quern__job_range){.end = begin + 1, .is_reported = true};

@@ -263,19 +263,6 @@ _Static_assert(offsetof(struct quern_trace, observer) == 0, "what a pool is give
 uint32_t quern__trace_add_schedule(quern_trace *trace);
 void quern__trace_remove_schedule(quern_trace *trace);
 
-/* Copy a name, because names may be added at any time. A number without a name gives "?"; a track without a
- * name gives an empty text. */
-void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1]);
-void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1]);
-
-/* Returns the number of a name; adds the name if it is new. Returns QUERN__TRACE_NO_NAME if there is no
- * room. */
-uint32_t quern__trace_number_of(quern_trace *trace, const char *name);
-
-/* Records an event of a pool; the callback of quern__observer. */
-void quern__trace_record_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
-                             const char *name, uint64_t begin_ns, uint32_t count);
-
 /* Whether the trace records events. */
 static inline bool quern__trace_is_recording(const quern_trace *trace)
 {
@@ -292,12 +279,6 @@ void quern__trace_record_if_running(quern_trace *trace, uint32_t track, const qu
 /* Warns once per start if there are more workers than tracks. `trace` may be NULL. Called by the thread
  * that runs the frame. */
 void quern__trace_check_worker_count(quern_trace *trace, uint32_t worker_count);
-
-/* Returns the number of the oldest event that can be read completely for this value of head. */
-static inline uint64_t quern__trace_oldest_whole(const quern_trace *trace, uint64_t head)
-{
-    return head + 1 > trace->capacity ? head + 1 - trace->capacity : 0;
-}
 
 /* Copies the events of the track since the start, oldest first, into `events`, which has room for
  * `capacity` of them. Returns their number. */
@@ -456,15 +437,6 @@ static inline quern__system_profile *quern__profile_of_system(const quern__profi
     return &profiler->systems.items[system->index];
 }
 
-/* Returns a copy of the profile of a system; all zero for a system that was added after the last profiled
- * frame. */
-static inline quern__system_profile quern__profile_copy_of(const quern__profiler *profiler,
-                                                           const quern__system *system)
-{
-    return system->index < profiler->systems.count ? profiler->systems.items[system->index]
-                                                   : (quern__system_profile){0};
-}
-
 /* Returns the index of a stage's task in the capture. */
 static inline uint32_t quern__profile_task_of(const quern__profiler *profiler,
                                               const quern__pass_stage *stage)
@@ -490,10 +462,6 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
 void quern__profile_end_frame(quern__frame_observer *observer);
 uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const quern__system *system);
 
-/* Reserves memory for the profile of each pass and system. If the passes were rebuilt, the profiles of the
- * old passes are dropped. Errors: OUT_OF_MEMORY. */
-quern_result quern__profile_reserve(quern__profiler *profiler);
-
 /* ----------------------------------------------------------------------- profile_frame.c: jobs and calls */
 
 void quern__profile_begin_job(quern__frame_observer *observer, const quern__observed_job *job);
@@ -511,16 +479,6 @@ uint32_t quern__profile_choose_stride(const quern__profiler *profiler, const que
                                       uint64_t busy_ns);
 
 /* ---------------------------------------------------------- profiler.c: segments and sync points */
-
-quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern__pass *pass);
-void quern__profile_begin_segment(quern__frame_observer *observer, const quern__segment *segment);
-void quern__profile_end_segment(quern__frame_observer *observer, const quern__segment *segment);
-void quern__profile_begin_sync(quern__frame_observer *observer);
-void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count);
-void quern__profile_begin_stage(quern__frame_observer *observer, quern__sync_stage stage);
-void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_count);
-void quern__profile_end_loop(quern__frame_observer *observer);
-void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns);
 
 /* Writes the name of the pass: "move", or "move + 6" if six other systems share it. The text fits for all
  * names. */
@@ -561,12 +519,6 @@ static inline void quern__profile_record_event(const quern__profiler *profiler, 
                                                const quern__trace_event *event)
 {
     if (profiler->is_traced) quern__trace_record_if_running(profiler->trace, track, event);
-}
-
-/* Whether samples also read hardware counters. */
-static inline bool quern__profile_counts(const quern__profiler *profiler)
-{
-    return profiler->is_profiling && profiler->counters.is_on;
 }
 
 /* Hardware counters of the operating system. */

@@ -27,12 +27,51 @@ void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t by
         snprintf(name, bytes, "%.*s + %" PRIu32, QUERN_MAX_NAME_BYTES - 13, first, pass->systems.count - 1);
 }
 
-quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern__pass *pass)
+static quern_result fail_memory(const char *kind, uint32_t count)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the profile of %u %s", count, kind);
+}
+
+static void release_passes(const quern__profiler *profiler)
+{
+    quern__release(quern__plan_allocator(profiler->plan), profiler->passes,
+                   profiler->pass_capacity * sizeof *profiler->passes, _Alignof(quern__pass_profile));
+}
+
+static quern_result reserve_passes(quern__profiler *profiler)
+{
+    const uint32_t count = profiler->plan->pass_count;
+    if (count > profiler->pass_capacity) {
+        quern__pass_profile *passes = quern__allocate(
+            quern__plan_allocator(profiler->plan), count * sizeof *passes, _Alignof(quern__pass_profile));
+        if (passes == NULL) return fail_memory("passes", count);
+        release_passes(profiler);
+        profiler->passes = passes;
+        profiler->pass_capacity = count;
+    }
+    if (count > 0) memset(profiler->passes, 0, count * sizeof *profiler->passes);
+    profiler->passes_version = profiler->plan->passes_version;
+    return QUERN_OK;
+}
+
+/* Reserves memory for the profile of each pass and system. If the passes were rebuilt, the profiles of the
+ * old passes are dropped. Errors: OUT_OF_MEMORY. */
+static quern_result profile_reserve(quern__profiler *profiler)
+{
+    const uint32_t count = profiler->plan->systems.count;
+    if (!quern__array_reserve(quern__plan_allocator(profiler->plan), &profiler->systems, count))
+        return fail_memory("systems", count);
+    while (profiler->systems.count < count)
+        profiler->systems.items[profiler->systems.count++] = (quern__system_profile){0};
+    return profiler->passes_version == profiler->plan->passes_version ? QUERN_OK : reserve_passes(profiler);
+}
+
+static quern_result profile_prepare_pass(quern__frame_observer *observer, quern__pass *pass)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     quern_trace *trace = profiler->trace;
     if (!observer->is_observing && trace == NULL) return QUERN_OK;
-    quern_result result = quern__profile_reserve(profiler);
+    quern_result result = profile_reserve(profiler);
     if (result != QUERN_OK) return result;
     quern__pass_profile *profile = quern__profile_of_pass(profiler, pass);
     if (trace == NULL || profile->is_named) return QUERN_OK;
@@ -50,7 +89,7 @@ quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern_
 
 /* ------------------------------------------------------------------------------------------ segments */
 
-void quern__profile_begin_segment(quern__frame_observer *observer, const quern__segment *segment)
+static void profile_begin_segment(quern__frame_observer *observer, const quern__segment *segment)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
@@ -138,7 +177,7 @@ static uint64_t longest_path_ns(const quern__profiler *profiler, const quern__se
     return longest_ns;
 }
 
-void quern__profile_end_segment(quern__frame_observer *observer, const quern__segment *segment)
+static void profile_end_segment(quern__frame_observer *observer, const quern__segment *segment)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
@@ -195,14 +234,14 @@ static void end_stage(quern__profiler *profiler, uint64_t now_ns)
     record_stage(profiler, profiler->stage, profiler->caller_index, profiler->stage_start_ns, now_ns, 0);
 }
 
-void quern__profile_begin_sync(quern__frame_observer *observer)
+static void profile_begin_sync(quern__frame_observer *observer)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     profiler->stage = QUERN__STAGE_SYNC;
     if (profiler->capture != NULL) quern__capture_start_segment(profiler->capture, true, quern__clock_ns());
 }
 
-void quern__profile_begin_stage(quern__frame_observer *observer, quern__sync_stage stage)
+static void profile_begin_stage(quern__frame_observer *observer, quern__sync_stage stage)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     const uint64_t now_ns = quern__clock_ns();
@@ -211,7 +250,7 @@ void quern__profile_begin_stage(quern__frame_observer *observer, quern__sync_sta
     profiler->stage_start_ns = now_ns;
 }
 
-void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count)
+static void profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
@@ -225,7 +264,7 @@ void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns,
     quern__capture_finish_segment(profiler->capture, now_ns);
 }
 
-void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_count)
+static void profile_begin_loop(quern__frame_observer *observer, uint32_t part_count)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     if (profiler->capture == NULL) return;
@@ -233,14 +272,14 @@ void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_co
     quern__capture_start_loop(profiler->capture, part_count);
 }
 
-void quern__profile_end_loop(quern__frame_observer *observer)
+static void profile_end_loop(quern__frame_observer *observer)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     if (profiler->capture != NULL) quern__capture_finish_loop(profiler->capture, quern__clock_ns());
 }
 
 /* The caller leads the sync point, so its parts are included in the time of the sync point already. */
-void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
+static void profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     const uint64_t now_ns = quern__clock_ns();
@@ -299,43 +338,6 @@ static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_c
     return QUERN_OK;
 }
 
-static void release_passes(const quern__profiler *profiler)
-{
-    quern__release(quern__plan_allocator(profiler->plan), profiler->passes,
-                   profiler->pass_capacity * sizeof *profiler->passes, _Alignof(quern__pass_profile));
-}
-
-static quern_result fail_memory(const char *kind, uint32_t count)
-{
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the profile of %u %s", count, kind);
-}
-
-static quern_result reserve_passes(quern__profiler *profiler)
-{
-    const uint32_t count = profiler->plan->pass_count;
-    if (count > profiler->pass_capacity) {
-        quern__pass_profile *passes = quern__allocate(
-            quern__plan_allocator(profiler->plan), count * sizeof *passes, _Alignof(quern__pass_profile));
-        if (passes == NULL) return fail_memory("passes", count);
-        release_passes(profiler);
-        profiler->passes = passes;
-        profiler->pass_capacity = count;
-    }
-    if (count > 0) memset(profiler->passes, 0, count * sizeof *profiler->passes);
-    profiler->passes_version = profiler->plan->passes_version;
-    return QUERN_OK;
-}
-
-quern_result quern__profile_reserve(quern__profiler *profiler)
-{
-    const uint32_t count = profiler->plan->systems.count;
-    if (!quern__array_reserve(quern__plan_allocator(profiler->plan), &profiler->systems, count))
-        return fail_memory("systems", count);
-    while (profiler->systems.count < count)
-        profiler->systems.items[profiler->systems.count++] = (quern__system_profile){0};
-    return profiler->passes_version == profiler->plan->passes_version ? QUERN_OK : reserve_passes(profiler);
-}
-
 /* --------------------------------------------------------------------------------------------- frames */
 
 /* Decides what the frame records. A trace may be started and stopped at any time; the decision is valid for
@@ -349,7 +351,7 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
     observer->is_observing = profiler->is_on || profiler->is_timing;
     observer->wants_loop_parts = profiler->capture != NULL;
     if (!observer->is_observing) return QUERN_OK;
-    quern_result result = quern__profile_reserve(profiler);
+    quern_result result = profile_reserve(profiler);
     if (result == QUERN_OK) result = reserve_workers(profiler, worker_count);
     if (result == QUERN_OK)
         result = quern__hardware_counters_reserve(&profiler->counters, worker_count,
@@ -376,23 +378,23 @@ static void destroy(quern__frame_observer *observer)
 
 static const quern__frame_observer_calls calls = {
     .prepare = prepare,
-    .prepare_pass = quern__profile_prepare_pass,
+    .prepare_pass = profile_prepare_pass,
     .begin_frame = quern__profile_begin_frame,
     .end_frame = quern__profile_end_frame,
-    .begin_segment = quern__profile_begin_segment,
-    .end_segment = quern__profile_end_segment,
+    .begin_segment = profile_begin_segment,
+    .end_segment = profile_end_segment,
     .run_job = quern__pass_run_observed,
     .begin_job = quern__profile_begin_job,
     .next_range = quern__profile_next_range,
     .end_job = quern__profile_end_job,
     .begin_calls = quern__profile_begin_calls,
     .end_call = quern__profile_end_call,
-    .begin_sync = quern__profile_begin_sync,
-    .end_sync = quern__profile_end_sync,
-    .begin_stage = quern__profile_begin_stage,
-    .begin_loop = quern__profile_begin_loop,
-    .end_loop = quern__profile_end_loop,
-    .end_part = quern__profile_end_part,
+    .begin_sync = profile_begin_sync,
+    .end_sync = profile_end_sync,
+    .begin_stage = profile_begin_stage,
+    .begin_loop = profile_begin_loop,
+    .end_loop = profile_end_loop,
+    .end_part = profile_end_part,
     .system_time_ns = quern__profile_time_ns,
     .destroy = destroy,
 };
@@ -456,6 +458,15 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
     return QUERN_OK;
 }
 
+/* Returns a copy of the profile of a system; all zero for a system that was added after the last profiled
+ * frame. */
+static inline quern__system_profile profile_copy_of(const quern__profiler *profiler,
+                                                    const quern__system *system)
+{
+    return system->index < profiler->systems.count ? profiler->systems.items[system->index]
+                                                   : (quern__system_profile){0};
+}
+
 quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, quern_system system,
                                               double out_counts[QUERN_HARDWARE_EVENT_COUNT])
 {
@@ -472,7 +483,7 @@ quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, qu
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         out_counts[i] =
             quern__hardware_counters_rate(&profiler->counters, counted->index, (quern_hardware_event)i) *
-            (double)quern__profile_copy_of(profiler, counted).total_ns / frames;
+            (double)profile_copy_of(profiler, counted).total_ns / frames;
     return QUERN_OK;
 }
 
@@ -540,7 +551,7 @@ static void write_frame(const profile_writer *writer)
 
 static void write_system(const profile_writer *writer, const quern__system *system)
 {
-    const quern__system_profile profile = quern__profile_copy_of(writer->profiler, system);
+    const quern__system_profile profile = profile_copy_of(writer->profiler, system);
     quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
                  mean_us(writer, profile.total_ns),
                  share_of(profile.total_ns, writer->profiler->total.workers.busy_ns),
@@ -572,7 +583,7 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     const quern_system handle = {.bits = system->index + 1};
     if (quern_schedule_get_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
-    const uint64_t entity_count = quern__profile_copy_of(writer->profiler, system).total_entity_count;
+    const uint64_t entity_count = profile_copy_of(writer->profiler, system).total_entity_count;
     const bool has_entities = entity_count > 0;
     const double share = has_entities ? (double)entity_count / writer->frames : 1;
     quern__print(writer->printer, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");

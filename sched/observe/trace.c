@@ -38,6 +38,32 @@ static quern__trace_cached_name *cache_entry_of(quern__trace_track *track, const
     return &track->cached_names[(hash >> 16) & (QUERN__TRACE_CACHED_NAME_COUNT - 1)];
 }
 
+/* Returns the number of a name, or the number of names if it is new. The caller holds the mutex. */
+static uint32_t find_name(const quern_trace *trace, const char *name)
+{
+    uint32_t number = 0;
+    while (number < trace->names.count && strcmp(trace->names.items[number].text, name) != 0)
+        number++;
+    return number;
+}
+
+/* Does not fail if there is no room, because it is called for work that is being recorded. */
+static uint32_t trace_number_of(quern_trace *trace, const char *name)
+{
+    quern__mutex_lock(&trace->mutex);
+    uint32_t number = find_name(trace, name);
+    if (number == trace->names.count) {
+        const bool has_room = number < QUERN_MAX_TRACE_NAMES &&
+                              quern__array_reserve(&trace->allocator, &trace->names, number + 1);
+        if (has_room)
+            memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
+        else
+            number = QUERN__TRACE_NO_NAME;
+    }
+    quern__mutex_unlock(&trace->mutex);
+    return number;
+}
+
 /* Returns the number of a name. An empty name counts as none. */
 static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const char *name)
 {
@@ -46,7 +72,7 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
     if (text[0] == '\0') return QUERN__TRACE_NO_NAME;
     quern__trace_cached_name *seen = cache_entry_of(track, text);
     if (strcmp(seen->text, text) == 0) return seen->number;
-    const uint32_t number = quern__trace_number_of(trace, text);
+    const uint32_t number = trace_number_of(trace, text);
     if (number == QUERN__TRACE_NO_NAME) return number;
     memcpy(seen->text, text, strlen(text) + 1);
     seen->number = number;
@@ -54,7 +80,7 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
 }
 
 /* The track index is the worker index. */
-void quern__trace_record_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
+static void trace_record_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
                              const char *name, uint64_t begin_ns, uint32_t count)
 {
     static const quern__trace_kind kinds[] = {[QUERN__JOB_EVENT_STEAL] = QUERN__TRACE_STEAL,
@@ -169,7 +195,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: out of memory for the trace");
-    *trace = (quern_trace){.observer.report = quern__trace_record_job,
+    *trace = (quern_trace){.observer.report = trace_record_job,
                            .track_count = filled.track_count,
                            .capacity = power_of_two_from(filled.events_per_track),
                            .allocator = filled.allocator};
@@ -222,15 +248,6 @@ void quern_trace_destroy(quern_trace *trace)
 
 /* ------------------------------------------------------------------------------------------- names */
 
-/* Returns the number of a name, or the number of names if it is new. The caller holds the mutex. */
-static uint32_t find_name(const quern_trace *trace, const char *name)
-{
-    uint32_t number = 0;
-    while (number < trace->names.count && strcmp(trace->names.items[number].text, name) != 0)
-        number++;
-    return number;
-}
-
 static quern_result add_name(quern_trace *trace, const char *name)
 {
     if (trace->names.count == QUERN_MAX_TRACE_NAMES)
@@ -260,23 +277,6 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     return result;
 }
 
-/* Does not fail if there is no room, because it is called for work that is being recorded. */
-uint32_t quern__trace_number_of(quern_trace *trace, const char *name)
-{
-    quern__mutex_lock(&trace->mutex);
-    uint32_t number = find_name(trace, name);
-    if (number == trace->names.count) {
-        const bool has_room = number < QUERN_MAX_TRACE_NAMES &&
-                              quern__array_reserve(&trace->allocator, &trace->names, number + 1);
-        if (has_room)
-            memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
-        else
-            number = QUERN__TRACE_NO_NAME;
-    }
-    quern__mutex_unlock(&trace->mutex);
-    return number;
-}
-
 quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, const char *name)
 {
     if (trace == NULL) return quern__fail_null("quern_trace_set_track_name", "trace");
@@ -294,7 +294,9 @@ quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, cons
     return QUERN_OK;
 }
 
-void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1])
+/* Copy a name, because names may be added at any time. A number without a name gives "?"; a track without a
+ * name gives an empty text. */
+static void trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1])
 {
     quern__mutex_lock(&trace->mutex);
     const char *found = name < trace->names.count ? trace->names.items[name].text : "?";
@@ -302,7 +304,7 @@ void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_M
     quern__mutex_unlock(&trace->mutex);
 }
 
-void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1])
+static void trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1])
 {
     quern__mutex_lock(&trace->mutex);
     memcpy(text, trace->tracks[track].name, sizeof trace->tracks[track].name);
@@ -400,7 +402,7 @@ static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_tra
     if (was_reported(trace, QUERN__REPORTED_CROSSING) || !begin_report(trace, QUERN__REPORTED_CROSSING))
         return;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    quern__trace_copy_name(trace, zone->name, name);
+    trace_copy_name(trace, zone->name, name);
     (void)quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_trace_zone_end: zone '%s' on track %u has ended already, or one that began "
@@ -499,6 +501,12 @@ static uint64_t start_of(const quern__trace_track *track)
     return atomic_load_explicit(&track->start_head, memory_order_acquire);
 }
 
+/* Returns the number of the oldest event that can be read completely for this value of head. */
+static inline uint64_t trace_oldest_whole(const quern_trace *trace, uint64_t head)
+{
+    return head + 1 > trace->capacity ? head + 1 - trace->capacity : 0;
+}
+
 /* Removes events that may have been overwritten during the copy, and those recorded before the start. */
 static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *track, uint64_t first,
                            quern__trace_event *events, uint32_t count)
@@ -507,7 +515,7 @@ static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *t
     /* Relaxed: the words were copied with acquire loads. If a copied word is of a newer event, this load
      * therefore returns at least the number of that event. */
     const uint64_t now = atomic_load_explicit(&track->head, memory_order_relaxed);
-    const uint64_t whole = quern__trace_oldest_whole(trace, now);
+    const uint64_t whole = trace_oldest_whole(trace, now);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
         if (first + i >= whole && first + i >= start) events[kept++] = events[i];
@@ -518,7 +526,7 @@ uint32_t quern__trace_read(const quern_trace *trace, uint32_t track_index, quern
 {
     const quern__trace_track *track = &trace->tracks[track_index];
     const uint64_t end = end_of(track);
-    const uint64_t first = quern__trace_oldest_whole(trace, end);
+    const uint64_t first = trace_oldest_whole(trace, end);
     for (uint64_t i = first; i < end; i++)
         events[i - first] = load_event(&track->slots[i & (trace->capacity - 1)]);
     return keep_whole(trace, track, first, events, (uint32_t)(end - first));
@@ -528,7 +536,7 @@ static void add_track(const quern_trace *trace, const quern__trace_track *track,
 {
     const uint64_t start = start_of(track);
     const uint64_t end = end_of(track);
-    const uint64_t whole = quern__trace_oldest_whole(trace, end);
+    const uint64_t whole = trace_oldest_whole(trace, end);
     const uint64_t first = whole > start ? whole : start;
     stats->event_count += end - first;
     stats->dropped_count += first - start;
@@ -632,7 +640,7 @@ static void write_track_name(trace_writer *writer, uint32_t index)
 {
     quern__json *json = &writer->json;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    quern__trace_copy_track_name(writer->trace, index, name);
+    trace_copy_track_name(writer->trace, index, name);
     if (name[0] == '\0') snprintf(name, sizeof name, "worker %" PRIu32, index);
     open_event(json, "M", index);
     quern__json_text(json, "name", "thread_name");
@@ -658,7 +666,7 @@ static const char *name_of_kind(const quern__trace_event *event)
 static void write_name(trace_writer *writer, const quern__trace_event *event)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    if (event->name != QUERN__TRACE_NO_NAME) quern__trace_copy_name(writer->trace, event->name, name);
+    if (event->name != QUERN__TRACE_NO_NAME) trace_copy_name(writer->trace, event->name, name);
     quern__json_text(&writer->json, "name",
                      event->name != QUERN__TRACE_NO_NAME ? name : name_of_kind(event));
 }

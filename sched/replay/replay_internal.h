@@ -81,12 +81,6 @@ static const quern__schema_form quern__replay_schema = {.name_length_bytes = 4,
 
 /* Blocks of a recording, written to a sink and read from a source. */
 
-/* Writes the head of a recording, before the first block. */
-void quern__replay_write_head(quern__sink_writer *sink);
-
-void quern__replay_write_block(quern__sink_writer *sink, quern__replay_kind kind, uint64_t number,
-                               const quern__byte_writer *payload);
-
 /* Reads the head. Fails with BAD_ARCHIVE if the source is not a recording, or one of another version. */
 quern_result quern__replay_read_head(quern__source_reader *reader);
 
@@ -116,8 +110,6 @@ typedef struct quern__inputs {
 /* Adds the resource with an index. Fails with INVALID_ARGUMENT if it has hooks or was added already. */
 quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index);
 
-void quern__inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes);
-
 /* Sets the values of all inputs from inputs->bytes bytes. */
 void quern__inputs_set(const quern__inputs *inputs, const char *at);
 
@@ -129,7 +121,6 @@ typedef struct quern__type_counts {
 } quern__type_counts;
 
 /* Returns how many component and resource types the world has. */
-quern__type_counts quern__types_of_world(const quern_world *world);
 void quern__types_write(const quern_world *world, quern__type_counts listed, quern__type_counts end,
                         quern__byte_writer *bytes);
 
@@ -175,10 +166,6 @@ typedef struct quern__state_archetype {
 /* Reads a state and checks its types. Fails with BAD_ARCHIVE, or like quern__types_check. */
 quern_result quern__state_read(const quern_world *world, const quern__byte_writer *bytes, uint64_t number,
                                quern__type_counts *listed, quern__state *out_state);
-
-/* Reads the next archetype of a state. Returns false if it cannot be read; then the reader has failed. */
-bool quern__state_next(quern__byte_reader *archetypes, uint32_t flags,
-                       quern__state_archetype *out_archetype);
 
 /* Finding the first difference between two states. */
 

@@ -22,14 +22,15 @@ static uint64_t checksum_of(const block_head *head, uint64_t number, const void 
     return quern__hash_bytes(hash, payload, head->bytes);
 }
 
-void quern__replay_write_head(quern__sink_writer *sink)
+/* Writes the head of a recording, before the first block. */
+static void replay_write_head(quern__sink_writer *sink)
 {
     const uint32_t version[2] = {QUERN__REPLAY_VERSION, 0};
     quern__sink_write(sink, QUERN__REPLAY_MAGIC, 8);
     quern__sink_write(sink, version, sizeof version);
 }
 
-void quern__replay_write_block(quern__sink_writer *sink, quern__replay_kind kind, uint64_t number,
+static void replay_write_block(quern__sink_writer *sink, quern__replay_kind kind, uint64_t number,
                                const quern__byte_writer *payload)
 {
     block_head head = {.kind = kind, .bytes = (uint32_t)payload->count};
@@ -158,7 +159,7 @@ static void write_field(const quern_field *field, const char *value, uint32_t fi
     }
 }
 
-void quern__inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes)
+static void inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes)
 {
     const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
     for (uint32_t i = 0; i < inputs->count; i++) {
@@ -216,7 +217,8 @@ static uint32_t type_flags_of(const quern_world *world, uint32_t kind, uint32_t 
            quern__component_required_hash(component) << QUERN__REPLAY_REQUIRED_SHIFT;
 }
 
-quern__type_counts quern__types_of_world(const quern_world *world)
+/* Returns how many component and resource types the world has. */
+static quern__type_counts types_of_world(const quern_world *world)
 {
     return (quern__type_counts){.component_count = world->storage.components.list.count,
                                 .resource_count = world->resources.list.count};
@@ -322,7 +324,7 @@ static bool read_type(quern__byte_reader *reader, recorded_type *out_type)
 quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
                                 quern__type_counts *listed)
 {
-    const quern__type_counts known = quern__types_of_world(world);
+    const quern__type_counts known = types_of_world(world);
     for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
         recorded_type type;
         if (!read_type(reader, &type))
@@ -428,7 +430,7 @@ static void write_block(quern_replay_recorder *recorder, quern__replay_kind kind
     else if (payload->count > UINT32_MAX)
         recorder->failure = QUERN_ERROR_LIMIT;
     if (recorder->failure != QUERN_OK) return;
-    quern__replay_write_block(&recorder->sink, kind, recorder->block_number++, payload);
+    replay_write_block(&recorder->sink, kind, recorder->block_number++, payload);
     check_sink_failure(recorder);
 }
 
@@ -451,7 +453,7 @@ static uint32_t frame_flags_of(const quern_replay_recorder *recorder)
 static void write_state(quern_replay_recorder *recorder, quern__replay_kind kind, quern_result result)
 {
     const quern_world *world = recorder->inputs.world;
-    const quern__type_counts end = quern__types_of_world(world);
+    const quern__type_counts end = types_of_world(world);
     if (recorder->failure != QUERN_OK) return;
     quern__state_write(world, recorder->frame, result, frame_flags_of(recorder), recorder->listed, end,
                        &recorder->payload);
@@ -463,7 +465,7 @@ static void begin(quern_replay_recorder *recorder)
 {
     if (recorder->has_begun) return;
     recorder->has_begun = true;
-    quern__replay_write_head(&recorder->sink);
+    replay_write_head(&recorder->sink);
     check_sink_failure(recorder);
     quern__byte_writer_clear(&recorder->payload);
     quern__write_u32(&recorder->payload, recorder->inputs.count);
@@ -478,7 +480,7 @@ static void write_frame(quern_replay_recorder *recorder, double delta_seconds)
     quern__byte_writer_clear(&recorder->payload);
     quern__write_u64(&recorder->payload, recorder->frame);
     quern__write(&recorder->payload, &delta_seconds, sizeof delta_seconds);
-    quern__inputs_write(&recorder->inputs, &recorder->payload);
+    inputs_write(&recorder->inputs, &recorder->payload);
     write_block(recorder, QUERN__REPLAY_FRAME);
     flush(recorder);
 }

@@ -190,7 +190,8 @@ void quern__state_write(const quern_world *world, uint64_t frame, quern_result r
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-bool quern__state_next(quern__byte_reader *reader, uint32_t flags, quern__state_archetype *out_archetype)
+/* Reads the next archetype of a state. Returns false if it cannot be read; then the reader has failed. */
+static bool state_next(quern__byte_reader *reader, uint32_t flags, quern__state_archetype *out_archetype)
 {
     quern__state_archetype *archetype = out_archetype;
     *archetype = (quern__state_archetype){.component_count = quern__read_u32(reader)};
@@ -245,7 +246,7 @@ static bool read_parts(quern__byte_reader *reader, const quern__type_counts *lis
     state->archetypes = *reader;
     quern__state_archetype archetype;
     for (uint32_t i = 0; i < state->archetype_count; i++)
-        if (!quern__state_next(reader, state->flags, &archetype) ||
+        if (!state_next(reader, state->flags, &archetype) ||
             !are_components_valid(&archetype, listed->component_count))
             return false;
     return true;
@@ -332,7 +333,7 @@ static bool find_same(const quern__state *state, const archetype_of_state *wante
 {
     quern__byte_reader reader = state->archetypes;
     for (uint32_t i = 0; i < state->archetype_count; i++) {
-        quern__state_next(&reader, state->flags, out_found);
+        state_next(&reader, state->flags, out_found);
         if (have_same_components(out_found, wanted)) return true;
     }
     return false;
@@ -350,7 +351,7 @@ static bool state_has_handle(const quern__state *state, uint64_t handle)
     quern__byte_reader reader = state->archetypes;
     archetype_of_state archetype;
     for (uint32_t i = 0; i < state->archetype_count; i++) {
-        quern__state_next(&reader, state->flags, &archetype);
+        state_next(&reader, state->flags, &archetype);
         if (has_handle(&archetype, handle)) return true;
     }
     return false;
@@ -411,7 +412,7 @@ static bool compare_rows(const quern_world *world, const quern__state *expected,
         quern__byte_reader reader = side->archetypes;
         for (uint32_t i = 0; i < side->archetype_count; i++) {
             archetype_of_state own, found;
-            quern__state_next(&reader, side->flags, &own);
+            state_next(&reader, side->flags, &own);
             if (!find_same(other, &own, &found)) {
                 found = own;
                 found.rows = found.handles_hash = 0;
@@ -490,7 +491,7 @@ static bool compare_values(const quern_world *world, const quern__state *expecte
     quern__byte_reader reader = expected->archetypes;
     for (uint32_t i = 0; i < expected->archetype_count; i++) {
         archetype_of_state recorded, current;
-        quern__state_next(&reader, expected->flags, &recorded);
+        state_next(&reader, expected->flags, &recorded);
         if (find_same(actual, &recorded, &current) &&
             compare_archetype(world, expected->flags, &recorded, &current, report))
             return true;

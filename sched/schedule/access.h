@@ -325,13 +325,6 @@ static inline quern_event_reader *quern__event_use_reader(const quern__event_use
     return NULL;
 }
 
-/* Returns whether the waiting batches of `items` differ from those that were counted as views. */
-static inline bool quern__event_use_has_new_items(const quern__event_use *use)
-{
-    return use->items != NULL && (use->prepared_begin != use->items->cursor ||
-                                  use->prepared_end != quern__channel_end(use->items->channel));
-}
-
 /* Write the declared events into `text`, for messages: "'hit', 'spark'", or "none". */
 void quern__event_use_list_emits(const quern__event_use *use, char *text, size_t text_bytes);
 void quern__event_use_list_reads(const quern__event_use *use, char *text, size_t text_bytes);

@@ -99,9 +99,6 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
  * same relation, or one of them is not ordered by levels. */
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system);
 
-/* Returns whether a system may share a pass: it has terms and is not serial. */
-bool quern__fuse_allows_system(const quern__system *system);
-
 /* The pairs of systems that must keep their order, among those between which no sync point is guaranteed (one phase, or
  * two reactions), and whether their conflict is local (access.h).
  *

@@ -22,6 +22,15 @@ typedef struct order_graph {
 
 /* ------------------------------------------------------------------------------------------- rules */
 
+/* Returns whether the systems may run without a sync point between them, so that their conflicts matter.
+ * Reactions to the same sync point run together, whatever their phases. */
+static inline bool system_may_overlap(const quern__system *system, const quern__system *other)
+{
+    if (system->reaction != NULL || other->reaction != NULL)
+        return system->reaction != NULL && other->reaction != NULL;
+    return system->phase == other->phase;
+}
+
 static quern_result check_rule(const quern__plan *plan, const quern__system *system,
                                const quern__order_rule *rule, const quern__system *other)
 {
@@ -39,7 +48,7 @@ static quern_result check_rule(const quern__plan *plan, const quern__system *sys
             "systems of one phase",
             system->name, plan->phases[system->phase].name, word, other->name,
             plan->phases[other->phase].name);
-    if (quern__system_may_overlap(system, other)) return QUERN_OK;
+    if (system_may_overlap(system, other)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
         "system '%s' is to run %s '%s', and only one of them is a reaction: reactions run at sync "
@@ -466,7 +475,8 @@ quern_result quern__levels_arrange(quern__pass *pass)
     return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
 }
 
-bool quern__fuse_allows_system(const quern__system *system)
+/* Returns whether a system may share a pass: it has terms and is not serial. */
+static bool fuse_allows_system(const quern__system *system)
 {
     return system->query.term_count > 0 && !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL);
 }
@@ -589,7 +599,7 @@ static quern__pass *choose_any_pass(const quern__segment *segment, const quern__
 static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
                                 uint64_t *random)
 {
-    if (!system->plan->fuses_systems || !quern__fuse_allows_system(system)) return NULL;
+    if (!system->plan->fuses_systems || !fuse_allows_system(system)) return NULL;
     const uint32_t first = first_allowed_pass(segment, system);
     return random != NULL ? choose_any_pass(segment, system, first, random)
                           : choose_best_pass(segment, system, first);

@@ -49,9 +49,8 @@ typedef struct quern__system {
 
     /* set by quern__compile */
     /* in execution order */
-    uint32_t position; /* in the order of execution */
-    uint32_t
-        group_first; /* position of the first system that this one may overlap (quern__system_may_overlap) */
+    uint32_t position;    /* in the order of execution */
+    uint32_t group_first; /* position of the first system that this one may overlap (system_may_overlap) */
     uint32_t checked_match_count; /* matches of the query that were checked for conflicts */
     /* query.removed_count at that time; if it has changed, checked_match_count is invalid. */
     uint32_t checked_removed_count;
@@ -96,15 +95,6 @@ void quern__system_destroy(quern__system *system);
  * segments must be invalidated if the state changes. */
 void quern__system_set_enabled(quern__system *system, bool enabled);
 
-/* Returns whether the systems may run without a sync point between them, so that their conflicts matter.
- * Reactions to the same sync point run together, whatever their phases. */
-static inline bool quern__system_may_overlap(const quern__system *system, const quern__system *other)
-{
-    if (system->reaction != NULL || other->reaction != NULL)
-        return system->reaction != NULL && other->reaction != NULL;
-    return system->phase == other->phase;
-}
-
 static inline bool quern__system_has_flag(const quern__system *system, quern_system_flags flag)
 {
     return (system->flags & (uint32_t)flag) != 0;
@@ -117,13 +107,6 @@ quern_result quern__system_reserve_partials(quern__system *system);
 static inline bool quern__system_is_gated(const quern__system *system)
 {
     return system->condition != NULL || system->interval_seconds > 0;
-}
-
-static inline void *quern__system_partial(const quern__system *system, uint32_t ordinal)
-{
-    return system->partial_bytes > 0 && ordinal < system->view_count
-               ? system->partials + ordinal * system->partial_stride_bytes
-               : NULL;
 }
 
 /* A pass: a group of systems that iterate the chunks together. A job reads one chunk and calls all systems

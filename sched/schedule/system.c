@@ -215,6 +215,14 @@ static uint32_t implied_flags(const quern__query *query, const quern__access *ac
     return flags;
 }
 
+/* Makes all terms select enabled and disabled rows. Reactions need this: what happens to an entity is
+ * reported whether or not its components are enabled. */
+static inline void query_select_either(quern__query *query)
+{
+    query->row_term_count = 0;
+    query->selects_rows = query->up_count > 0 || query->row_filters != 0;
+}
+
 static quern_result system_init(quern__system *system, quern_world *world, const quern_system_def *def,
                                 uint32_t term_count)
 {
@@ -243,7 +251,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         result = quern__event_use_init(&system->events, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
     system->query.whole_chunks = (def->flags & QUERN_SYSTEM_WHOLE_CHUNKS) != 0;
-    if (def->reacts_to != 0) quern__query_select_either(&system->query);
+    if (def->reacts_to != 0) query_select_either(&system->query);
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_target(system);
     if (result == QUERN_OK) result = check_self_conflict(system, world);
@@ -293,10 +301,16 @@ void quern__system_destroy(quern__system *system)
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
 }
 
+/* Sets whether changes are recorded for the reaction, as they are from the beginning. What is pending stays. */
+static inline void reaction_set_enabled(quern__reaction *reaction, bool enabled)
+{
+    reaction->told_kinds = enabled ? reaction->kinds : 0;
+}
+
 void quern__system_set_enabled(quern__system *system, bool enabled)
 {
     system->is_enabled = enabled;
-    if (system->reaction != NULL) quern__reaction_set_enabled(system->reaction, enabled);
+    if (system->reaction != NULL) reaction_set_enabled(system->reaction, enabled);
 }
 
 /* ------------------------------------------------------------------------------------------- frame */

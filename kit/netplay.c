@@ -1,17 +1,661 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Creating a session, and its frames: prediction, rollback, and the comparison of hashes. */
+/* A session of netplay: which players take part, the inputs of frames, prediction and rollback, how a joining player gets
+ * the world, and what machines do if their worlds differ. netplay_internal.h has the invariants; netplay_packet.c reads
+ * and writes packets. */
 #include "kit/netplay_internal.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
-
-/* ----------------------------------------------------------------------------------------- creating */
 
 static quern_result fail_null(const char *function, const char *argument)
 {
     return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function, argument);
 }
+
+/* ------------------------------------------------------------------------------------------- members */
+
+/* Returns whether the player's input of a frame is zero because the player is out. */
+static bool has_zero_input(const quern__netplay_player *player, uint32_t frame)
+{
+    return player->active_from > player->dropped_from
+               ? frame >= player->dropped_from && frame < player->active_from
+               : frame < player->active_from || frame >= player->dropped_from;
+}
+
+bool quern__netplay_is_out(const quern__netplay_player *player)
+{
+    return player->active_from > player->dropped_from ? player->active_from == QUERN__NETPLAY_NEVER
+                                                      : player->dropped_from != QUERN__NETPLAY_NEVER;
+}
+
+uint32_t quern__netplay_limit(const quern__netplay_player *player)
+{
+    if (!has_zero_input(player, player->known_end)) return player->known_end;
+    return player->known_end < player->active_from ? player->active_from : QUERN__NETPLAY_NEVER;
+}
+
+/* Returns the present player with the lowest index; player_count if there is none. */
+static uint32_t find_host(const quern_netplay *netplay)
+{
+    uint32_t host = 0;
+    while (host < netplay->def.player_count && quern__netplay_is_out(&netplay->players[host]))
+        host++;
+    return host;
+}
+
+/* Returns whether a frame that ran by the members before ran with another input of the player than it has by those now,
+ * because the player was dropped, or was not. Frames before a player came back are not compared: all machines have
+ * verified them (quern__netplay_serve), and the members no longer tell its earlier life. */
+static bool has_changed(const quern__netplay_player *before, const quern__netplay_player *now,
+                        uint32_t frame)
+{
+    const bool was_zero = has_zero_input(before, frame), is_zero = has_zero_input(now, frame);
+    if (is_zero) return !was_zero && frame >= now->dropped_from;
+    return was_zero && before->active_from <= before->dropped_from && frame >= before->dropped_from;
+}
+
+/* Changes from when to when a player takes part. Frames that ran otherwise are no longer verified. */
+static void set_member(quern_netplay *netplay, uint32_t index, uint32_t active_from, uint32_t dropped_from)
+{
+    quern__netplay_player *player = &netplay->players[index];
+    const quern__netplay_player before = {.active_from = player->active_from,
+                                          .dropped_from = player->dropped_from};
+    const uint32_t window = QUERN__NETPLAY_WINDOW / 2;
+    uint32_t frame = netplay->verified > window ? netplay->verified - window : 0;
+    if (frame < netplay->loaded_frame) frame = netplay->loaded_frame;
+    player->active_from = active_from;
+    player->dropped_from = dropped_from;
+    if (netplay->is_admitted && netplay->loaded_frame > 0 &&
+        has_changed(&before, player, netplay->loaded_frame - 1))
+        netplay->end = QUERN__NETPLAY_TOO_OLD;
+    while (frame < netplay->verified && !has_changed(&before, player, frame))
+        frame++;
+    netplay->verified = frame;
+    /* A frame that this machine has verified needs no inputs any more, not even those of an earlier life. */
+    if (active_from > dropped_from && frame >= dropped_from && player->known_end < dropped_from)
+        player->known_end = dropped_from;
+}
+
+/* The number of the next table that this machine makes as host: no other machine makes one of the same number. */
+static uint32_t next_epoch(const quern_netplay *netplay)
+{
+    const uint32_t most = QUERN_MAX_NETPLAY_PLAYERS;
+    return (netplay->epoch / most + 1) * most + netplay->def.player;
+}
+
+/* Notes that a player takes part from now on, and forgets what its machine knew in an earlier life. `known`: frame up to
+ * which its machine knows all inputs. */
+static void begin_life(quern_netplay *netplay, uint32_t player, uint32_t epoch, uint32_t known)
+{
+    quern__netplay_player *begun = &netplay->players[player];
+    begun->first_epoch = epoch;
+    begun->heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    begun->frame = known;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        begun->acks[i] = known;
+}
+
+void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
+                          const uint32_t *dropped_from)
+{
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        quern__netplay_player *player = &netplay->players[i];
+        const bool was_out = quern__netplay_is_out(player);
+        set_member(netplay, i, active_from[i], dropped_from[i]);
+        if (was_out && !quern__netplay_is_out(player)) begin_life(netplay, i, epoch, 0);
+    }
+    netplay->epoch = epoch;
+}
+
+/* Returns whether this share of the timeout has passed since a time. */
+static bool has_passed(const quern_netplay *netplay, uint64_t since_ns, double share)
+{
+    const uint64_t now = netplay->def.transport.now(netplay->def.transport.user_data);
+    return netplay->def.timeout_seconds > 0 &&
+           (double)(now - since_ns) > share * netplay->def.timeout_seconds * 1e9;
+}
+
+void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
+                               const uint32_t *dropped_from)
+{
+    uint32_t own_count = 0, other_count = 0, own_first = UINT32_MAX, other_first = UINT32_MAX;
+    for (uint32_t i = netplay->def.player_count; i-- > 0;) {
+        const quern__netplay_player here = netplay->players[i], there = {.active_from = active_from[i],
+                                                                         .dropped_from = dropped_from[i]};
+        const bool is_here = i == netplay->def.player || (i != sender && !quern__netplay_is_out(&here)),
+                   is_there = i == sender || (i != netplay->def.player && !quern__netplay_is_out(&there));
+        if (is_here && (!is_there || here.active_from > there.active_from)) {
+            own_count++;
+            own_first = i;
+        } else if (is_there && (!is_here || here.active_from < there.active_from)) {
+            other_count++;
+            other_first = i;
+        }
+    }
+    if (other_count < own_count || (other_count == own_count && other_first > own_first))
+        netplay->losing_since_ns = 0;
+    else if (netplay->losing_since_ns == 0)
+        netplay->losing_since_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    else if (has_passed(netplay, netplay->losing_since_ns, 0.25))
+        netplay->end = QUERN__NETPLAY_DROPPED;
+}
+
+/* -------------------------------------------------------------------------------------------- inputs */
+
+/* Stores the input of a player for a frame: known, zero or predicted. */
+static void get_input(const quern_netplay *netplay, uint32_t player, uint32_t frame,
+                      unsigned char *out_input)
+{
+    const quern__netplay_player *known = &netplay->players[player];
+    const uint32_t bytes = netplay->def.input_bytes;
+    uint32_t from = frame;
+    if (has_zero_input(known, frame)) {
+        memset(out_input, 0, bytes);
+        return;
+    }
+    if (frame >= known->known_end) { /* the prediction */
+        from = known->known_end > 0 ? known->known_end - 1 : 0;
+        if (known->known_end == 0 || has_zero_input(known, from)) {
+            memset(out_input, 0, bytes);
+            return;
+        }
+    }
+    memcpy(out_input, known->inputs[from % QUERN__NETPLAY_WINDOW], bytes);
+}
+
+/* Gives the input of this machine's player to all frames up to the delay that have none yet. */
+static void give_input(quern_netplay *netplay, const void *input)
+{
+    quern__netplay_player *self = &netplay->players[netplay->def.player];
+    const uint32_t limit = quern__netplay_limit(self);
+    if (limit == QUERN__NETPLAY_NEVER) return;
+    for (self->known_end = limit; self->known_end <= netplay->frame + netplay->def.input_delay;
+         self->known_end++)
+        memcpy(self->inputs[self->known_end % QUERN__NETPLAY_WINDOW], input, netplay->def.input_bytes);
+}
+
+/* Returns the first frame with an input that is not known. */
+static uint32_t find_confirmed(const quern_netplay *netplay)
+{
+    uint32_t confirmed = QUERN__NETPLAY_NEVER;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const uint32_t limit = quern__netplay_limit(&netplay->players[i]);
+        if (limit < confirmed) confirmed = limit;
+    }
+    return confirmed;
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+/* Writes the inputs of the next frame to their resource. */
+static void set_inputs(quern_netplay *netplay)
+{
+    unsigned char *used = netplay->used[netplay->frame % QUERN__NETPLAY_WINDOW];
+    const uint32_t bytes = netplay->def.input_bytes;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        get_input(netplay, i, netplay->frame, used + (size_t)i * bytes);
+    memcpy(quern_resource_get(netplay->def.world, netplay->def.inputs), used,
+           (size_t)netplay->def.player_count * bytes);
+}
+
+/* Saves the world and runs one frame. */
+static quern_result run_frame(quern_netplay *netplay, quern_jobs *jobs)
+{
+    quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
+    if (result != QUERN_OK) return result;
+    if (netplay->frame % netplay->def.hash_interval == 0)
+        netplay->hashes[netplay->frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
+            (quern__netplay_hash){.frame = netplay->frame,
+                                  .epoch = netplay->epoch,
+                                  .hash = quern_world_hash(netplay->def.world)};
+    set_inputs(netplay);
+    result = quern_schedule_run(netplay->def.schedule, jobs, netplay->def.step_seconds);
+    if (result == QUERN_OK) netplay->frame++;
+    return result;
+}
+
+/* Restores an earlier frame, and runs the frames since then again. */
+static quern_result rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from)
+{
+    const uint32_t end = netplay->frame;
+    quern_result result = quern_history_restore(netplay->history, from, jobs);
+    if (result != QUERN_OK) return result;
+    netplay->counts.rollback_count++;
+    netplay->frame = from;
+    while (netplay->frame < end && result == QUERN_OK) {
+        result = run_frame(netplay, jobs);
+        netplay->counts.rerun_count += result == QUERN_OK;
+    }
+    return result;
+}
+
+static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
+{
+    unsigned char input[QUERN_MAX_NETPLAY_INPUT_BYTES];
+    const unsigned char *used = netplay->used[frame % QUERN__NETPLAY_WINDOW];
+    const uint32_t bytes = netplay->def.input_bytes;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        get_input(netplay, i, frame, input);
+        if (memcmp(input, used + (size_t)i * bytes, bytes) != 0) return false;
+    }
+    return true;
+}
+
+/* Runs the frames again that ran with other inputs than those that are known now. */
+static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
+{
+    const uint32_t confirmed = find_confirmed(netplay);
+    quern_result result = QUERN_OK;
+    uint32_t first = netplay->verified;
+    while (first < netplay->frame && ran_with_these_inputs(netplay, first))
+        first++;
+    if (first < netplay->frame) result = rerun(netplay, jobs, first);
+    if (result == QUERN_OK) netplay->verified = confirmed < netplay->frame ? confirmed : netplay->frame;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ transfer */
+
+static void end_transfer(quern_netplay *netplay)
+{
+    quern_byte_buffer_release(&netplay->transfer.bytes);
+    netplay->transfer = (quern__netplay_transfer){.player = QUERN__NETPLAY_NEVER};
+}
+
+/* Saves the world at the last frame that will not change, and returns to the present. */
+static quern_result begin_transfer(quern_netplay *netplay, quern_jobs *jobs, uint32_t player)
+{
+    quern__netplay_transfer *transfer = &netplay->transfer;
+    const quern_save_def def = {.schedules = {netplay->def.schedule}};
+    const uint32_t present = netplay->frame, frame = netplay->verified;
+    quern_result result = QUERN_OK;
+    if (frame < present) result = quern_history_restore(netplay->history, frame, jobs);
+    if (result != QUERN_OK) return result;
+    transfer->bytes.allocator = netplay->allocator;
+    result = quern_world_save(netplay->def.world, quern_sink_bytes(&transfer->bytes), &def);
+    if (result == QUERN_OK && transfer->bytes.size_bytes >= UINT32_MAX)
+        result =
+            quern_error_set(QUERN_ERROR_LIMIT,
+                            "quern_netplay_advance: the world has %zu bytes: at most 4 GiB can be sent to "
+                            "a player that joins",
+                            transfer->bytes.size_bytes);
+    const quern_result again = frame < present ? rerun(netplay, jobs, frame) : QUERN_OK;
+    if (result != QUERN_OK || again != QUERN_OK) {
+        end_transfer(netplay);
+        return result != QUERN_OK ? result : again;
+    }
+    transfer->player = player;
+    transfer->frame = frame;
+    transfer->total_bytes = (uint32_t)transfer->bytes.size_bytes;
+    return QUERN_OK;
+}
+
+/* Lets the player of the transfer take part from the first frame on that this machine has given no input for. */
+static void admit(quern_netplay *netplay)
+{
+    quern__netplay_player *player = &netplay->players[netplay->transfer.player];
+    player->active_from = quern__netplay_limit(&netplay->players[netplay->def.player]);
+    player->known_end = player->active_from;
+    netplay->epoch = next_epoch(netplay);
+    begin_life(netplay, netplay->transfer.player, netplay->epoch, netplay->transfer.frame);
+    end_transfer(netplay);
+}
+
+/* Returns whether all machines that play know all inputs before a frame: none runs more than max_rollback frames ahead
+ * of the inputs that it knows. */
+static bool have_all_verified(const quern_netplay *netplay, uint32_t frame)
+{
+    if (netplay->verified < frame) return false;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        if (i != netplay->def.player && !quern__netplay_is_out(&netplay->players[i]) &&
+            netplay->players[i].frame < frame + netplay->def.max_rollback)
+            return false;
+    return true;
+}
+
+quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
+                                  uint32_t first_missing)
+{
+    quern__netplay_transfer *transfer = &netplay->transfer;
+    if (find_host(netplay) != netplay->def.player) return QUERN_OK;
+    if (transfer->player == QUERN__NETPLAY_NEVER) {
+        /* A request that was sent before the player was admitted arrives late. */
+        const bool is_new = frame == QUERN__NETPLAY_NEVER;
+        if (!is_new) return QUERN_OK;
+        /* The player has started again before its silence was noticed. */
+        if (!quern__netplay_is_out(&netplay->players[player])) return QUERN_OK;
+        if (!have_all_verified(netplay, netplay->players[player].dropped_from)) return QUERN_OK;
+        return begin_transfer(netplay, jobs, player);
+    }
+    if (transfer->player != player) return QUERN_OK;
+    if (frame == QUERN__NETPLAY_NEVER) transfer->first_missing = 0; /* the machine may have started again */
+    if (frame != transfer->frame) return QUERN_OK;
+    if (first_missing > transfer->first_missing) transfer->first_missing = first_missing;
+    if ((uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes) admit(netplay);
+    return QUERN_OK;
+}
+
+/* Makes room for the chunks that may arrive next. Memory grows with what has arrived: the announced size is not to be
+ * trusted. */
+static quern_result reserve_chunks(quern_netplay *netplay)
+{
+    static const char zeros[QUERN__NETPLAY_CHUNK] = {0};
+    quern__netplay_transfer *transfer = &netplay->transfer;
+    const quern_sink sink = quern_sink_bytes(&transfer->bytes);
+    const uint64_t end =
+        ((uint64_t)transfer->first_missing + QUERN__NETPLAY_CHUNKS_AHEAD) * QUERN__NETPLAY_CHUNK;
+    transfer->bytes.allocator = netplay->allocator;
+    while (transfer->bytes.size_bytes < end && transfer->bytes.size_bytes < transfer->total_bytes)
+        if (!sink.write(sink.user_data, zeros, sizeof zeros))
+            return quern_error_set(
+                QUERN_ERROR_OUT_OF_MEMORY,
+                "quern_netplay_advance: no memory for the next part of a world, of which "
+                "%u of %u chunks have arrived: free memory, and call again",
+                transfer->first_missing, (transfer->total_bytes - 1) / QUERN__NETPLAY_CHUNK + 1);
+    return QUERN_OK;
+}
+
+quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
+                                        bool *out_whole)
+{
+    quern__netplay_transfer *transfer = &netplay->transfer;
+    const uint32_t number = chunk->offset / QUERN__NETPLAY_CHUNK;
+    *out_whole = false;
+    if (chunk->total_bytes == 0) return QUERN_OK;
+    if (transfer->player != QUERN__NETPLAY_NEVER) {
+        /* Another player does not end the transfer, and its sender does so only with a newer world. */
+        if (chunk->sender != transfer->sender || chunk->frame < transfer->frame ||
+            (chunk->frame == transfer->frame && chunk->total_bytes != transfer->total_bytes))
+            return QUERN_OK;
+        if (chunk->frame > transfer->frame) end_transfer(netplay);
+    }
+    if (transfer->player == QUERN__NETPLAY_NEVER)
+        *transfer = (quern__netplay_transfer){.player = netplay->def.player,
+                                              .sender = chunk->sender,
+                                              .frame = chunk->frame,
+                                              .total_bytes = chunk->total_bytes};
+    transfer->heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
+    const quern_result result = reserve_chunks(netplay);
+    if (result != QUERN_OK) return result;
+    const uint32_t left = chunk->offset < chunk->total_bytes ? chunk->total_bytes - chunk->offset : 0;
+    const uint32_t expected = left < QUERN__NETPLAY_CHUNK ? left : QUERN__NETPLAY_CHUNK;
+    if (chunk->offset % QUERN__NETPLAY_CHUNK == 0 && expected > 0 && chunk->size_bytes == expected &&
+        number >= transfer->first_missing &&
+        number - transfer->first_missing < QUERN__NETPLAY_CHUNKS_AHEAD) {
+        memcpy((char *)transfer->bytes.bytes + chunk->offset, chunk->bytes, chunk->size_bytes);
+        transfer->arrived |= 1u << (number - transfer->first_missing);
+    }
+    for (; (transfer->arrived & 1) != 0; transfer->arrived >>= 1)
+        transfer->first_missing++;
+    *out_whole = (uint64_t)transfer->first_missing * QUERN__NETPLAY_CHUNK >= transfer->total_bytes;
+    return QUERN_OK;
+}
+
+quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
+                                       const quern__netplay_chunk *chunk)
+{
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    const quern_load_def def = {.schedules = {netplay->def.schedule}};
+    bool is_whole;
+    if (!netplay->counts.is_joining) return QUERN_OK;
+    quern_result result = quern__netplay_store_chunk(netplay, chunk, &is_whole);
+    if (result != QUERN_OK || !is_whole) return result;
+    result = quern_world_load(netplay->def.world,
+                              quern_source_bytes(transfer->bytes.bytes, transfer->total_bytes), &def, NULL);
+    if (result != QUERN_OK) return result;
+    /* Everything before the frame of the world is known. */
+    netplay->frame = netplay->verified = netplay->loaded_frame = transfer->frame;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++)
+        netplay->players[i].known_end = transfer->frame;
+    netplay->counts.is_joining = false;
+    if (netplay->def.loaded == NULL) return QUERN_OK;
+    /* What the program changes in the call is undone. */
+    result = quern_history_save(netplay->history, netplay->frame, jobs);
+    if (result != QUERN_OK) return result;
+    netplay->def.loaded(netplay->def.loaded_user_data);
+    return quern_history_restore(netplay->history, netplay->frame, jobs);
+}
+
+/* --------------------------------------------------------------------------------------- silence */
+
+static bool is_silent(const quern_netplay *netplay, uint32_t player)
+{
+    return player != netplay->def.player && has_passed(netplay, netplay->players[player].heard_ns, 1);
+}
+
+/* Drops players that have been silent for too long, if this machine is the host, and gives up a transfer to a machine
+ * that has fallen silent. A machine that joins gives up the transfer from a player that has. */
+static void check_silence(quern_netplay *netplay)
+{
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    const bool has_transfer = transfer->player != QUERN__NETPLAY_NEVER;
+    if (!netplay->is_admitted) {
+        if (!has_transfer || !has_passed(netplay, transfer->heard_ns, 1)) return;
+        if (netplay->counts.is_joining)
+            end_transfer(netplay); /* the next host sends its world from the beginning */
+        else if (quern__netplay_is_out(&netplay->players[netplay->def.player]))
+            netplay->end = QUERN__NETPLAY_SENDER_SILENT;
+        return;
+    }
+    if (has_transfer && is_silent(netplay, transfer->player)) end_transfer(netplay);
+    /* Silent players are dropped by the one that is the host without them. */
+    for (uint32_t i = 0; i < netplay->def.player; i++)
+        if (!quern__netplay_is_out(&netplay->players[i]) && !is_silent(netplay, i)) return;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        const quern__netplay_player *player = &netplay->players[i];
+        if (quern__netplay_is_out(player) || !is_silent(netplay, i)) continue;
+        /* Dropped from the first frame on whose input this machine does not know. */
+        set_member(netplay, i, player->active_from, quern__netplay_limit(player));
+        netplay->epoch = next_epoch(netplay);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ reports */
+
+/* Each machine goes back to the last hash before the one that differs, runs the frames since then again, and sends the hash
+ * before each of them (a trace). Two traces show the first frame with another result. Each machine records that frame with
+ * hashes of entities, sends the recording, and replays the recording of the other machine. */
+
+__attribute__((format(printf, 2, 3))) static void add_text(quern_netplay_report *report, const char *format,
+                                                           ...)
+{
+    va_list arguments;
+    const size_t length = strlen(report->text);
+    va_start(arguments, format);
+    vsnprintf(report->text + length, sizeof report->text - length, format, arguments);
+    va_end(arguments);
+}
+
+/* Ends a report that cannot go on. */
+static void give_up(quern_netplay *netplay)
+{
+    quern_netplay_report *report = &netplay->divergence.report;
+    add_text(report, "the worlds differ, and the report failed: %s", quern_error_message());
+    report->is_complete = true;
+}
+
+static quern_result restore(quern_netplay *netplay, quern_jobs *jobs, uint32_t frame)
+{
+    const quern_result result = quern_history_restore(netplay->history, frame, jobs);
+    if (result == QUERN_OK) netplay->frame = frame;
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------- traces */
+
+/* Begins a report: the hashes of the world before `frame` differ from those of another player. `own_hash`: that of this
+ * machine. */
+static void begin_report(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
+                         uint64_t own_hash)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    end_transfer(netplay); /* the world of a player that joins */
+    divergence->report.player = player;
+    divergence->own_hash = own_hash;
+    divergence->start = QUERN__NETPLAY_NEVER;
+    for (uint32_t i = 0; i < QUERN_MAX_NETPLAY_PLAYERS; i++)
+        divergence->wanted[i] = QUERN__NETPLAY_NEVER;
+    const uint32_t interval = netplay->def.hash_interval;
+    quern__netplay_trace *trace = &divergence->own;
+    trace->first = frame >= interval ? frame - interval : 0;
+    quern_result result = restore(netplay, jobs, trace->first);
+    while (result == QUERN_OK && netplay->frame < frame) {
+        trace->hashes[trace->count++] = quern_world_hash(netplay->def.world);
+        result = run_frame(netplay, jobs);
+    }
+    if (result == QUERN_OK)
+        trace->hashes[trace->count++] = quern_world_hash(netplay->def.world);
+    else
+        give_up(netplay);
+}
+
+void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
+                               uint32_t start, uint32_t first_missing)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    if (player == divergence->report.player && divergence->other.count == 0) divergence->other = *trace;
+    if (divergence->start != QUERN__NETPLAY_NEVER && start == divergence->start)
+        divergence->wanted[player] = first_missing;
+}
+
+/* ---------------------------------------------------------------------------------------- recordings */
+
+/* Records the next frame, and returns to its beginning. */
+static quern_result record_frame(quern_netplay *netplay, quern_jobs *jobs)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    const quern_replay_recorder_def def = {.inputs = {netplay->def.inputs},
+                                           .detail = QUERN_REPLAY_ENTITIES};
+    quern_replay_recorder *recorder;
+    divergence->recording.allocator = netplay->allocator;
+    quern_result result = restore(netplay, jobs, divergence->start);
+    if (result == QUERN_OK)
+        result = quern_replay_recorder_create(netplay->def.schedule,
+                                              quern_sink_bytes(&divergence->recording), &def, &recorder);
+    if (result != QUERN_OK) return result;
+    set_inputs(netplay);
+    result = quern_replay_record(recorder, jobs, netplay->def.step_seconds);
+    const quern_result finished = quern_replay_finish(recorder);
+    if (result == QUERN_OK) result = finished;
+    return result == QUERN_OK ? restore(netplay, jobs, divergence->start) : result;
+}
+
+/* Finds the frame that differs, when the trace of the other machine has arrived. */
+static void compare_traces(quern_netplay *netplay, quern_jobs *jobs)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    quern_netplay_report *report = &divergence->report;
+    const quern__netplay_trace *own = &divergence->own, *other = &divergence->other;
+    uint32_t i = 0; /* of the first hash that both traces have and that differs */
+    for (; i < own->count; i++) {
+        const uint32_t frame = own->first + i;
+        if (frame >= other->first && frame - other->first < other->count &&
+            own->hashes[i] != other->hashes[frame - other->first])
+            break;
+    }
+    if (i == own->count) {
+        report->frame = own->first;
+        add_text(
+            report,
+            "frames %u to %u gave the same hashes on both machines when they were run again, and had not "
+            "before: they depend on data outside of the world%s",
+            own->first, own->first + own->count - 2,
+            own->hashes[own->count - 1] != divergence->own_hash ? ", on this machine"
+                                                                : ", on the other machine");
+        report->is_complete = true;
+        if (restore(netplay, jobs, own->first) != QUERN_OK) give_up(netplay);
+        return;
+    }
+    divergence->start = i > 0 ? own->first + i - 1 : own->first;
+    report->frame = divergence->start;
+    if (record_frame(netplay, jobs) != QUERN_OK) give_up(netplay);
+}
+
+/* Writes the report about the difference that the replay has found. The texts of replays begin with the frame. */
+static void describe(quern_netplay *netplay)
+{
+    const quern__netplay_divergence *divergence = &netplay->divergence;
+    quern_netplay_report *report = &netplay->divergence.report;
+    const char *text = strstr(report->difference.text, ": ");
+    report->difference.frame += divergence->start;
+    if (report->difference.difference == QUERN_REPLAY_NONE)
+        add_text(
+            report,
+            "frame %u gave another hash than on the machine of player %u, and the same when it was run "
+            "again: it depends on data outside of the world",
+            divergence->start, report->player);
+    else
+        add_text(report, "%s frame %u, other than on the machine of player %u: %s",
+                 report->difference.is_before_first ? "before" : "in", divergence->start, report->player,
+                 text != NULL ? text + 2 : report->difference.text);
+    if (divergence->own.hashes[divergence->own.count - 1] != divergence->own_hash)
+        add_text(report, "; on this machine, frames that were run again gave another hash");
+}
+
+/* Replays the recording of the other machine, and returns to the beginning of its frame. */
+static void compare_recordings(quern_netplay *netplay, quern_jobs *jobs)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    quern_netplay_report *report = &divergence->report;
+    const quern__netplay_transfer *transfer = &netplay->transfer;
+    const quern_result result = quern_replay_run(
+        netplay->def.schedule, jobs, quern_source_bytes(transfer->bytes.bytes, transfer->total_bytes), NULL,
+        &report->difference);
+    report->own_recording = divergence->recording.bytes;
+    report->own_recording_bytes = divergence->recording.size_bytes;
+    report->other_recording = transfer->bytes.bytes;
+    report->other_recording_bytes = transfer->total_bytes;
+    report->is_complete = true;
+    if (result == QUERN_OK || result == QUERN_ERROR_DIVERGED)
+        describe(netplay);
+    else
+        give_up(netplay);
+    if (restore(netplay, jobs, divergence->start) != QUERN_OK) give_up(netplay);
+}
+
+/* Does the next step of a report for which everything has arrived. */
+static void continue_report(quern_netplay *netplay, quern_jobs *jobs)
+{
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    if (divergence->report.is_complete || divergence->other.count == 0) return;
+    if (divergence->start == QUERN__NETPLAY_NEVER) compare_traces(netplay, jobs);
+    if (!divergence->report.is_complete && divergence->is_whole) compare_recordings(netplay, jobs);
+}
+
+/* -------------------------------------------------------------------------------------------- hashes */
+
+/* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs. */
+static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs)
+{
+    uint32_t player = 0, index = QUERN__NETPLAY_HASHES;
+    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
+        for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
+            const quern__netplay_hash *own = &netplay->hashes[k], *other = &netplay->players[i].hashes[k];
+            if (i == netplay->def.player || own->frame > netplay->verified || own->frame != other->frame ||
+                other->epoch != netplay->epoch || own->hash == other->hash ||
+                (index < QUERN__NETPLAY_HASHES && own->frame >= netplay->hashes[index].frame))
+                continue;
+            player = i;
+            index = k;
+        }
+    }
+    if (index == QUERN__NETPLAY_HASHES) return QUERN_OK;
+    const quern__netplay_hash *own = &netplay->hashes[index];
+    const quern__netplay_hash *other = &netplay->players[player].hashes[index];
+    netplay->has_diverged = true;
+    if (netplay->def.reports) begin_report(netplay, jobs, player, own->frame, own->hash);
+    return quern_error_set(
+        QUERN_ERROR_DIVERGED,
+        "quern_netplay_advance: the world before frame %u has the hash %016llx here and "
+        "%016llx on the machine of player %u: some system depends on data outside of the "
+        "world; record both runs and compare them (quern_replay_run)",
+        own->frame, (unsigned long long)own->hash, (unsigned long long)other->hash, player);
+}
+
+/* ----------------------------------------------------------------------------------------- creating */
 
 static quern_result fail_range(const char *name, uint32_t value, uint32_t least, uint32_t most)
 {
@@ -45,8 +689,16 @@ static quern_result check_numbers(const quern_netplay_def *def)
     return QUERN_OK;
 }
 
-static quern_result check_members(const quern_netplay_def *def)
+static quern_result check_def(const quern_netplay_def *def)
 {
+    static const char function[] = "quern_netplay_create";
+    if (def->world == NULL) return fail_null(function, "def->world");
+    if (def->schedule == NULL) return fail_null(function, "def->schedule");
+    if (def->transport.send == NULL) return fail_null(function, "def->transport.send");
+    if (def->transport.receive == NULL) return fail_null(function, "def->transport.receive");
+    if (def->transport.now == NULL) return fail_null(function, "def->transport.now");
+    quern_result result = check_numbers(def);
+    if (result != QUERN_OK) return result;
     const uint32_t all = (1u << def->player_count) - 1;
     if ((def->absent & ~all) != 0 || (def->absent & all) == all)
         return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
@@ -57,32 +709,14 @@ static quern_result check_members(const quern_netplay_def *def)
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_netplay_create: player %u is absent: set joins, or leave the player out of absent",
             def->player);
-    return QUERN_OK;
-}
-
-static quern_result check_inputs(const quern_netplay_def *def)
-{
     uint32_t size_bytes;
-    const quern_result result = quern_resource_get_size(def->world, def->inputs, &size_bytes);
+    result = quern_resource_get_size(def->world, def->inputs, &size_bytes);
     if (result != QUERN_OK || size_bytes == def->player_count * def->input_bytes) return result;
     return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_netplay_create: the resource of inputs has %u bytes: it needs %u, for %u "
                            "players with inputs of %u bytes",
                            size_bytes, def->player_count * def->input_bytes, def->player_count,
                            def->input_bytes);
-}
-
-static quern_result check_def(const quern_netplay_def *def)
-{
-    static const char function[] = "quern_netplay_create";
-    if (def->world == NULL) return fail_null(function, "def->world");
-    if (def->schedule == NULL) return fail_null(function, "def->schedule");
-    if (def->transport.send == NULL) return fail_null(function, "def->transport.send");
-    if (def->transport.receive == NULL) return fail_null(function, "def->transport.receive");
-    if (def->transport.now == NULL) return fail_null(function, "def->transport.now");
-    quern_result result = check_numbers(def);
-    if (result == QUERN_OK) result = check_members(def);
-    return result == QUERN_OK ? check_inputs(def) : result;
 }
 
 static void init(quern_netplay *netplay, const quern_netplay_def *def)
@@ -145,159 +779,10 @@ void quern_netplay_destroy(quern_netplay *netplay)
 {
     if (netplay == NULL) return;
     const quern_allocator allocator = netplay->allocator;
-    quern__netplay_end_transfer(netplay);
-    quern__netplay_end_report(netplay);
+    end_transfer(netplay);
+    quern_byte_buffer_release(&netplay->divergence.recording);
     quern_history_destroy(netplay->history);
     allocator.release(allocator.user_data, netplay, sizeof *netplay, _Alignof(quern_netplay));
-}
-
-/* -------------------------------------------------------------------------------------------- inputs */
-
-void quern__netplay_input(const quern_netplay *netplay, uint32_t player, uint32_t frame,
-                          unsigned char *out_input)
-{
-    const quern__netplay_player *known = &netplay->players[player];
-    const uint32_t bytes = netplay->def.input_bytes;
-    uint32_t from = frame;
-    if (quern__netplay_is_zero(known, frame)) {
-        memset(out_input, 0, bytes);
-        return;
-    }
-    if (frame >= known->known_end) { /* the prediction */
-        from = known->known_end > 0 ? known->known_end - 1 : 0;
-        if (known->known_end == 0 || quern__netplay_is_zero(known, from)) {
-            memset(out_input, 0, bytes);
-            return;
-        }
-    }
-    memcpy(out_input, known->inputs[from % QUERN__NETPLAY_WINDOW], bytes);
-}
-
-/* Gives the input of this machine's player to all frames up to the delay that have none yet. */
-static void give_input(quern_netplay *netplay, const void *input)
-{
-    quern__netplay_player *self = &netplay->players[netplay->def.player];
-    const uint32_t limit = quern__netplay_limit(self);
-    if (limit == QUERN__NETPLAY_NEVER) return;
-    for (self->known_end = limit; self->known_end <= netplay->frame + netplay->def.input_delay;
-         self->known_end++)
-        memcpy(self->inputs[self->known_end % QUERN__NETPLAY_WINDOW], input, netplay->def.input_bytes);
-}
-
-/* Returns the first frame with an input that is not known. */
-static uint32_t find_confirmed(const quern_netplay *netplay)
-{
-    uint32_t confirmed = QUERN__NETPLAY_NEVER;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        const uint32_t limit = quern__netplay_limit(&netplay->players[i]);
-        if (limit < confirmed) confirmed = limit;
-    }
-    return confirmed;
-}
-
-/* -------------------------------------------------------------------------------------------- frames */
-
-static void keep_hash(quern_netplay *netplay)
-{
-    if (netplay->frame % netplay->def.hash_interval != 0) return;
-    netplay->hashes[netplay->frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
-        (quern__netplay_hash){
-            .frame = netplay->frame, .epoch = netplay->epoch, .hash = quern_world_hash(netplay->def.world)};
-}
-
-void quern__netplay_set_inputs(quern_netplay *netplay)
-{
-    unsigned char *used = netplay->used[netplay->frame % QUERN__NETPLAY_WINDOW];
-    const uint32_t bytes = netplay->def.input_bytes;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++)
-        quern__netplay_input(netplay, i, netplay->frame, used + (size_t)i * bytes);
-    memcpy(quern_resource_get(netplay->def.world, netplay->def.inputs), used,
-           (size_t)netplay->def.player_count * bytes);
-}
-
-quern_result quern__netplay_run_frame(quern_netplay *netplay, quern_jobs *jobs)
-{
-    quern_result result = quern_history_save(netplay->history, netplay->frame, jobs);
-    if (result != QUERN_OK) return result;
-    keep_hash(netplay);
-    quern__netplay_set_inputs(netplay);
-    result = quern_schedule_run(netplay->def.schedule, jobs, netplay->def.step_seconds);
-    if (result == QUERN_OK) netplay->frame++;
-    return result;
-}
-
-quern_result quern__netplay_rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from)
-{
-    const uint32_t end = netplay->frame;
-    quern_result result = quern_history_restore(netplay->history, from, jobs);
-    if (result != QUERN_OK) return result;
-    netplay->counts.rollback_count++;
-    netplay->frame = from;
-    while (netplay->frame < end && result == QUERN_OK) {
-        result = quern__netplay_run_frame(netplay, jobs);
-        netplay->counts.rerun_count += result == QUERN_OK;
-    }
-    return result;
-}
-
-static bool ran_with_these_inputs(const quern_netplay *netplay, uint32_t frame)
-{
-    unsigned char input[QUERN_MAX_NETPLAY_INPUT_BYTES];
-    const unsigned char *used = netplay->used[frame % QUERN__NETPLAY_WINDOW];
-    const uint32_t bytes = netplay->def.input_bytes;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        quern__netplay_input(netplay, i, frame, input);
-        if (memcmp(input, used + (size_t)i * bytes, bytes) != 0) return false;
-    }
-    return true;
-}
-
-/* Runs the frames again that ran with other inputs than those that are known now. */
-static quern_result correct(quern_netplay *netplay, quern_jobs *jobs)
-{
-    const uint32_t confirmed = find_confirmed(netplay);
-    quern_result result = QUERN_OK;
-    uint32_t first = netplay->verified;
-    while (first < netplay->frame && ran_with_these_inputs(netplay, first))
-        first++;
-    if (first < netplay->frame) result = quern__netplay_rerun(netplay, jobs, first);
-    if (result == QUERN_OK) netplay->verified = confirmed < netplay->frame ? confirmed : netplay->frame;
-    return result;
-}
-
-/* -------------------------------------------------------------------------------------------- hashes */
-
-static quern_result fail_diverged(quern_netplay *netplay, quern_jobs *jobs, uint32_t player,
-                                  const quern__netplay_hash *own, const quern__netplay_hash *other)
-{
-    netplay->has_diverged = true;
-    if (netplay->def.reports) quern__netplay_begin_report(netplay, jobs, player, own->frame, own->hash);
-    return quern_error_set(
-        QUERN_ERROR_DIVERGED,
-        "quern_netplay_advance: the world before frame %u has the hash %016llx here and "
-        "%016llx on the machine of player %u: some system depends on data outside of the "
-        "world; record both runs and compare them (quern_replay_run)",
-        own->frame, (unsigned long long)own->hash, (unsigned long long)other->hash, player);
-}
-
-/* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs. */
-static quern_result compare_hashes(quern_netplay *netplay, quern_jobs *jobs)
-{
-    uint32_t player = 0, index = QUERN__NETPLAY_HASHES;
-    for (uint32_t i = 0; i < netplay->def.player_count; i++) {
-        for (uint32_t k = 0; k < QUERN__NETPLAY_HASHES; k++) {
-            const quern__netplay_hash *own = &netplay->hashes[k], *other = &netplay->players[i].hashes[k];
-            if (i == netplay->def.player || own->frame > netplay->verified || own->frame != other->frame ||
-                other->epoch != netplay->epoch || own->hash == other->hash ||
-                (index < QUERN__NETPLAY_HASHES && own->frame >= netplay->hashes[index].frame))
-                continue;
-            player = i;
-            index = k;
-        }
-    }
-    if (index == QUERN__NETPLAY_HASHES) return QUERN_OK;
-    return fail_diverged(netplay, jobs, player, &netplay->hashes[index],
-                         &netplay->players[player].hashes[index]);
 }
 
 /* ----------------------------------------------------------------------------------------- advancing */
@@ -334,7 +819,7 @@ static quern_result run_frames(quern_netplay *netplay, quern_jobs *jobs, const v
     while (result == QUERN_OK && *out_frame_count < MOST_FRAMES && may_run(netplay) &&
            (*out_frame_count == 0 || is_behind(netplay))) {
         give_input(netplay, input);
-        result = quern__netplay_run_frame(netplay, jobs);
+        result = run_frame(netplay, jobs);
         *out_frame_count += result == QUERN_OK;
     }
     if (result == QUERN_OK && *out_frame_count == 0) netplay->counts.wait_count++;
@@ -354,7 +839,7 @@ static quern_result check_own_membership(quern_netplay *netplay)
     const bool is_out = quern__netplay_is_out(&netplay->players[netplay->def.player]);
     if (!is_out && !netplay->is_admitted) {
         netplay->is_admitted = true;
-        quern__netplay_end_transfer(netplay); /* the host knows that the world has arrived */
+        end_transfer(netplay); /* the host knows that the world has arrived */
     }
     if ((!is_out || !netplay->is_admitted) && netplay->end == QUERN__NETPLAY_GOES_ON) return QUERN_OK;
     return quern_error_set(
@@ -370,7 +855,7 @@ static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void
     quern_result result = quern__netplay_receive(netplay, jobs);
     if (result == QUERN_OK && !netplay->counts.is_joining) result = check_own_membership(netplay);
     if (result != QUERN_OK) return result;
-    quern__netplay_check_silence(netplay);
+    check_silence(netplay);
     if (netplay->counts.is_joining) return QUERN_OK;
     result = correct(netplay, jobs);
     if (result == QUERN_OK) result = compare_hashes(netplay, jobs);
@@ -388,7 +873,7 @@ static quern_result advance_report(quern_netplay *netplay, quern_jobs *jobs)
         return quern_error_set(
             QUERN_ERROR_DIVERGED,
             "quern_netplay_advance: the worlds have diverged before: destroy the session");
-    quern__netplay_continue_report(netplay, jobs);
+    continue_report(netplay, jobs);
     if (!report->is_complete)
         return quern_error_set(QUERN_ERROR_DIVERGED,
                                "quern_netplay_advance: the worlds have diverged, and the report waits for "
@@ -420,5 +905,19 @@ quern_result quern_netplay_get_status(const quern_netplay *netplay, quern_netpla
     out_status->confirmed_frame = netplay->verified;
     for (uint32_t i = 0; i < netplay->def.player_count; i++)
         if (!quern__netplay_is_out(&netplay->players[i])) out_status->present |= 1u << i;
+    return QUERN_OK;
+}
+
+quern_result quern_netplay_get_report(const quern_netplay *netplay, quern_netplay_report *out_report)
+{
+    static const char function[] = "quern_netplay_get_report";
+    if (netplay == NULL) return fail_null(function, "netplay");
+    if (out_report == NULL) return fail_null(function, "out_report");
+    if (!netplay->has_diverged || !netplay->def.reports)
+        return quern_error_set(QUERN_ERROR_UNAVAILABLE,
+                               "%s: there is no report: call it after quern_netplay_advance has returned "
+                               "DIVERGED, in a session with reports",
+                               function);
+    *out_report = netplay->divergence.report;
     return QUERN_OK;
 }

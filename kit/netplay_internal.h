@@ -33,14 +33,6 @@ enum {
     QUERN__NETPLAY_NEVER = INT32_MAX
 };
 
-/* The first bytes of a packet name its kind. */
-typedef enum quern__netplay_kind {
-    QUERN__NETPLAY_FRAMES = 1, /* members, what is known, hashes, inputs */
-    QUERN__NETPLAY_JOIN,       /* a machine asks for the world, and lists the chunks that it has */
-    QUERN__NETPLAY_CHUNKS,     /* a part of the world, or of a recording if worlds differ */
-    QUERN__NETPLAY_TRACE       /* hashes of a machine whose world differs, and the chunks that it has */
-} quern__netplay_kind;
-
 /* A hash of the world before a frame. */
 typedef struct quern__netplay_hash {
     uint32_t frame; /* QUERN__NETPLAY_NEVER: none */
@@ -94,7 +86,7 @@ typedef struct quern__netplay_trace {
     uint64_t hashes[QUERN_MAX_NETPLAY_REPORT + 1];
 } quern__netplay_trace;
 
-/* What two machines do after their worlds have differed; see netplay_report.c. The recording of the other machine
+/* What two machines do after their worlds have differed; see reports in netplay.c. The recording of the other machine
  * arrives in `transfer`. */
 typedef struct quern__netplay_divergence {
     quern__netplay_trace own, other; /* count 0: not known yet */
@@ -128,22 +120,13 @@ struct quern_netplay {
     unsigned char used[QUERN__NETPLAY_WINDOW][QUERN_MAX_NETPLAY_PLAYERS * QUERN_MAX_NETPLAY_INPUT_BYTES];
 };
 
-/* ------------------------------------------------------------------------------------------- members */
-
-/* Returns whether the player's input of a frame is zero because the player is out. */
-bool quern__netplay_is_zero(const quern__netplay_player *player, uint32_t frame);
+/* --------------------------------------------------------------------------------------- netplay.c */
 
 /* Returns whether the player takes no part, now and until it joins. */
 bool quern__netplay_is_out(const quern__netplay_player *player);
 
 /* Returns the first frame whose input is neither known nor zero; QUERN__NETPLAY_NEVER if there is none. */
 uint32_t quern__netplay_limit(const quern__netplay_player *player);
-
-/* Returns the present player with the lowest index; player_count if there is none. */
-uint32_t quern__netplay_host(const quern_netplay *netplay);
-
-/* Makes the host drop a player, from the first frame whose input it does not know. */
-void quern__netplay_drop(quern_netplay *netplay, uint32_t player);
 
 /* Adopts the members of a packet with a higher epoch. */
 void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t *active_from,
@@ -156,27 +139,6 @@ void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t
 void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
                                const uint32_t *dropped_from);
 
-/* Drops players that have been silent for too long, if this machine is the host, and gives up a transfer to a machine
- * that has fallen silent. A machine that joins gives up the transfer from a player that has. */
-void quern__netplay_check_silence(quern_netplay *netplay);
-
-/* -------------------------------------------------------------------------------------------- frames */
-
-/* Stores the input of a player for a frame: known, zero or predicted. */
-void quern__netplay_input(const quern_netplay *netplay, uint32_t player, uint32_t frame,
-                          unsigned char *out_input);
-
-/* Writes the inputs of the next frame to their resource. */
-void quern__netplay_set_inputs(quern_netplay *netplay);
-
-/* Saves the world and runs one frame. */
-quern_result quern__netplay_run_frame(quern_netplay *netplay, quern_jobs *jobs);
-
-/* Restores an earlier frame, and runs the frames since then again. */
-quern_result quern__netplay_rerun(quern_netplay *netplay, quern_jobs *jobs, uint32_t from);
-
-/* ------------------------------------------------------------------------------------------ transfer */
-
 /* The host's side: answers a request for the world. Requests of other players than that of the transfer wait. */
 quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
                                   uint32_t first_missing);
@@ -185,29 +147,15 @@ quern_result quern__netplay_serve(quern_netplay *netplay, quern_jobs *jobs, uint
 quern_result quern__netplay_take_chunk(quern_netplay *netplay, quern_jobs *jobs,
                                        const quern__netplay_chunk *chunk);
 
-void quern__netplay_end_transfer(quern_netplay *netplay);
-
 /* Stores a chunk in its place. Sets *out_whole if it was the last one. */
 quern_result quern__netplay_store_chunk(quern_netplay *netplay, const quern__netplay_chunk *chunk,
                                         bool *out_whole);
-
-/* ------------------------------------------------------------------------------------------- reports */
-
-/* Begins a report: the hashes of the world before `frame` differ from those of another player. `own_hash`: that of this
- * machine. */
-void quern__netplay_begin_report(quern_netplay *netplay, quern_jobs *jobs, uint32_t player, uint32_t frame,
-                                 uint64_t own_hash);
 
 /* Takes the hashes of another machine, and what it lacks of this machine's recording. */
 void quern__netplay_take_trace(quern_netplay *netplay, uint32_t player, const quern__netplay_trace *trace,
                                uint32_t start, uint32_t first_missing);
 
-/* Does the next step of a report for which everything has arrived. */
-void quern__netplay_continue_report(quern_netplay *netplay, quern_jobs *jobs);
-
-void quern__netplay_end_report(quern_netplay *netplay);
-
-/* ------------------------------------------------------------------------------------------- packets */
+/* -------------------------------------------------------------------------------- netplay_packet.c */
 
 /* Returns the checksum at the end of a packet with these bytes before it. */
 uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, uint32_t size);

@@ -26,13 +26,20 @@ enum {
     CALLS_PER_PROBE = 16
 };
 
-/* ------------------------------------------------------------------------------------------- writing */
+typedef enum packet_kind {
+    PACKET_FRAMES = 1,
+    PACKET_JOIN,   /* a machine asks for the world, and lists the chunks that it has */
+    PACKET_CHUNKS, /* a part of the world, or of a recording if worlds differ */
+    PACKET_TRACE   /* hashes of a machine whose world differs, and the chunks that it has */
+} packet_kind;
 
 typedef struct packet {
     unsigned char bytes[QUERN_NETPLAY_PACKET_BYTES];
     uint32_t size; /* when reading: the position */
     uint32_t end;  /* when reading */
 } packet;
+
+/* ------------------------------------------------------------------------------------------- writing */
 
 static void put(packet *out, uint64_t value, uint32_t byte_count)
 {
@@ -54,7 +61,7 @@ uint32_t quern__netplay_checksum(uint64_t session, const unsigned char *bytes, u
     return (uint32_t)(quern_random_mix(sum) >> 32);
 }
 
-static void begin_packet(const quern_netplay *netplay, packet *out, quern__netplay_kind kind)
+static void begin_packet(const quern_netplay *netplay, packet *out, packet_kind kind)
 {
     out->size = 0;
     put(out, MAGIC | VERSION << 8, 4);
@@ -109,7 +116,7 @@ static void put_run(const quern_netplay *netplay, packet *out, uint32_t player, 
 static void send_frames(quern_netplay *netplay, uint32_t receiver)
 {
     packet out;
-    begin_packet(netplay, &out, QUERN__NETPLAY_FRAMES);
+    begin_packet(netplay, &out, PACKET_FRAMES);
     put(&out, netplay->epoch, 4);
     put(&out, netplay->frame, 4);
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
@@ -133,7 +140,7 @@ static void send_join(quern_netplay *netplay)
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         packet out;
         if (i == netplay->def.player) continue;
-        begin_packet(netplay, &out, QUERN__NETPLAY_JOIN);
+        begin_packet(netplay, &out, PACKET_JOIN);
         put(&out, transfer->player == QUERN__NETPLAY_NEVER ? QUERN__NETPLAY_NEVER : transfer->frame, 4);
         put(&out, transfer->first_missing, 4);
         send_packet(netplay, &out, i);
@@ -149,7 +156,7 @@ static void send_chunks(quern_netplay *netplay, uint32_t player, uint32_t frame,
         const uint64_t offset = ((uint64_t)first_missing + i) * QUERN__NETPLAY_CHUNK;
         if (offset >= bytes->size_bytes) return;
         const uint64_t left = bytes->size_bytes - offset;
-        begin_packet(netplay, &out, QUERN__NETPLAY_CHUNKS);
+        begin_packet(netplay, &out, PACKET_CHUNKS);
         put(&out, frame, 4);
         put(&out, bytes->size_bytes, 4);
         put(&out, offset, 4);
@@ -164,7 +171,7 @@ static void send_report(quern_netplay *netplay, uint32_t player)
 {
     const quern__netplay_divergence *divergence = &netplay->divergence;
     packet out;
-    begin_packet(netplay, &out, QUERN__NETPLAY_TRACE);
+    begin_packet(netplay, &out, PACKET_TRACE);
     put(&out, divergence->own.first, 4);
     put(&out, divergence->own.count, 1);
     for (uint32_t i = 0; i < divergence->own.count; i++)
@@ -258,19 +265,6 @@ static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, ui
     return true;
 }
 
-static void read_hashes(const quern_netplay *netplay, packet *in, quern__netplay_player *sender,
-                        uint32_t epoch)
-{
-    const uint32_t count = (uint32_t)get(in, 1);
-    for (uint32_t i = 0; i < count && in->size <= in->end; i++) {
-        const uint32_t frame = (uint32_t)get(in, 4);
-        const uint64_t hash = get(in, 8);
-        if (in->size <= in->end)
-            sender->hashes[frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
-                (quern__netplay_hash){.frame = frame, .epoch = epoch, .hash = hash};
-    }
-}
-
 /* Stores the inputs of a run that are not known yet, if no frame before them is missing. */
 static void read_run(quern_netplay *netplay, packet *in)
 {
@@ -306,21 +300,16 @@ static void read_frames(quern_netplay *netplay, packet *in, uint32_t sender)
     if (!read_members(netplay, in, sender, epoch)) return;
     player->heard_ns = now;
     if (frame > player->frame && frame < QUERN__NETPLAY_NEVER / 2) player->frame = frame;
-    read_hashes(netplay, in, player, epoch);
+    const uint32_t hash_count = (uint32_t)get(in, 1);
+    for (uint32_t i = 0; i < hash_count && in->size <= in->end; i++) {
+        const uint32_t hashed_frame = (uint32_t)get(in, 4);
+        const uint64_t hash = get(in, 8);
+        if (in->size <= in->end)
+            player->hashes[hashed_frame / netplay->def.hash_interval % QUERN__NETPLAY_HASHES] =
+                (quern__netplay_hash){.frame = hashed_frame, .epoch = epoch, .hash = hash};
+    }
     while (in->size < in->end)
         read_run(netplay, in);
-}
-
-/* Reads hashes and requests of a machine whose world differs, if this machine has found the difference, too. */
-static void read_trace(quern_netplay *netplay, packet *in, uint32_t sender)
-{
-    quern__netplay_trace trace = {.first = (uint32_t)get(in, 4), .count = (uint32_t)get(in, 1)};
-    if (trace.count > QUERN_MAX_NETPLAY_REPORT + 1) return;
-    for (uint32_t i = 0; i < trace.count; i++)
-        trace.hashes[i] = get(in, 8);
-    const uint32_t start = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
-    if (in->size <= in->end && trace.first < QUERN__NETPLAY_NEVER / 2)
-        quern__netplay_take_trace(netplay, sender, &trace, start, first_missing);
 }
 
 /* Returns whether the packet is whole. */
@@ -338,13 +327,21 @@ static bool read_chunk(packet *in, uint32_t sender, quern__netplay_chunk *chunk)
 
 /* Reads a packet after the worlds have differed: only what a report needs. */
 static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint32_t sender,
-                                       quern__netplay_kind kind)
+                                       packet_kind kind)
 {
     quern__netplay_divergence *divergence = &netplay->divergence;
     quern__netplay_chunk chunk;
     if (!netplay->def.reports) return QUERN_OK;
-    if (kind == QUERN__NETPLAY_TRACE) read_trace(netplay, in, sender);
-    if (kind != QUERN__NETPLAY_CHUNKS || sender != divergence->report.player || divergence->is_whole ||
+    if (kind == PACKET_TRACE) { /* used if this machine has found the difference, too */
+        quern__netplay_trace trace = {.first = (uint32_t)get(in, 4), .count = (uint32_t)get(in, 1)};
+        if (trace.count > QUERN_MAX_NETPLAY_REPORT + 1) return QUERN_OK;
+        for (uint32_t i = 0; i < trace.count; i++)
+            trace.hashes[i] = get(in, 8);
+        const uint32_t start = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
+        if (in->size <= in->end && trace.first < QUERN__NETPLAY_NEVER / 2)
+            quern__netplay_take_trace(netplay, sender, &trace, start, first_missing);
+    }
+    if (kind != PACKET_CHUNKS || sender != divergence->report.player || divergence->is_whole ||
         divergence->start == QUERN__NETPLAY_NEVER)
         return QUERN_OK;
     if (!read_chunk(in, sender, &chunk) || chunk.frame != divergence->start) return QUERN_OK;
@@ -353,20 +350,20 @@ static quern_result read_report_packet(quern_netplay *netplay, packet *in, uint3
 
 static quern_result read_packet(quern_netplay *netplay, quern_jobs *jobs, packet *in, uint32_t sender)
 {
-    const quern__netplay_kind kind = (quern__netplay_kind)get(in, 1);
+    const packet_kind kind = (packet_kind)get(in, 1);
     (void)get(in, 1); /* the sender, which was compared */
     /* Requests of a machine that has started again must not keep its player from being dropped, nor packets of one that
      * has lost this machine (read_frames). */
-    if (kind == QUERN__NETPLAY_CHUNKS || quern__netplay_is_out(&netplay->players[sender]))
+    if (kind == PACKET_CHUNKS || quern__netplay_is_out(&netplay->players[sender]))
         netplay->players[sender].heard_ns = netplay->def.transport.now(netplay->def.transport.user_data);
     if (netplay->has_diverged) return read_report_packet(netplay, in, sender, kind);
-    if (kind == QUERN__NETPLAY_FRAMES) {
+    if (kind == PACKET_FRAMES) {
         read_frames(netplay, in, sender);
-    } else if (kind == QUERN__NETPLAY_JOIN) {
+    } else if (kind == PACKET_JOIN) {
         const uint32_t frame = (uint32_t)get(in, 4), first_missing = (uint32_t)get(in, 4);
         if (in->size <= in->end && !netplay->counts.is_joining)
             return quern__netplay_serve(netplay, jobs, sender, frame, first_missing);
-    } else if (kind == QUERN__NETPLAY_CHUNKS) {
+    } else if (kind == PACKET_CHUNKS) {
         quern__netplay_chunk chunk;
         if (read_chunk(in, sender, &chunk)) return quern__netplay_take_chunk(netplay, jobs, &chunk);
     }

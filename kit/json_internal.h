@@ -14,16 +14,6 @@ enum { QUERN__JSON_VERSION = 1 };
 /* Sets the error and returns `code`. A macro, so that the compiler sees the returned value. */
 #define quern__json_fail(code, ...) ((void)quern_error_set((code), __VA_ARGS__), (code))
 
-#define QUERN__JSON_EXACT 9007199254740992.0 /* 2^53: doubles represent all whole numbers up to it */
-
-/* Entities of a written world or prefab, ascending by slot. `entities` is NULL if handles are written as text. */
-typedef struct quern__json_ids {
-    const quern_entity *entities;
-    const uint32_t *numbers; /* the JSON id of each entity; NULL: its index in the list */
-    uint32_t count;
-    bool names_others; /* whether handles of other living entities are written as text; otherwise as null */
-} quern__json_ids;
-
 /* One field as a writable type of its own: quern_value_* finds its only field in the first step, and
  * `is_read_only` is cleared. Points into itself, so it must not be copied. */
 typedef struct quern__json_field {
@@ -79,24 +69,6 @@ static inline quern_result quern__json_fail_hooks(const quern_type_info *type)
         QUERN_ERROR_INVALID_ARGUMENT,
         "'%s' has hooks and no described fields: describe its fields, since its bytes may hold pointers",
         type->name);
-}
-
-/* Constructs a value of a type. */
-static inline void quern__json_construct(const quern_type_info *type, void *value)
-{
-    if (type->default_value != NULL && type->hooks.copy != NULL)
-        type->hooks.copy(value, type->default_value, 1, type->hooks.user_data);
-    else if (type->default_value != NULL)
-        memcpy(value, type->default_value, type->size_bytes);
-    else if (type->hooks.construct != NULL)
-        type->hooks.construct(value, 1, type->hooks.user_data);
-    else
-        memset(value, 0, type->size_bytes);
-}
-
-static inline void quern__json_destroy(const quern_type_info *type, void *value)
-{
-    if (type->hooks.destroy != NULL) type->hooks.destroy(value, 1, type->hooks.user_data);
 }
 
 /* Puts `prefix` and a colon before the message of an error. Returns `result`. */
@@ -186,82 +158,5 @@ bool quern__json_as_whole(const quern__json_item *item, char text[QUERN__JSON_WH
 
 /* Reads a whole number from 0 to limit. Returns false for every other item. */
 bool quern__json_as_count(const quern__json_item *item, uint64_t limit, uint64_t *out_count);
-
-/* ----------------------------------------------------------------------------------------- reading */
-
-/* The largest id: tools that store all numbers as doubles keep whole numbers up to it. */
-#define QUERN__JSON_MAX_ID ((UINT64_C(1) << 53) - 1)
-
-/* Maps the ids in the JSON to entities. */
-typedef struct quern__json_handles {
-    const uint64_t *ids;         /* ascending; NULL: handles are read as text */
-    const uint32_t *indices;     /* indices[i]: index of the entity with ids[i] */
-    const quern_entity *created; /* created entities by index; NULL: not created yet */
-    uint32_t count;
-    bool accepts_text; /* whether handles of other entities are read as text */
-} quern__json_handles;
-
-/* An id in the JSON, and the index of its entity. */
-typedef struct quern__json_id {
-    uint64_t id;
-    uint32_t index;
-} quern__json_id;
-
-typedef struct quern__json_reader {
-    quern_world *world; /* quern_json_read_value only reads it */
-    quern_allocator allocator;
-    const quern_json_options *options;
-    quern__json_handles handles;
-    bool is_second_pass; /* whether what is left out has been reported already: set for the second pass */
-    char *scratch;       /* space for one component or resource value */
-    size_t scratch_bytes;
-    const quern__json_item *place; /* innermost item of the error; NULL: no error, or one without an item */
-} quern__json_reader;
-
-/* Notes the item that an error is about, unless an item inside of it is noted already. Returns `result`. */
-static inline quern_result quern__json_note(quern__json_reader *reader, const quern__json_item *item,
-                                            quern_result result)
-{
-    if (result != QUERN_OK && reader->place == NULL) reader->place = item;
-    return result;
-}
-
-/* Finds the index of the entity with an id. Returns false if there is none. */
-bool quern__json_find_id(const quern__json_handles *handles, const quern__json_item *item,
-                         uint32_t *out_index);
-
-/* Handles a name that the world does not have: fails with `code`, or reports the name as left out and returns
- * QUERN_OK, depending on the options. owner: the type that lacks a field, or NULL. */
-quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
-                                 const char *name, const char *owner);
-
-/* Reads the text of a living entity, such as its path, or 'none'. Errors: those of quern_entity_from_text;
- * STALE_ENTITY. */
-quern_result quern__json_read_entity_text(const quern__json_reader *reader, const quern__json_item *item,
-                                          quern_entity *out_entity);
-
-/* Fails for, or reports as left out, each member of an object that `is_member` does not know. */
-quern_result quern__json_check_members(quern__json_reader *reader, const quern__json_item *object,
-                                       const char *what, bool (*is_member)(const char *key));
-
-/* Checks the member 'quern' of the outermost object, the version of the format. */
-quern_result quern__json_check_version(quern__json_reader *reader, const quern__json_item *version);
-
-/* Sorts ids, and stores them and their indices in two arrays of `count` elements. Fails if an id occurs twice, and then
- * stores the larger of the two indices. */
-quern_result quern__json_sort_ids(quern__json_id *sorted, uint32_t count, uint64_t *ids, uint32_t *indices,
-                                  uint32_t *out_repeated);
-
-/* Sets the fields of a value to the members of an item. A type without described fields is read as bytes. */
-quern_result quern__json_read_fields(quern__json_reader *reader, const quern_type_info *type,
-                                     const quern__json_item *item, char *value);
-
-quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
-                                     const quern_json_options *options, const char *function);
-
-/* Makes the scratch space large enough for a value of `bytes` bytes. Its content is lost if it grows. */
-quern_result quern__json_reader_reserve(quern__json_reader *reader, size_t bytes);
-
-void quern__json_reader_close(quern__json_reader *reader);
 
 #endif

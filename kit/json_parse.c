@@ -407,6 +407,15 @@ quern_result quern__json_parse(const quern_allocator *allocator, const char *tex
     return result;
 }
 
+quern_result quern__json_prefix_error(quern_result result, const char *prefix)
+{
+    char message[512];
+    if (result == QUERN_OK) return QUERN_OK;
+    strncpy(message, quern_error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    return quern__json_fail(result, "%s: %s", prefix, message);
+}
+
 /* Decoding moves no first byte of a string, so each item is where it was in the source. */
 quern_result quern__json_add_place(const quern__json_document *document, const quern__json_item *item,
                                    quern_result result)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Writes values, entities, worlds and prefabs as JSON, from which json_read.c makes the same bits again: whole numbers
+ * beyond 2^53, texts that are not UTF-8 and handles have forms of their own. Texts are made by the reflection of the
+ * library, so that they are those of quern_entity_get_text. An entity has as id its index in the list that is written. */
+
 #include "kit/json_internal.h"
 
 #include <quern/name.h>
@@ -10,11 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Entities of a written world or prefab, ascending by slot. `entities` is NULL if handles are written as text. */
+typedef struct json_ids {
+    const quern_entity *entities;
+    const uint32_t *numbers; /* the JSON id of each entity; NULL: its index in the list */
+    uint32_t count;
+    bool names_others; /* whether handles of other living entities are written as text; otherwise as null */
+} json_ids;
+
 /* A buffer of JSON text before a sink. */
 typedef struct json_writer {
     quern_sink sink;
     const quern_world *world;
-    quern__json_ids ids;
+    json_ids ids;
     bool has_failed;
     size_t used_bytes;
     char text[512];
@@ -48,6 +60,8 @@ static void print(json_writer *writer, const char *text)
     put(writer, text, strlen(text));
 }
 
+static const char hexadecimal_digits[] = "0123456789abcdef";
+
 static bool needs_escape(char byte)
 {
     return (unsigned char)byte < ' ' || byte == '"' || byte == '\\' || byte == 0x7F;
@@ -55,10 +69,10 @@ static bool needs_escape(char byte)
 
 static void print_escaped(json_writer *writer, char byte)
 {
-    static const char digits[] = "0123456789abcdef";
     const unsigned value = (unsigned char)byte;
     const char short_form[] = {'\\', byte},
-               long_form[] = {'\\', 'u', '0', '0', digits[value >> 4], digits[value & 15]};
+               long_form[] = {
+                   '\\', 'u', '0', '0', hexadecimal_digits[value >> 4], hexadecimal_digits[value & 15]};
     if (byte == '"' || byte == '\\')
         put(writer, short_form, sizeof short_form);
     else
@@ -104,16 +118,6 @@ static quern_result close_writer(json_writer *writer, const char *function)
 
 /* ------------------------------------------------------------------------------------------ fields */
 
-/* Writes the text of a field or of an array element and returns its length, 0 on an error. */
-static size_t element_text(const json_writer *writer, const quern_type_info *type, const void *value,
-                           const char *path, char text[FIELD_TEXT_BYTES])
-{
-    quern_text_buffer buffer = {text, FIELD_TEXT_BYTES, 0};
-    if (quern_value_get_text(writer->world, type, value, path, quern_sink_text(&buffer)) != QUERN_OK)
-        return 0;
-    return buffer.length_bytes < FIELD_TEXT_BYTES ? buffer.length_bytes : FIELD_TEXT_BYTES - 1;
-}
-
 /* Prints the handle of an entity as text. */
 static void print_handle(json_writer *writer, quern_entity entity)
 {
@@ -152,12 +156,12 @@ static bool is_number(const char *text)
 
 static bool is_exact(const quern_field *field, const char *at)
 {
+    const double limit = 9007199254740992.0; /* 2^53: doubles represent all whole numbers up to it */
     uint64_t u64 = 0;
     int64_t i64 = 0;
     if (field->type == QUERN_FIELD_U64) memcpy(&u64, at, sizeof u64);
     if (field->type == QUERN_FIELD_I64) memcpy(&i64, at, sizeof i64);
-    return (double)u64 < QUERN__JSON_EXACT && (double)i64 < QUERN__JSON_EXACT &&
-           (double)i64 > -QUERN__JSON_EXACT;
+    return (double)u64 < limit && (double)i64 < limit && (double)i64 > -limit;
 }
 
 static void print_element(json_writer *writer, const quern__json_field *single, const char *value,
@@ -171,7 +175,12 @@ static void print_element(json_writer *writer, const quern__json_field *single, 
         print_id(writer, entity);
         return;
     }
-    const size_t bytes = element_text(writer, &single->type, value, path, text);
+    quern_text_buffer buffer = {text, sizeof text, 0};
+    text[0] = '\0';
+    if (quern_value_get_text(writer->world, &single->type, value, path, quern_sink_text(&buffer)) !=
+        QUERN_OK)
+        buffer.length_bytes = 0;
+    const size_t bytes = buffer.length_bytes < sizeof text ? buffer.length_bytes : sizeof text - 1;
     const bool is_bare =
         single->field.type == QUERN_FIELD_BOOL ||
         (single->field.type != QUERN_FIELD_ENTITY && is_number(text) && is_exact(&single->field, at));
@@ -300,18 +309,6 @@ static void print_value(json_writer *writer, const quern_type_info *type, const 
     print_fields(writer, type, value, 0, 0);
 }
 
-static void print_bytes(json_writer *writer, const char *value, uint32_t bytes)
-{
-    static const char digits[] = "0123456789abcdef";
-    print(writer, "\"");
-    for (uint32_t i = 0; i < bytes; i++) {
-        const unsigned byte = (unsigned char)value[i];
-        const char pair[] = {digits[byte >> 4], digits[byte & 15]};
-        put(writer, pair, sizeof pair);
-    }
-    print(writer, "\"");
-}
-
 static quern_result print_any(json_writer *writer, const quern_type_info *type, const void *value)
 {
     if (type->size_bytes == 0)
@@ -320,8 +317,15 @@ static quern_result print_any(json_writer *writer, const quern_type_info *type, 
         print_value(writer, type, value);
     else if (quern__json_has_hooks(type))
         return quern__json_fail_hooks(type);
-    else
-        print_bytes(writer, value, type->size_bytes);
+    else {
+        put(writer, "\"", 1);
+        for (uint32_t i = 0; i < type->size_bytes; i++) {
+            const unsigned byte = ((const unsigned char *)value)[i];
+            const char pair[] = {hexadecimal_digits[byte >> 4], hexadecimal_digits[byte & 15]};
+            put(writer, pair, sizeof pair);
+        }
+        put(writer, "\"", 1);
+    }
     return QUERN_OK;
 }
 
@@ -346,20 +350,25 @@ static void print_flag_list(json_writer *writer, quern_entity entity, const quer
     if (has_any) print(writer, "]");
 }
 
-static void print_children(json_writer *writer, quern_entity target)
+/* Prints the sources of an entity by relation, or its targets, unless it has none. left_out: not printed; may be null. */
+static void print_links(json_writer *writer, quern_entity entity, bool are_targets, quern_relation left_out)
 {
+    const quern_world *world = writer->world;
     bool has_relations = false;
-    for (uint32_t i = 0; i < quern_relation_count(writer->world); i++) {
-        const quern_relation relation = quern_relation_at(writer->world, i);
-        quern_entity child = quern_entity_first_source(writer->world, target, relation);
-        if (quern_entity_is_null(child)) continue;
-        if (!has_relations) print(writer, ", \"children\": {");
-        const char *name = quern_component_name(writer->world, quern_relation_component(relation));
+    for (uint32_t i = 0; i < quern_relation_count(world); i++) {
+        const quern_relation relation = quern_relation_at(world, i);
+        quern_entity linked = are_targets
+                                  ? quern_entity_next_target(world, entity, relation, quern_entity_null())
+                                  : quern_entity_first_source(world, entity, relation);
+        if (relation.bits == left_out.bits || quern_entity_is_null(linked)) continue;
+        if (!has_relations) print(writer, are_targets ? ", \"targets\": {" : ", \"children\": {");
+        const char *name = quern_component_name(world, quern_relation_component(relation));
         print_key(writer, name, strlen(name), &has_relations);
-        for (const char *mark = "["; !quern_entity_is_null(child); mark = ", ") {
+        for (const char *mark = "["; !quern_entity_is_null(linked); mark = ", ") {
             print(writer, mark);
-            print_id(writer, child);
-            child = quern_entity_next_source(writer->world, target, relation, child);
+            print_id(writer, linked);
+            linked = are_targets ? quern_entity_next_target(world, entity, relation, linked)
+                                 : quern_entity_next_source(world, entity, relation, linked);
         }
         print(writer, "]");
     }
@@ -470,25 +479,11 @@ static quern_result print_entities(json_writer *writer)
         print(writer, ", ");
         const quern_result result = print_entity(writer, writer->ids.entities[i], true);
         if (result != QUERN_OK) return result;
-        print_children(writer, writer->ids.entities[i]);
+        print_links(writer, writer->ids.entities[i], false, (quern_relation){0});
         print(writer, "}");
     }
     print(writer, "\n]");
     return QUERN_OK;
-}
-
-static quern_result print_world(json_writer *writer)
-{
-    print(writer, "{\"quern\": ");
-    print_number(writer, QUERN__JSON_VERSION);
-    print(writer, ",\n");
-    print_schema(writer);
-    print(writer, ",\n");
-    quern_result result = print_resources(writer);
-    print(writer, ",\n");
-    if (result == QUERN_OK) result = print_entities(writer);
-    print(writer, "}\n");
-    return result;
 }
 
 /* ------------------------------------------------------------------------------------------- prefab */
@@ -573,30 +568,9 @@ static quern_result open_tree(json_writer *writer, quern_entity root, quern_rela
             bsearch(&tree->entities[i], tree->sorted, tree->count, sizeof(quern_entity), compare_slots);
         tree->numbers[found - tree->sorted] = i;
     }
-    writer->ids = (quern__json_ids){
+    writer->ids = (json_ids){
         .entities = tree->sorted, .numbers = tree->numbers, .count = tree->count, .names_others = true};
     return QUERN_OK;
-}
-
-static void print_targets(json_writer *writer, quern_entity source, quern_relation parent)
-{
-    bool has_relations = false;
-    for (uint32_t i = 0; i < quern_relation_count(writer->world); i++) {
-        const quern_relation relation = quern_relation_at(writer->world, i);
-        quern_entity target =
-            quern_entity_next_target(writer->world, source, relation, quern_entity_null());
-        if (relation.bits == parent.bits || quern_entity_is_null(target)) continue;
-        if (!has_relations) print(writer, ", \"targets\": {");
-        const char *name = quern_component_name(writer->world, quern_relation_component(relation));
-        print_key(writer, name, strlen(name), &has_relations);
-        for (const char *mark = "["; !quern_entity_is_null(target); mark = ", ") {
-            print(writer, mark);
-            print_id(writer, target);
-            target = quern_entity_next_target(writer->world, source, relation, target);
-        }
-        print(writer, "]");
-    }
-    if (has_relations) print(writer, "}");
 }
 
 static quern_result print_tree(json_writer *writer, const entity_tree *tree, quern_relation parent)
@@ -612,7 +586,7 @@ static quern_result print_tree(json_writer *writer, const entity_tree *tree, que
         print(writer, ", ");
         const quern_result result = print_entity(writer, entity, i > 0);
         if (result != QUERN_OK) return result;
-        print_targets(writer, entity, parent);
+        print_links(writer, entity, true, parent);
         const uint32_t above = depth;
         const quern_entity next = next_in_tree(writer->world, parent, entity, &depth);
         if (depth > above) {
@@ -687,8 +661,16 @@ quern_result quern_json_write_world(const quern_world *world, quern_sink sink)
         return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a list of %u entities",
                                 function, count);
     writer.ids =
-        (quern__json_ids){.entities = entities, .count = quern_world_list_entities(world, entities, count)};
-    result = print_world(&writer);
+        (json_ids){.entities = entities, .count = quern_world_list_entities(world, entities, count)};
+    print(&writer, "{\"quern\": ");
+    print_number(&writer, QUERN__JSON_VERSION);
+    print(&writer, ",\n");
+    print_schema(&writer);
+    print(&writer, ",\n");
+    result = print_resources(&writer);
+    print(&writer, ",\n");
+    if (result == QUERN_OK) result = print_entities(&writer);
+    print(&writer, "}\n");
     allocator.release(allocator.user_data, entities, bytes, _Alignof(max_align_t));
     return result == QUERN_OK ? close_writer(&writer, function)
                               : quern__json_prefix_error(result, function);

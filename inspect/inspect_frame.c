@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* End points about frames: pauses and steps, kept frames and what differs between two of them, events, systems, traces
+ * and forecasts; and the messages of WebSockets, which repeat some of it for each frame. */
 #include "inspect/inspect_internal.h"
 
-#include <stdlib.h>
+#include <quern/kit/json.h>
+
 #include <string.h>
 
-/* End points about frames: pause, step, kept frames; and the messages of WebSockets. */
+/* ------------------------------------------------------------------------------------------- pauses */
 
 static void set_paused(quern_inspector *inspector, bool is_paused)
 {
     if (inspector->is_paused == is_paused) return;
     inspector->is_paused = is_paused;
     inspector->step_count = 0;
-    /* Relaxed, as in quern_inspector_update: only the main thread depends on it. */
-    if (is_paused)
-        atomic_fetch_add_explicit(&inspector->attention, 1, memory_order_relaxed);
-    else
-        atomic_fetch_sub_explicit(&inspector->attention, 1, memory_order_relaxed); /* relaxed: as above */
+    quern__inspect_count_reason(inspector, is_paused);
 }
 
 static void begin_pause(quern__inspect_answer *answer)
@@ -86,8 +85,9 @@ static void begin_history(quern__inspect_answer *answer)
     quern__inspect_close(text, '}');
 }
 
-/* An earlier frame is not saved again: that would drop the frames after it. */
-quern_result quern__inspect_save_present(quern_inspector *inspector)
+/* Keeps the present state as frame inspector->frame, so that a restore can be taken back, and it can be compared. An
+ * earlier frame is not saved again: that would drop the frames after it. */
+static quern_result save_present(quern_inspector *inspector)
 {
     uint64_t newest;
     const bool has_frames = quern_history_get_frames(inspector->def.history, NULL, &newest);
@@ -106,7 +106,7 @@ static void begin_restore(quern__inspect_answer *answer)
     if (!has_history(answer) || !quern__inspect_read_text(answer, "frame", &text) ||
         !quern__inspect_read_count(answer, "frame", 0, UINT64_MAX, &frame))
         return;
-    quern_result result = quern__inspect_save_present(inspector);
+    quern_result result = save_present(inspector);
     if (result == QUERN_OK)
         result = quern_history_restore(inspector->def.history, frame, inspector->def.jobs);
     if (result == QUERN_OK) {
@@ -120,9 +120,130 @@ static void begin_restore(quern__inspect_answer *answer)
     quern__inspect_finish_change(answer, result);
 }
 
+/* -------------------------------------------------------------------------------------------- delta */
+
+enum { DELTA_KIND_COUNT = QUERN_DELTA_UNRELATED + 1, DELTA_ENTRIES_PER_STEP = 16 };
+
+static const char *const kinds[DELTA_KIND_COUNT] = {
+    [QUERN_DELTA_CREATED] = "created",    [QUERN_DELTA_ADDED] = "added",
+    [QUERN_DELTA_CHANGED] = "changed",    [QUERN_DELTA_REMOVED] = "removed",
+    [QUERN_DELTA_ENABLED] = "enabled",    [QUERN_DELTA_DISABLED] = "disabled",
+    [QUERN_DELTA_NAMED] = "named",        [QUERN_DELTA_DESTROYED] = "destroyed",
+    [QUERN_DELTA_RESOURCE] = "resource",  [QUERN_DELTA_RELATED] = "related",
+    [QUERN_DELTA_UNRELATED] = "unrelated"};
+
+static void write_counts(quern__inspect_answer *answer, const quern_delta_batch *batches, uint32_t count)
+{
+    uint64_t counts[DELTA_KIND_COUNT] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        counts[batches[i].kind] += batches[i].kind == QUERN_DELTA_RESOURCE ? 1 : batches[i].count;
+    quern__inspect_open(&answer->text, "counts", '{');
+    for (uint32_t i = 1; i < DELTA_KIND_COUNT; i++)
+        quern__inspect_put_count(&answer->text, kinds[i], counts[i]);
+    quern__inspect_close(&answer->text, '}');
+}
+
+static void begin_delta(quern__inspect_answer *answer)
+{
+    quern_inspector *inspector = answer->inspector;
+    uint64_t from, to, limit;
+    uint32_t count;
+    if (!has_history(answer) || !quern__inspect_read_count(answer, "from", 0, UINT64_MAX, &from) ||
+        !quern__inspect_read_count(answer, "to", inspector->frame, UINT64_MAX, &to) ||
+        !quern__inspect_read_count(answer, "limit", 100, 5000, &limit) ||
+        !quern__inspect_reserve_page(answer, 1))
+        return;
+    answer->entities[0] = quern_entity_null();
+    const char *text = quern__inspect_argument(&answer->arguments, "entity");
+    if (text != NULL &&
+        quern_entity_from_text(inspector->def.world, text, &answer->entities[0]) != QUERN_OK) {
+        quern__inspect_fail_result(answer, QUERN_ERROR_INVALID_ARGUMENT);
+        return;
+    }
+    quern_result result =
+        from == inspector->frame || to == inspector->frame ? save_present(inspector) : QUERN_OK;
+    if (result == QUERN_OK) result = quern_delta_create(inspector->def.history, from, to, &answer->delta);
+    if (result != QUERN_OK) {
+        quern__inspect_fail_result(answer, result);
+        return;
+    }
+    answer->left = (uint32_t)limit;
+    const quern_delta_batch *batches = quern_delta_batches(answer->delta, &count);
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_count(&answer->text, "from", from);
+    quern__inspect_put_count(&answer->text, "to", to);
+    write_counts(answer, batches, count);
+    quern__inspect_open(&answer->text, "entries", '[');
+}
+
+static const char *value_at(const void *values, const quern_delta_batch *batch, uint32_t i)
+{
+    return values != NULL ? (const char *)values + (size_t)i * batch->value_bytes : NULL;
+}
+
+static void write_entry(quern__inspect_answer *answer, const quern_delta_batch *batch, uint32_t i)
+{
+    const quern_world *world = answer->inspector->def.world;
+    quern__inspect_text *text = &answer->text;
+    quern_type_info type;
+    quern_result result = QUERN_ERROR_UNAVAILABLE;
+    if (batch->kind == QUERN_DELTA_RESOURCE)
+        result = quern_resource_get_info(world, batch->resource, &type);
+    else if (!quern_component_is_null(batch->component))
+        result = quern_component_get_info(world, batch->component, &type);
+    quern__inspect_open(text, NULL, '{');
+    quern__inspect_put_text(text, "kind", kinds[batch->kind]);
+    if (batch->count > 0) quern__inspect_put_entity(text, "entity", batch->entities[i]);
+    if (result == QUERN_OK)
+        quern__inspect_put_text(text, batch->kind == QUERN_DELTA_RESOURCE ? "resource" : "component",
+                                type.name);
+    if (batch->kind == QUERN_DELTA_NAMED) {
+        quern__inspect_put_text(text, "old", batch->old_name);
+        quern__inspect_put_text(text, "new", batch->name);
+    } else if (batch->kind == QUERN_DELTA_RELATED) {
+        quern__inspect_put_entity(text, "new", ((const quern_entity *)batch->values)[i]);
+    } else if (batch->kind == QUERN_DELTA_UNRELATED) {
+        quern__inspect_put_entity(text, "old", ((const quern_entity *)batch->old_values)[i]);
+    } else if (result == QUERN_OK) {
+        if (batch->old_values != NULL)
+            quern__inspect_put_value(text, "old", world, &type, value_at(batch->old_values, batch, i));
+        if (batch->values != NULL)
+            quern__inspect_put_value(text, "new", world, &type, value_at(batch->values, batch, i));
+    }
+    quern__inspect_close(text, '}');
+}
+
+/* Writes up to DELTA_ENTRIES_PER_STEP entries; answer->at is the batch, answer->inner the entity in it. Searching the batches
+ * for one entity is part of one step: it compares some hundred million handles per second. */
+static bool step_delta(quern__inspect_answer *answer)
+{
+    uint32_t count, room = DELTA_ENTRIES_PER_STEP;
+    const quern_delta_batch *batches = quern_delta_batches(answer->delta, &count);
+    const quern_entity only = answer->entities[0];
+    while (answer->at < count && answer->left > 0 && room > 0) {
+        const quern_delta_batch *batch = &batches[answer->at];
+        const uint32_t entries = batch->count > 0 ? batch->count : 1, i = answer->inner++;
+        if (i == entries) {
+            answer->at++;
+            answer->inner = 0;
+            continue;
+        }
+        if (!quern_entity_is_null(only) &&
+            (batch->count == 0 || !quern_entity_equal(batch->entities[i], only)))
+            continue;
+        write_entry(answer, batch, i);
+        answer->left--;
+        room--;
+    }
+    if (answer->at < count && answer->left > 0) return false;
+    quern__inspect_close(&answer->text, ']');
+    quern__inspect_close(&answer->text, '}');
+    return true;
+}
+
 /* -------------------------------------------------------------------------------------------- events */
 
-void quern__inspect_write_events(quern_inspector *inspector, quern__inspect_text *text, uint64_t after)
+static void write_events(quern_inspector *inspector, quern__inspect_text *text, uint64_t after)
 {
     const uint64_t count = inspector->event_count;
     uint64_t i = count > QUERN__INSPECT_EVENTS ? count - QUERN__INSPECT_EVENTS : 0;
@@ -169,19 +290,263 @@ static void begin_events(quern__inspect_answer *answer)
     quern__inspect_open(&answer->text, NULL, '{');
     quern__inspect_put_flag(&answer->text, "listening", answer->inspector->readers != NULL);
     write_event_types(answer->inspector, &answer->text);
-    quern__inspect_write_events(answer->inspector, &answer->text, 0);
+    write_events(answer->inspector, &answer->text, 0);
     quern__inspect_close(&answer->text, '}');
 }
 
-const quern__inspect_route quern__inspect_frame_routes[] = {
-    {"pause", true, false, begin_pause, NULL},
-    {"resume", true, false, begin_resume, NULL},
-    {"step", true, false, begin_step, NULL},
-    {"restore", true, false, begin_restore, NULL},
-    {"history", false, false, begin_history, NULL},
-    {"events", false, false, begin_events, NULL},
-    {NULL, false, false, NULL, NULL},
-};
+/* ----------------------------------------------------------------------------------------- schedule */
+
+static bool has_schedule(quern__inspect_answer *answer)
+{
+    if (answer->inspector->def.schedule != NULL) return true;
+    quern__inspect_fail(answer, 404,
+                        "%s: the inspector has no schedule: the program must set it in the definition",
+                        answer->route->path);
+    return false;
+}
+
+static void write_systems(quern_inspector *inspector, quern__inspect_text *text)
+{
+    const quern_schedule *schedule = inspector->def.schedule;
+    quern__inspect_open(text, "systems", '[');
+    for (uint32_t i = 0; i < quern_schedule_system_count(schedule); i++) {
+        quern_system_stats stats;
+        const quern_system system = quern_schedule_system_at(schedule, i);
+        if (quern_schedule_get_system_stats(schedule, system, &stats) != QUERN_OK) continue;
+        quern__inspect_open(text, NULL, '{');
+        quern__inspect_put_text(text, "name", stats.name);
+        quern__inspect_put_count(text, "phase", stats.phase);
+        quern__inspect_put_flag(text, "enabled", quern_schedule_is_system_enabled(schedule, system));
+        quern__inspect_put_count(text, "time_ns", stats.time_ns);
+        quern__inspect_put_count(text, "view_count", stats.view_count);
+        quern__inspect_put_count(text, "entity_count", stats.entity_count);
+        quern__inspect_put_count(text, "command_count", stats.command_count);
+        quern__inspect_close(text, '}');
+    }
+    quern__inspect_close(text, ']');
+}
+
+static void write_profile(quern_inspector *inspector, quern__inspect_text *text)
+{
+    const quern_schedule *schedule = inspector->def.schedule;
+    quern_frame_profile profile;
+    if (quern_schedule_get_frame_profile(schedule, &profile) != QUERN_OK || profile.thread_count == 0) {
+        quern__inspect_put_text(text, "profile", NULL);
+        return;
+    }
+    quern__inspect_open(text, "profile", '{');
+    quern__inspect_put_count(text, "thread_count", profile.thread_count);
+    quern__inspect_put_count(text, "time_ns", profile.time_ns);
+    quern__inspect_put_count(text, "critical_path_ns", profile.critical_path_ns);
+    quern__inspect_put_count(text, "sync_ns", profile.sync_ns);
+    quern__inspect_put_count(text, "gather_ns", profile.gather_ns);
+    quern__inspect_put_count(text, "merge_ns", profile.merge_ns);
+    quern__inspect_put_count(text, "resolve_ns", profile.resolve_ns);
+    quern__inspect_put_count(text, "apply_ns", profile.apply_ns);
+    quern__inspect_put_real(text, "efficiency", profile.efficiency);
+    quern__inspect_open(text, "workers", '[');
+    for (uint32_t i = 0; i < profile.thread_count; i++) {
+        quern_worker_profile worker;
+        if (quern_schedule_get_worker_profile(schedule, i, &worker) != QUERN_OK) continue;
+        quern__inspect_open(text, NULL, '{');
+        quern__inspect_put_count(text, "busy_ns", worker.busy_ns);
+        quern__inspect_put_count(text, "stealing_ns", worker.stealing_ns);
+        quern__inspect_put_count(text, "idle_ns", worker.idle_ns);
+        quern__inspect_put_count(text, "sync_ns", worker.sync_ns);
+        quern__inspect_close(text, '}');
+    }
+    quern__inspect_close(text, ']');
+    quern__inspect_close(text, '}');
+}
+
+static void write_drop(quern__inspect_text *text, const quern_dropped_command *drop)
+{
+    quern__inspect_put_text(text, "system", drop->system_name);
+    quern__inspect_put_text(text, "reason", quern_drop_reason_string(drop->reason));
+    quern__inspect_put_count(text, "count", drop->count);
+    quern__inspect_put_entity(text, "first", drop->first);
+}
+
+static void write_commands(quern_inspector *inspector, quern__inspect_text *text)
+{
+    const quern_schedule *schedule = inspector->def.schedule;
+    quern__inspect_open(text, "commands", '{');
+    quern__inspect_put_count(text, "kept_count", quern_schedule_kept_command_count(schedule));
+    quern__inspect_open(text, "dropped", '[');
+    for (uint32_t i = 0; i < quern_schedule_dropped_command_count(schedule); i++) {
+        quern_dropped_command drop;
+        if (quern_schedule_get_dropped_command(schedule, i, &drop) != QUERN_OK) continue;
+        quern__inspect_open(text, NULL, '{');
+        write_drop(text, &drop);
+        quern__inspect_close(text, '}');
+    }
+    quern__inspect_close(text, ']');
+    /* What watched frames dropped, the newest first. */
+    quern__inspect_open(text, "recent", '[');
+    for (uint64_t i = inspector->drop_count; i > 0 && i + QUERN__INSPECT_DROPS > inspector->drop_count;
+         i--) {
+        const quern__inspect_drop *drop = &inspector->drops[(i - 1) % QUERN__INSPECT_DROPS];
+        quern__inspect_open(text, NULL, '{');
+        quern__inspect_put_count(text, "frame", drop->frame);
+        write_drop(text, &drop->what);
+        quern__inspect_close(text, '}');
+    }
+    quern__inspect_close(text, ']');
+    quern__inspect_close(text, '}');
+}
+
+static void begin_systems(quern__inspect_answer *answer)
+{
+    quern_frame_stats stats;
+    if (!has_schedule(answer)) return;
+    quern__inspect_text *text = &answer->text;
+    quern_schedule_get_frame_stats(answer->inspector->def.schedule, &stats);
+    quern__inspect_open(text, NULL, '{');
+    quern__inspect_put_count(text, "frame", answer->inspector->frame);
+    quern__inspect_put_count(text, "time_ns", stats.time_ns);
+    quern__inspect_put_count(text, "sync_ns", stats.sync_ns);
+    quern__inspect_put_count(text, "command_count", stats.command_count);
+    quern__inspect_put_count(text, "dropped_count", stats.dropped_count);
+    quern__inspect_put_count(text, "event_count", stats.event_count);
+    write_systems(answer->inspector, text);
+    write_profile(answer->inspector, text);
+    write_commands(answer->inspector, text);
+    quern__inspect_close(text, '}');
+}
+
+static void begin_schedule(quern__inspect_answer *answer)
+{
+    if (!has_schedule(answer)) return;
+    const quern_result result = quern_schedule_describe(
+        answer->inspector->def.schedule, QUERN_DESCRIBE_JSON, quern__inspect_put_json(&answer->text, NULL));
+    if (result != QUERN_OK && result != QUERN_ERROR_IO) quern__inspect_fail_result(answer, result);
+}
+
+static void begin_system(quern__inspect_answer *answer)
+{
+    const char *name;
+    bool is_on;
+    if (!has_schedule(answer) || !quern__inspect_read_text(answer, "name", &name) ||
+        !quern__inspect_read_flag(answer, "on", &is_on))
+        return;
+    quern_schedule *schedule = answer->inspector->def.schedule;
+    const quern_system system = quern_schedule_find_system(schedule, name);
+    if (system.bits == 0) {
+        quern__inspect_fail(answer, 404, "system: the schedule has no system '%.80s'", name);
+        return;
+    }
+    const quern_result result = quern_schedule_set_system_enabled(schedule, system, is_on);
+    if (result == QUERN_OK)
+        quern__inspect_note(answer->inspector, "system %.60s %s", name, is_on ? "on" : "off");
+    quern__inspect_finish_change(answer, result);
+}
+
+static void begin_profiling(quern__inspect_answer *answer)
+{
+    bool is_on;
+    if (has_schedule(answer) && quern__inspect_read_flag(answer, "on", &is_on))
+        quern__inspect_finish_change(answer,
+                                     quern_schedule_set_profiling(answer->inspector->def.schedule, is_on));
+}
+
+/* ------------------------------------------------------------------------------------------- trace */
+
+static bool has_trace(quern__inspect_answer *answer)
+{
+    if (answer->inspector->def.trace != NULL) return true;
+    quern__inspect_fail(answer, 404,
+                        "%s: the inspector has no trace: the program must set it in the definition",
+                        answer->route->path);
+    return false;
+}
+
+static void begin_record(quern__inspect_answer *answer)
+{
+    uint64_t count;
+    quern_inspector *inspector = answer->inspector;
+    if (!has_trace(answer) || !quern__inspect_read_count(answer, "frames", 3, 60, &count)) return;
+    if (count == 0) {
+        quern__inspect_fail(answer, 400, "record: 'frames' is 0: it must be 1 to 60");
+        return;
+    }
+    quern_trace_start(inspector->def.trace);
+    if (inspector->trace_count == 0) quern__inspect_count_reason(inspector, true);
+    inspector->trace_count = (uint32_t)count;
+    quern__inspect_finish_change(answer, QUERN_OK);
+}
+
+/* Any thread may write a trace at any time, so the server does it without the main thread. */
+static void begin_trace(quern__inspect_answer *answer)
+{
+    if (!has_trace(answer)) return;
+    if (quern_trace_is_running(answer->inspector->def.trace)) {
+        quern__inspect_fail(answer, 409, "trace: the frames are still being recorded: ask again");
+        return;
+    }
+    const quern_result result =
+        quern_trace_write(answer->inspector->def.trace, quern__inspect_put_json(&answer->text, NULL));
+    if (result != QUERN_OK && result != QUERN_ERROR_IO) quern__inspect_fail_result(answer, result);
+}
+
+/* ------------------------------------------------------------------------------------------ forecast */
+
+static void begin_capture(quern__inspect_answer *answer)
+{
+    quern_inspector *inspector = answer->inspector;
+    quern_result result = QUERN_OK;
+    if (!has_schedule(answer)) return;
+    if (inspector->capture == NULL)
+        result = quern_frame_capture_create(&inspector->def.allocator, &inspector->capture);
+    inspector->is_capture_requested = result == QUERN_OK;
+    quern__inspect_finish_change(answer, result);
+}
+
+static void begin_forecast(quern__inspect_answer *answer)
+{
+    uint64_t most;
+    if (!has_schedule(answer) || !quern__inspect_read_count(answer, "threads", 32, 128, &most)) return;
+    if (!answer->inspector->has_capture) {
+        quern__inspect_fail(answer, 404,
+                            "forecast: no frame was captured: send capture, and let the program run a "
+                            "frame by quern_inspector_run");
+        return;
+    }
+    answer->left = (uint32_t)most;
+    quern__inspect_open(&answer->text, NULL, '{');
+    quern__inspect_put_count(&answer->text, "frame", answer->inspector->captured_frame);
+    quern__inspect_open(&answer->text, "forecasts", '[');
+}
+
+/* One number of threads, which is a simulation of the frame. */
+static bool step_forecast(quern__inspect_answer *answer)
+{
+    quern_forecast forecast;
+    quern__inspect_text *text = &answer->text;
+    const uint32_t thread_count = answer->at + 1;
+    if (thread_count > answer->left) {
+        quern__inspect_close(text, ']');
+        quern__inspect_close(text, '}');
+        return true;
+    }
+    const quern_result result =
+        quern_frame_capture_forecast(answer->inspector->capture, NULL, thread_count, &forecast);
+    if (result != QUERN_OK) {
+        quern__inspect_fail_result(answer, result);
+        return true;
+    }
+    quern__inspect_open(text, NULL, '{');
+    quern__inspect_put_count(text, "threads", thread_count);
+    quern__inspect_put_real(text, "frame_ns", forecast.frame_ns);
+    quern__inspect_put_real(text, "speedup", forecast.speedup);
+    quern__inspect_put_real(text, "critical_path_ns", forecast.critical_path_ns);
+    quern__inspect_put_text(text, "bottleneck", quern_forecast_bottleneck_string(forecast.bottleneck));
+    quern__inspect_put_real(text, "without_limit_ns", forecast.without_limit_ns);
+    quern__inspect_put_text(text, "system", forecast.bottleneck_system);
+    quern__inspect_close(text, '}');
+    /* Above eight threads, every fourth number is enough. */
+    answer->at += thread_count < 8 ? 1 : 4;
+    return false;
+}
 
 /* ------------------------------------------------------------------------------------------- watches */
 
@@ -222,36 +587,30 @@ static void write_samples(quern__inspect_answer *answer)
     if (answer->client != NULL) answer->client->sample_count = count;
 }
 
-static void write_range(quern_inspector *inspector, quern__inspect_text *text)
-{
-    uint64_t oldest, newest;
-    if (inspector->def.history == NULL ||
-        !quern_history_get_frames(inspector->def.history, &oldest, &newest))
-        return;
-    quern__inspect_put_count(text, "oldest", oldest);
-    quern__inspect_put_count(text, "newest", newest);
-}
-
 static void begin_watch(quern__inspect_answer *answer)
 {
     quern_inspector *inspector = answer->inspector;
     quern__inspect_text *text = &answer->text;
     const bool has_systems = inspector->def.schedule != NULL;
+    uint64_t oldest, newest;
     quern__inspect_open(text, NULL, '{');
     quern__inspect_put_count(text, "frame", inspector->frame);
     quern__inspect_put_flag(text, "paused", inspector->is_paused);
     quern__inspect_put_count(text, "restore_count", quern_world_restore_count(inspector->def.world));
     quern__inspect_put_count(text, "mark_count", inspector->mark_count);
-    write_range(inspector, text);
+    if (inspector->def.history != NULL &&
+        quern_history_get_frames(inspector->def.history, &oldest, &newest)) {
+        quern__inspect_put_count(text, "oldest", oldest);
+        quern__inspect_put_count(text, "newest", newest);
+    }
     write_samples(answer);
-    if (has_systems && has_part(answer, "systems")) quern__inspect_write_systems(inspector, text);
-    if (has_systems && has_part(answer, "profile")) quern__inspect_write_profile(inspector, text);
-    if (has_systems && has_part(answer, "commands")) quern__inspect_write_commands(inspector, text);
+    if (has_systems && has_part(answer, "systems")) write_systems(inspector, text);
+    if (has_systems && has_part(answer, "profile")) write_profile(inspector, text);
+    if (has_systems && has_part(answer, "commands")) write_commands(inspector, text);
     if (answer->client != NULL) answer->client->wants_events = has_part(answer, "events");
     if (has_part(answer, "events")) {
         write_event_types(inspector, text);
-        quern__inspect_write_events(inspector, text,
-                                    answer->client != NULL ? answer->client->event_count : 0);
+        write_events(inspector, text, answer->client != NULL ? answer->client->event_count : 0);
         if (answer->client != NULL) answer->client->event_count = inspector->event_count;
     }
     quern__inspect_open(text, "entities", '[');
@@ -283,7 +642,24 @@ static bool step_watch(quern__inspect_answer *answer)
     return true;
 }
 
-const quern__inspect_route quern__inspect_watch_routes[] = {
+/* ------------------------------------------------------------------------------------------- routes */
+
+const quern__inspect_route quern__inspect_frame_routes[] = {
+    {"pause", true, false, begin_pause, NULL},
+    {"resume", true, false, begin_resume, NULL},
+    {"step", true, false, begin_step, NULL},
+    {"restore", true, false, begin_restore, NULL},
+    {"history", false, false, begin_history, NULL},
+    {"events", false, false, begin_events, NULL},
     {"watch", false, false, begin_watch, step_watch},
+    {"systems", false, false, begin_systems, NULL},
+    {"schedule", false, false, begin_schedule, NULL},
+    {"system", true, false, begin_system, NULL},
+    {"profiling", true, false, begin_profiling, NULL},
+    {"record", true, false, begin_record, NULL},
+    {"trace", false, true, begin_trace, NULL},
+    {"capture", true, false, begin_capture, NULL},
+    {"forecast", false, false, begin_forecast, step_forecast},
+    {"delta", false, false, begin_delta, step_delta},
     {NULL, false, false, NULL, NULL},
 };

@@ -35,13 +35,15 @@ void quern__inspect_close(quern__inspect_text *text, char bracket);
 void quern__inspect_put_text(quern__inspect_text *text, const char *key,
                              const char *value); /* NULL: null */
 void quern__inspect_put_count(quern__inspect_text *text, const char *key, uint64_t value);
-void quern__inspect_put_integer(quern__inspect_text *text, const char *key, int64_t value);
 void quern__inspect_put_real(quern__inspect_text *text, const char *key,
                              double value); /* not finite: null */
 void quern__inspect_put_flag(quern__inspect_text *text, const char *key, bool value);
 void quern__inspect_put_hash(quern__inspect_text *text, const char *key, uint64_t value);
 /* Writes the key, and returns a sink for the JSON of the value, which must not be empty. */
 quern_sink quern__inspect_put_json(quern__inspect_text *text, const char *key);
+/* Writes a value, or null without one, or if its type has hooks and no description. */
+void quern__inspect_put_value(quern__inspect_text *text, const char *key, const quern_world *world,
+                              const quern_type_info *type, const void *value);
 /* Writes a handle as index:generation, or null. The form does not depend on names, unlike that of fields. */
 void quern__inspect_put_entity(quern__inspect_text *text, const char *key, quern_entity entity);
 /* Writes the path of an entity, or null if it is dead. */
@@ -148,19 +150,10 @@ bool quern__inspect_reserve_page(quern__inspect_answer *answer, uint32_t capacit
 
 /* The end points, by file. */
 extern const quern__inspect_route quern__inspect_world_routes[];
-extern const quern__inspect_route quern__inspect_entity_routes[];
-extern const quern__inspect_route quern__inspect_edit_routes[];
-extern const quern__inspect_route quern__inspect_schedule_routes[];
 extern const quern__inspect_route quern__inspect_frame_routes[];
-extern const quern__inspect_route quern__inspect_delta_routes[];
-extern const quern__inspect_route quern__inspect_watch_routes[];
 
 /* Writes one entry of a list of entities. */
 void quern__inspect_write_entry(quern__inspect_answer *answer, quern_entity entity, bool has_values);
-void quern__inspect_write_systems(quern_inspector *inspector, quern__inspect_text *text);
-void quern__inspect_write_profile(quern_inspector *inspector, quern__inspect_text *text);
-void quern__inspect_write_commands(quern_inspector *inspector, quern__inspect_text *text);
-void quern__inspect_write_events(quern_inspector *inspector, quern__inspect_text *text, uint64_t after);
 
 /* -------------------------------------------------------------------------------------------- frames */
 
@@ -199,16 +192,10 @@ typedef struct quern__inspect_event {
 
 void quern__inspect_note(quern_inspector *inspector, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Takes a sample of the last frame, and reads events, if anything watches. */
-void quern__inspect_frame_passed(quern_inspector *inspector);
 /* Creates the readers of events, or destroys them. */
 quern_result quern__inspect_set_listening(quern_inspector *inspector, bool is_on);
-/* Keeps the present state as frame inspector->frame, so that a restore can be taken back, and it can be compared. */
-quern_result quern__inspect_save_present(quern_inspector *inspector);
 /* Notes whether the next update has to tell the program another frame number. */
 void quern__inspect_set_moved(quern_inspector *inspector, bool has_moved);
-/* Notes that a request has changed the world. */
-void quern__inspect_changed(quern_inspector *inspector);
 
 /* --------------------------------------------------------------------------------------------- queue */
 
@@ -247,12 +234,10 @@ bool quern__inspect_ask(quern_inspector *inspector, quern__inspect_answer *answe
 quern__inspect_answer *quern__inspect_take(quern_inspector *inspector);
 /* Hands a finished answer back. From then on it holds nothing of the world, as another thread destroys it. */
 void quern__inspect_give_back(quern_inspector *inspector, quern__inspect_answer *answer);
-/* Waits until a request arrives, or for the time. */
-void quern__inspect_wait(quern_inspector *inspector, uint64_t ns);
-/* Makes all waiting threads return. */
-void quern__inspect_queue_close(quern_inspector *inspector);
-/* Builds messages that are due, until the time; pass UINT64_MAX for no limit. */
-void quern__inspect_push(quern_inspector *inspector, uint64_t until_ns);
+
+/* The page, which cmake/QuernEmbed.cmake makes of inspect/page.html. */
+extern const unsigned char quern__inspect_page[];
+extern const size_t quern__inspect_page_bytes;
 
 /* Calls of the server. */
 typedef struct quern__inspect_server quern__inspect_server;
@@ -298,6 +283,14 @@ struct quern_inspector {
     uint64_t event_count, first_event; /* counted from the first event of the inspector */
 };
 
-uint64_t quern__inspect_clock_ns(void);
+/* Counts a reason to attend to each frame, or takes it back. Relaxed, as in quern_inspector_update: the count only makes the
+ * main thread look, and the mutex of the queue orders everything else. */
+static inline void quern__inspect_count_reason(quern_inspector *inspector, bool is_new)
+{
+    if (is_new)
+        atomic_fetch_add_explicit(&inspector->attention, 1, memory_order_relaxed); /* relaxed: see above */
+    else
+        atomic_fetch_sub_explicit(&inspector->attention, 1, memory_order_relaxed); /* relaxed: see above */
+}
 
 #endif

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The server: threads of civetweb that check requests and hand them to the main thread, and a thread that sends the
+ * messages of WebSockets. None of them touches the world.
+ *
+ * A request that lacks the token learns nothing but the status 404. With the token, Host and Origin are checked, so that
+ * a page of another site cannot reach the server under a name that it controls. Sizes and counts are bounded before
+ * anything is handed on: the line and headers of a request by civetweb (16 KiB), its body and the number of waiting
+ * requests by the limits in inspect.h, connections by the number of threads. */
 #include "inspect/inspect_internal.h"
-#include "inspect/inspect_page.h"
 
 #include <civetweb.h>
 
@@ -13,14 +19,6 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-/* The server: threads of civetweb that check requests and hand them to the main thread, and a thread that sends the
- * messages of WebSockets. None of them touches the world.
- *
- * A request that lacks the token learns nothing but the status 404. With the token, Host and Origin are checked, so that
- * a page of another site cannot reach the server under a name that it controls. Sizes and counts are bounded before
- * anything is handed on: the line and headers of a request by civetweb (16 KiB), its body and the number of waiting
- * requests by the limits in inspect.h, connections by the number of threads. */
 
 enum {
     TOKEN_BYTES_MIN = 16,
@@ -203,8 +201,7 @@ static void open_socket(struct mg_connection *connection, void *user_data)
         queue->clients[i].has_arguments = true;
         queue->clients[i].is_ready = false;
         queue->clients[i].arguments.count = 0;
-        /* Relaxed is enough, as in quern__inspect_ask. */
-        atomic_fetch_add_explicit(&server->inspector->attention, 1, memory_order_relaxed);
+        quern__inspect_count_reason(server->inspector, true);
         break;
     }
     pthread_mutex_unlock(&queue->mutex);
@@ -249,8 +246,7 @@ static void close_socket(const struct mg_connection *connection, void *user_data
         server->connections[i] = NULL;
         queue->clients[i].is_open = false;
         queue->clients[i].is_ready = false;
-        /* Relaxed is enough, as in quern__inspect_ask. */
-        atomic_fetch_sub_explicit(&server->inspector->attention, 1, memory_order_relaxed);
+        quern__inspect_count_reason(server->inspector, false);
     }
     pthread_mutex_unlock(&queue->mutex);
 }

@@ -36,7 +36,7 @@ math(EXPR position "${position} + 6")
 string(SUBSTRING "${PAGE_text}" ${position} -1 tail)
 
 # The text is written to a file and read back, because CMake converts bytes to digits only when it reads a file.
-set(source "#include \"bench/harness/page.h\"\n")
+set(source "#include \"bench/harness/json.h\"\n")
 foreach(part head tail)
   file(WRITE "${OUTPUT}.${part}" "${${part}}")
   file(READ "${OUTPUT}.${part}" digits HEX)

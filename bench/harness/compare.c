@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Comparisons with an earlier run: verdicts, the drift of the machine, the table, and the exit status. */
 #include "bench/harness/compare.h"
+
+#include "bench/harness/table.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "bench/harness/table.h"
 
 /* ------------------------------------------------------------------------------------------ verdicts */
 
@@ -167,21 +168,18 @@ static quern__bench_verdict judge_against(const quern__bench_difference *differe
     return judge(difference->low / change, difference->high / change, noise);
 }
 
-static bool holds_despite_drift(const quern__bench_comparison *comparison, const quern__bench_drift *drift,
-                                double noise)
-{
-    const quern__bench_difference *difference = &comparison->difference;
-    if (comparison->verdict == QUERN__BENCH_WITHIN_NOISE)
-        return judge_against(difference, drift->median, noise) == QUERN__BENCH_WITHIN_NOISE;
-    return judge_against(difference, drift->least, noise) == comparison->verdict &&
-           judge_against(difference, drift->greatest, noise) == comparison->verdict;
-}
-
+/* Makes a record without a control not comparable if its verdict does not hold relative to the drift. */
 static void check_against_drift(quern__bench_comparison *comparison, const quern__bench_drift *drift,
                                 double noise)
 {
-    if (!comparison->is_tested || comparison->verdict == QUERN__BENCH_TOO_FEW) return;
-    if (holds_despite_drift(comparison, drift, noise)) return;
+    const quern__bench_difference *difference = &comparison->difference;
+    const quern__bench_verdict verdict = comparison->verdict;
+    if (!comparison->is_tested || verdict == QUERN__BENCH_TOO_FEW) return;
+    if (verdict == QUERN__BENCH_WITHIN_NOISE
+            ? judge_against(difference, drift->median, noise) == verdict
+            : judge_against(difference, drift->least, noise) == verdict &&
+                  judge_against(difference, drift->greatest, noise) == verdict)
+        return;
     comparison->verdict = QUERN__BENCH_NOT_COMPARABLE;
     comparison->reason = "it has no control, and controls of other workloads changed, too";
 }
@@ -218,25 +216,6 @@ size_t quern__bench_count_verdicts(const quern__bench_comparison *comparisons,
 
 /* ------------------------------------------------------------------------------------------- writing */
 
-static void write_tested(FILE *file, const quern__bench_comparison *comparison)
-{
-    const quern__bench_difference *difference = &comparison->difference;
-    char interval[64];
-    if (isfinite(difference->high))
-        snprintf(interval, sizeof interval, "%.3f to %.3f", difference->low, difference->high);
-    else
-        snprintf(interval, sizeof interval, "anything");
-    fprintf(file, " %8.3f  %-16s %9.2g", difference->ratio, interval, difference->p);
-}
-
-static void write_untested(FILE *file, const quern__bench_comparison *comparison)
-{
-    if (comparison->before_figure > 0)
-        fprintf(file, " %8.3f  %-16s %9s", comparison->now_figure / comparison->before_figure, "", "");
-    else
-        fprintf(file, " %8s  %-16s %9s", "", "", "");
-}
-
 static void write_comparison(FILE *file, const quern__bench_comparison *comparison, bool is_control)
 {
     const quern__bench_record *now = comparison->now;
@@ -249,10 +228,16 @@ static void write_comparison(FILE *file, const quern__bench_comparison *comparis
     const char *figure = comparison->by_ratio ? "ratio" : quern__bench_record_measure(now);
     fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s %-6s %10s %10s", now->workload, now->entity_count,
             now->thread_count, now->subject, figure, before_text, now_text);
+    const quern__bench_difference *difference = &comparison->difference;
+    char interval[64] = "anything";
+    if (comparison->is_tested && isfinite(difference->high))
+        snprintf(interval, sizeof interval, "%.3f to %.3f", difference->low, difference->high);
     if (comparison->is_tested)
-        write_tested(file, comparison);
+        fprintf(file, " %8.3f  %-16s %9.2g", difference->ratio, interval, difference->p);
+    else if (comparison->before_figure > 0)
+        fprintf(file, " %8.3f  %-16s %9s", comparison->now_figure / comparison->before_figure, "", "");
     else
-        write_untested(file, comparison);
+        fprintf(file, " %8s  %-16s %9s", "", "", "");
     fprintf(file, "  %s%s%s%s\n", quern__bench_verdict_text(comparison->verdict, now->is_bytes),
             comparison->reason != NULL ? ": " : "", comparison->reason != NULL ? comparison->reason : "",
             is_control ? " (control)" : "");
@@ -301,43 +286,73 @@ static void write_drift(FILE *file, const quern__bench_comparison *comparisons,
         fputs("WARNING   the speed of the machine has changed: compare ratios, not times\n", file);
 }
 
-static void write_missing(FILE *file, const quern__bench_results *before, const quern__bench_results *now)
+void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *comparisons,
+                                    const quern__bench_results *before, const quern__bench_results *now,
+                                    const char *path, double noise)
 {
-    for (size_t i = 0; i < before->record_count; i++) {
-        const quern__bench_record *record = &before->records[i];
-        if (quern__bench_results_find(now, record) == NULL)
-            fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s not measured now\n", record->workload,
-                    record->entity_count, record->thread_count, record->subject);
-    }
-}
-
-static void write_explanation(FILE *file, const char *path, const quern__bench_machine *before,
-                              double noise)
-{
-    fprintf(file, "\ncompared with %s (%s, commit %s)\n", path, before->date, before->commit);
+    fprintf(file, "\ncompared with %s (%s, commit %s)\n", path, before->machine.date,
+            before->machine.commit);
     fprintf(
         file,
         "change: now / before, of the ratio to the control (for a control, of its time); Hodges-Lehmann\n"
         "estimate with its %g %% interval. p: Mann-Whitney U, two-sided. faster or slower: p < %g, and\n"
         "the whole interval is more than %g %% away from 1.\n",
         100 * (1 - QUERN__BENCH_ALPHA), QUERN__BENCH_ALPHA, 100 * noise);
-}
-
-void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *comparisons,
-                                    const quern__bench_results *before, const quern__bench_results *now,
-                                    const char *path, double noise)
-{
-    write_explanation(file, path, &before->machine, noise);
     write_warnings(file, &before->machine, &now->machine);
     write_drift(file, comparisons, now, noise);
     fprintf(file, "\n%-18s %9s %7s %-8s %-6s %10s %10s %8s  %-16s %9s  %s\n", "workload", "entities",
             "threads", "subject", "figure", "before", "now", "change", "interval", "p", "verdict");
     for (size_t i = 0; i < now->record_count; i++)
         write_comparison(file, &comparisons[i], quern__bench_results_is_control(now, comparisons[i].now));
-    write_missing(file, before, now);
+    for (size_t i = 0; i < before->record_count; i++) {
+        const quern__bench_record *record = &before->records[i];
+        if (quern__bench_results_find(now, record) == NULL)
+            fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s not measured now\n", record->workload,
+                    record->entity_count, record->thread_count, record->subject);
+    }
     fprintf(file, "\n%zu faster, %zu slower, %zu within noise\n",
             quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_FASTER),
             quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_SLOWER),
             quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_WITHIN_NOISE));
     fflush(file);
+}
+
+/* --------------------------------------------------------------------------------------------- gate */
+
+static void note_uncompared(const quern__bench_record *record, const char *verdict, const char *reason)
+{
+    char text[QUERN__BENCH_CASE_TEXT_BYTES];
+    quern__bench_format_case(text, record);
+    quern__bench_note("--fail-slower ignores %s: %s%s%s", text, verdict, reason != NULL ? ": " : "",
+                      reason != NULL ? reason : "");
+}
+
+int quern__bench_gate(const quern__bench_comparison *comparisons, const quern__bench_results *before,
+                      const quern__bench_results *now)
+{
+    size_t compared_count = 0;
+    for (size_t i = 0; i < now->record_count; i++) {
+        const quern__bench_comparison *comparison = &comparisons[i];
+        if (quern__bench_results_is_control(now, comparison->now)) continue;
+        const quern__bench_verdict verdict = comparison->verdict;
+        if (verdict == QUERN__BENCH_FASTER || verdict == QUERN__BENCH_SLOWER ||
+            verdict == QUERN__BENCH_WITHIN_NOISE)
+            compared_count++;
+        else
+            note_uncompared(comparison->now, quern__bench_verdict_text(verdict, comparison->now->is_bytes),
+                            comparison->reason);
+    }
+    for (size_t i = 0; i < before->record_count; i++) {
+        const quern__bench_record *record = &before->records[i];
+        if (quern__bench_results_find(now, record) == NULL &&
+            !quern__bench_results_is_control(before, record))
+            note_uncompared(record, "not measured now", NULL);
+    }
+    if (compared_count == 0) {
+        quern__bench_note(
+            "--fail-slower: no result could be compared; measure workloads and sizes that are in the file");
+        return QUERN_BENCH_EXIT_FAILED;
+    }
+    return quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_SLOWER) > 0 ? QUERN_BENCH_EXIT_SLOWER
+                                                                                  : QUERN_BENCH_EXIT_OK;
 }

@@ -80,4 +80,15 @@ void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *c
                                     const quern__bench_results *before, const quern__bench_results *now,
                                     const char *path, double noise);
 
+/* --------------------------------------------------------------------------------------------- gate */
+
+/* --fail-slower: an exit status by which a script accepts or rejects a change. */
+
+/* Returns QUERN_BENCH_EXIT_SLOWER if a subject is slower than before, otherwise QUERN_BENCH_EXIT_OK.
+ * Returns QUERN_BENCH_EXIT_FAILED if nothing was compared, because a check without results must not
+ * succeed. Prints a note for each result that could not be compared or that only the earlier run has.
+ * comparisons: one for each record of `now`. */
+int quern__bench_gate(const quern__bench_comparison *comparisons, const quern__bench_results *before,
+                      const quern__bench_results *now);
+
 #endif

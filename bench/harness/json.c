@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Results as JSON: written, read, and in the page of the report. */
 #include "bench/harness/json.h"
+
+#include "bench/harness/results.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,8 +12,6 @@
 #include <string.h>
 
 #include <cjson/cJSON.h>
-
-#include "bench/harness/trust.h"
 
 /* Checksums are text, because numbers in JSON lose bits of 64-bit integers. */
 enum { CHECKSUM_TEXT_BYTES = 17, NUMBER_TEXT_BYTES = 32 };
@@ -61,7 +62,7 @@ static cJSON *new_object(const char *type)
     return object;
 }
 
-cJSON *quern__bench_json_machine(const quern__bench_machine *machine)
+static cJSON *make_machine(const quern__bench_machine *machine)
 {
     cJSON *object = new_object("machine");
     put_text(object, "processor", machine->processor);
@@ -118,7 +119,7 @@ static void put_trust(cJSON *object, const quern__bench_record *record, const qu
     required(cJSON_AddBoolToObject(object, "is_unclear", trust.is_unclear));
 }
 
-cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__bench_record *control)
+static cJSON *make_record(const quern__bench_record *record, const quern__bench_record *control)
 {
     cJSON *object = new_object("result");
     put_case(object, record);
@@ -139,7 +140,7 @@ cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__
     return object;
 }
 
-cJSON *quern__bench_json_trust(const quern__bench_results *results)
+static cJSON *make_trust(const quern__bench_results *results)
 {
     char text[QUERN__BENCH_STEADINESS_TEXT_BYTES];
     const quern__bench_steadiness steadiness = quern__bench_assess_controls(results);
@@ -165,18 +166,18 @@ static void write_line(FILE *file, cJSON *object)
 
 void quern__bench_json_write_machine(FILE *file, const quern__bench_machine *machine)
 {
-    write_line(file, quern__bench_json_machine(machine));
+    write_line(file, make_machine(machine));
 }
 
 void quern__bench_json_write_record(FILE *file, const quern__bench_record *record,
                                     const quern__bench_record *control)
 {
-    write_line(file, quern__bench_json_record(record, control));
+    write_line(file, make_record(record, control));
 }
 
 void quern__bench_json_write_trust(FILE *file, const quern__bench_results *results)
 {
-    write_line(file, quern__bench_json_trust(results));
+    write_line(file, make_trust(results));
 }
 
 /* ------------------------------------------------------------------------------------------- reading */
@@ -440,4 +441,89 @@ bool quern__bench_json_read(const char *text, quern__bench_results *results,
         done = refuse(&reader, "the line that describes the machine is missing; --json writes it first");
     if (!done) quern__bench_results_close(results);
     return done;
+}
+
+/* --------------------------------------------------------------------------------------------- page */
+
+/* Numbers that are not finite are left out. */
+static void put_finite(cJSON *object, const char *key, double number)
+{
+    if (isfinite(number)) put_number(object, key, number);
+}
+
+static cJSON *make_row(const quern__bench_comparison *comparison, bool is_control)
+{
+    const quern__bench_record *now = comparison->now;
+    cJSON *row = required(cJSON_CreateObject());
+    put_text(row, "workload", now->workload);
+    put_finite(row, "entities", now->entity_count);
+    put_finite(row, "threads", now->thread_count);
+    put_text(row, "subject", now->subject);
+    put_text(row, "figure", comparison->by_ratio ? "ratio" : quern__bench_record_measure(now));
+    put_text(row, "unit", now->unit);
+    required(cJSON_AddBoolToObject(row, "is_control", is_control));
+    put_text(row, "verdict", quern__bench_verdict_text(comparison->verdict, now->is_bytes));
+    if (comparison->reason != NULL) put_text(row, "reason", comparison->reason);
+    if (comparison->before_figure > 0) {
+        put_finite(row, "before", comparison->before_figure);
+        put_finite(row, "now", comparison->now_figure);
+    }
+    if (comparison->is_tested) {
+        put_finite(row, "change", comparison->difference.ratio);
+        put_finite(row, "low", comparison->difference.low);
+        put_finite(row, "high", comparison->difference.high);
+        put_finite(row, "p", comparison->difference.p);
+    } else if (comparison->before_figure > 0) {
+        put_finite(row, "change", comparison->now_figure / comparison->before_figure);
+    }
+    return row;
+}
+
+static cJSON *make_comparison(const quern__bench_page *page)
+{
+    cJSON *object = required(cJSON_CreateObject());
+    put_text(object, "path", page->before_path);
+    put_text(object, "date", page->before->machine.date);
+    put_text(object, "commit", page->before->machine.commit);
+    put_finite(object, "alpha", QUERN__BENCH_ALPHA);
+    put_finite(object, "noise", page->noise);
+    const quern__bench_drift drift = quern__bench_find_drift(page->comparisons, page->results, 0);
+    if (drift.control_count > 0) {
+        put_finite(object, "drift", drift.median);
+        put_finite(object, "drift_least", drift.least);
+        put_finite(object, "drift_greatest", drift.greatest);
+    }
+    cJSON *rows = required(cJSON_AddArrayToObject(object, "rows"));
+    for (size_t i = 0; i < page->results->record_count; i++) {
+        const bool is_control = quern__bench_results_is_control(page->results, page->comparisons[i].now);
+        cJSON_AddItemToArray(rows, make_row(&page->comparisons[i], is_control));
+    }
+    return object;
+}
+
+void quern__bench_page_write(FILE *file, const quern__bench_page *page)
+{
+    const quern__bench_results *results = page->results;
+    cJSON *data = required(cJSON_CreateObject());
+    put_text(data, "program", page->program);
+    cJSON_AddItemToObject(data, "machine", make_machine(&results->machine));
+    cJSON *array = required(cJSON_AddArrayToObject(data, "results"));
+    for (size_t i = 0; i < results->record_count; i++) {
+        const quern__bench_record *record = &results->records[i];
+        cJSON_AddItemToArray(array, make_record(record, quern__bench_results_control(results, record)));
+    }
+    cJSON_AddItemToObject(data, "trust", make_trust(results));
+    if (page->comparisons != NULL) cJSON_AddItemToObject(data, "comparison", make_comparison(page));
+    char *json = cJSON_PrintUnformatted(data);
+    if (json == NULL) quern_bench_die("out of memory");
+    fwrite(quern__bench_page_head, 1, quern__bench_page_head_bytes, file);
+    /* Angle brackets are escaped, since "</script>" in a text would end the element of the script. */
+    for (const char *at = json; *at != '\0'; at++)
+        if (*at == '<')
+            fputs("\\u003c", file);
+        else
+            fputc(*at, file);
+    fwrite(quern__bench_page_tail, 1, quern__bench_page_tail_bytes, file);
+    cJSON_free(json);
+    cJSON_Delete(data);
 }

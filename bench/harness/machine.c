@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Describes the machine, pins threads to its processors, keeps these busy, and counts hardware events. */
 #include "bench/harness/machine.h"
 
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +54,6 @@ static bool read_processor_model(char model[TEXT_BYTES])
     return found;
 }
 
-static char *describe_processor(void)
-{
-    char model[TEXT_BYTES];
-    return quern__bench_copy_text(read_processor_model(model) ? model : ARCHITECTURE);
-}
-
 /* -------------------------------------------------------------------------------------------- caches */
 
 static quern__bench_cache describe_cache(const char *name, size_t bytes, quern_cache_source source)
@@ -66,15 +65,6 @@ static quern__bench_cache describe_cache(const char *name, size_t bytes, quern_c
     snprintf(cache.name, sizeof cache.name, "%s", name);
     snprintf(cache.source, sizeof cache.source, "%s", sources[source]);
     return cache;
-}
-
-/* Lists the sizes to which the library adapts, so that they are found in one place. */
-static uint32_t list_caches(quern__bench_cache caches[QUERN__BENCH_MAX_CACHES])
-{
-    const quern_cache_sizes sizes = quern_processor_caches();
-    caches[0] = describe_cache("own", sizes.own_bytes, sizes.own_source);
-    caches[1] = describe_cache("shared", sizes.shared_bytes, sizes.shared_source);
-    return 2;
 }
 
 /* ---------------------------------------------------------------------------------------------- rest */
@@ -129,8 +119,9 @@ static char *copy_or(const char *text, const char *otherwise)
 
 quern__bench_machine quern__bench_machine_describe(const quern_bench_suite *suite)
 {
+    char model[TEXT_BYTES];
     quern__bench_machine machine = {
-        .processor = describe_processor(),
+        .processor = quern__bench_copy_text(read_processor_model(model) ? model : ARCHITECTURE),
         .processor_count = quern_processor_count(),
         .memory_bytes = read_memory_bytes(),
         .system = describe_system(),
@@ -141,7 +132,11 @@ quern__bench_machine quern__bench_machine_describe(const quern_bench_suite *suit
         .date = describe_date(),
         .checks = quern_has_checks(),
     };
-    machine.cache_count = list_caches(machine.caches);
+    /* The sizes to which the library adapts, so that they are found in one place. */
+    const quern_cache_sizes sizes = quern_processor_caches();
+    machine.caches[0] = describe_cache("own", sizes.own_bytes, sizes.own_source);
+    machine.caches[1] = describe_cache("shared", sizes.shared_bytes, sizes.shared_source);
+    machine.cache_count = 2;
     return machine;
 }
 
@@ -155,4 +150,132 @@ void quern__bench_machine_close(quern__bench_machine *machine)
     free(machine->commit);
     free(machine->date);
     *machine = (quern__bench_machine){0};
+}
+
+/* ------------------------------------------------------------------------------------------ pinning */
+
+#if defined(__linux__)
+
+static cpu_set_t first_set;
+static bool is_pinned;
+
+bool quern__bench_pin(uint32_t processor_count)
+{
+    if (!is_pinned && sched_getaffinity(0, sizeof first_set, &first_set) != 0) return false;
+    if (processor_count > (uint32_t)CPU_COUNT(&first_set)) return false;
+    cpu_set_t chosen;
+    CPU_ZERO(&chosen);
+    for (size_t i = 0; (uint32_t)CPU_COUNT(&chosen) < processor_count; i++)
+        if (CPU_ISSET(i, &first_set)) CPU_SET(i, &chosen);
+    const bool done = sched_setaffinity(0, sizeof chosen, &chosen) == 0;
+    is_pinned |= done;
+    return done;
+}
+
+void quern__bench_unpin(void)
+{
+    if (!is_pinned) return;
+    sched_setaffinity(0, sizeof first_set, &first_set);
+    is_pinned = false;
+}
+
+#else
+
+bool quern__bench_pin(uint32_t processor_count)
+{
+    (void)processor_count;
+    return false;
+}
+
+void quern__bench_unpin(void) {}
+
+#endif
+
+/* -------------------------------------------------------------------------------------------- crowd */
+
+static pthread_t threads[QUERN__BENCH_MAX_CROWD];
+static uint32_t started_count;
+static _Atomic bool is_over;
+
+/* Relaxed: the flag orders nothing; joining the thread does. */
+static void *compute(void *argument)
+{
+    while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+    }
+    return argument;
+}
+
+bool quern__bench_crowd_start(uint32_t thread_count)
+{
+    atomic_store_explicit(&is_over, false, memory_order_relaxed);
+    for (started_count = 0; started_count < thread_count; started_count++) {
+        if (pthread_create(&threads[started_count], NULL, compute, NULL) == 0) continue;
+        quern__bench_crowd_stop();
+        return false;
+    }
+    return true;
+}
+
+void quern__bench_crowd_stop(void)
+{
+    atomic_store_explicit(&is_over, true, memory_order_relaxed);
+    while (started_count > 0)
+        pthread_join(threads[--started_count], NULL);
+}
+
+/* ----------------------------------------------------------------------------------------- counters */
+
+const char *const quern__bench_counter_keys[QUERN_HARDWARE_EVENT_COUNT] = {
+    [QUERN_HARDWARE_CYCLES] = "cycles",         [QUERN_HARDWARE_INSTRUCTIONS] = "instructions",
+    [QUERN_HARDWARE_L1_MISSES] = "l1_misses",   [QUERN_HARDWARE_L2_MISSES] = "l2_misses",
+    [QUERN_HARDWARE_LLC_MISSES] = "llc_misses", [QUERN_HARDWARE_TLB_MISSES] = "tlb_misses",
+};
+
+static void *open_process(const quern_hardware_source *source)
+{
+    void *opened;
+    return source->open(source->user_data, QUERN_HARDWARE_PROCESS, &opened) == QUERN_OK ? opened : NULL;
+}
+
+void quern__bench_counters_open(quern__bench_counters *counters, const quern_hardware_source *source)
+{
+    *counters = (quern__bench_counters){.source = source, .opened = open_process(source)};
+    quern__bench_counters_reset(counters);
+}
+
+void quern__bench_counters_close(quern__bench_counters *counters)
+{
+    if (counters->opened != NULL) counters->source->close(counters->opened);
+    counters->opened = NULL;
+}
+
+void quern__bench_counters_reset(quern__bench_counters *counters)
+{
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
+        counters->totals[i] = counters->opened != NULL ? 0 : NAN;
+}
+
+void quern__bench_counters_start(quern__bench_counters *counters)
+{
+    counters->is_counting =
+        counters->opened != NULL && counters->source->read(counters->opened, &counters->started);
+}
+
+/* The total of an event becomes NAN if the event cannot be read or was never scheduled on the hardware. */
+void quern__bench_counters_stop(quern__bench_counters *counters)
+{
+    quern_hardware_reading now;
+    const bool is_known = counters->is_counting && counters->source->read(counters->opened, &now);
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
+        counters->totals[i] +=
+            is_known ? quern_hardware_difference(&counters->started, &now, (quern_hardware_event)i) : NAN;
+    counters->is_counting = false;
+}
+
+bool quern__bench_counters_available(const quern_hardware_source *source)
+{
+    void *opened = open_process(source);
+    if (opened == NULL) return false;
+    source->close(opened);
+    return true;
 }

@@ -8,21 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/harness/base.h"
 #include "bench/harness/compare.h"
-#include "bench/harness/crowd.h"
-#include "bench/harness/csv.h"
-#include "bench/harness/footprint.h"
-#include "bench/harness/forecast.h"
-#include "bench/harness/gate.h"
 #include "bench/harness/json.h"
+#include "bench/harness/machine.h"
 #include "bench/harness/measure.h"
+#include "bench/harness/observe.h"
 #include "bench/harness/options.h"
-#include "bench/harness/output.h"
-#include "bench/harness/page.h"
-#include "bench/harness/pin.h"
 #include "bench/harness/suite.h"
 #include "bench/harness/table.h"
-#include "bench/harness/tracing.h"
 
 typedef struct program {
     const quern_bench_suite *suite;
@@ -256,50 +250,6 @@ static bool get_results(program *bench)
 
 /* ------------------------------------------------------------------------------------------- the end */
 
-static void write_report(const program *bench)
-{
-    const quern__bench_page page = {
-        .program = bench->suite->program,
-        .results = &bench->results,
-        .comparisons = bench->comparisons,
-        .before = &bench->before,
-        .before_path = bench->options.compare,
-        .noise = bench->options.noise,
-    };
-    quern__bench_page_write(bench->report.file, &page);
-}
-
-/* Writes the comparisons to stderr if stdout contains JSON, CSV or HTML. */
-static void compare(program *bench)
-{
-    const quern__bench_options *options = &bench->options;
-    bench->comparisons = quern__bench_compare_all(&bench->before, &bench->results, options->noise);
-    FILE *file = quern__bench_options_use_stdout(options) ? stderr : stdout;
-    quern__bench_write_comparisons(file, bench->comparisons, &bench->before, &bench->results,
-                                   options->compare, options->noise);
-}
-
-static void write_forecasts(program *bench)
-{
-    FILE *file = quern__bench_options_use_stdout(&bench->options) ? stderr : stdout;
-    if (!quern__bench_forecasts_write(file, &bench->forecasts, &bench->options, &bench->results))
-        bench->failed = true;
-}
-
-static void write_profiles(program *bench)
-{
-    FILE *file = quern__bench_options_use_stdout(&bench->options) ? stderr : stdout;
-    quern__bench_profiles_write(&bench->profiles, file);
-}
-
-static int exit_status(const program *bench)
-{
-    if (bench->failed) return QUERN_BENCH_EXIT_FAILED;
-    return bench->options.fail_slower
-               ? quern__bench_gate(bench->comparisons, &bench->before, &bench->results)
-               : QUERN_BENCH_EXIT_OK;
-}
-
 /* Closes all files. If the results are incomplete, the files of earlier runs stay as they are. */
 static void close_files(program *bench, bool complete)
 {
@@ -309,29 +259,35 @@ static void close_files(program *bench, bool complete)
     if (!quern__bench_stdout_check()) bench->failed = true;
 }
 
-static void write_trace(program *bench)
-{
-    if (quern__bench_tracing_write(quern__bench_output_path(&bench->trace))) return;
-    quern__bench_output_close(&bench->trace, false);
-    bench->failed = true;
-}
-
-/* Writes the warning below the table, or to stderr if stdout contains JSON, CSV or HTML. */
-static void write_trust(const program *bench)
-{
-    const bool is_table = !quern__bench_options_use_stdout(&bench->options);
-    quern__bench_table_write_trust(is_table ? stdout : stderr, &bench->results);
-    if (bench->json.file != NULL) quern__bench_json_write_trust(bench->json.file, &bench->results);
-}
-
+/* Writes what follows the records. Texts go to stderr if stdout contains JSON, CSV or HTML. */
 static void finish(program *bench)
 {
-    write_trust(bench);
-    if (bench->options.compare != NULL) compare(bench);
-    if (bench->report.file != NULL) write_report(bench);
-    if (bench->options.forecast_counts.count > 0) write_forecasts(bench);
-    if (bench->profiles.file != NULL) write_profiles(bench);
-    if (bench->options.trace != NULL) write_trace(bench);
+    const quern__bench_options *options = &bench->options;
+    FILE *file = quern__bench_options_use_stdout(options) ? stderr : stdout;
+    quern__bench_table_write_trust(file, &bench->results);
+    if (bench->json.file != NULL) quern__bench_json_write_trust(bench->json.file, &bench->results);
+    if (options->compare != NULL) {
+        bench->comparisons = quern__bench_compare_all(&bench->before, &bench->results, options->noise);
+        quern__bench_write_comparisons(file, bench->comparisons, &bench->before, &bench->results,
+                                       options->compare, options->noise);
+    }
+    const quern__bench_page page = {
+        .program = bench->suite->program,
+        .results = &bench->results,
+        .comparisons = bench->comparisons,
+        .before = &bench->before,
+        .before_path = options->compare,
+        .noise = options->noise,
+    };
+    if (bench->report.file != NULL) quern__bench_page_write(bench->report.file, &page);
+    if (options->forecast_counts.count > 0 &&
+        !quern__bench_forecasts_write(file, &bench->forecasts, options, &bench->results))
+        bench->failed = true;
+    if (bench->profiles.file != NULL) quern__bench_profiles_write(&bench->profiles, file);
+    if (options->trace != NULL && !quern__bench_tracing_write(quern__bench_output_path(&bench->trace))) {
+        quern__bench_output_close(&bench->trace, false);
+        bench->failed = true;
+    }
 }
 
 static void run(program *bench)
@@ -345,13 +301,6 @@ static void run(program *bench)
     quern__bench_tracing_close();
 }
 
-static void print_info(const quern_bench_suite *suite)
-{
-    quern__bench_machine machine = quern__bench_machine_describe(suite);
-    quern__bench_table_write_machine(stdout, &machine);
-    quern__bench_machine_close(&machine);
-}
-
 /* Prints what an option requests instead of measurements. Returns false if there is no such option. */
 static bool print_only(const quern__bench_options *options, const quern_bench_suite *suite)
 {
@@ -359,8 +308,11 @@ static bool print_only(const quern__bench_options *options, const quern_bench_su
         quern__bench_options_print_help(suite);
     else if (options->list)
         quern__bench_suite_list(suite);
-    else if (options->info)
-        print_info(suite);
+    else if (options->info) {
+        quern__bench_machine machine = quern__bench_machine_describe(suite);
+        quern__bench_table_write_machine(stdout, &machine);
+        quern__bench_machine_close(&machine);
+    }
     return options->help || options->list || options->info;
 }
 
@@ -385,7 +337,11 @@ int quern_bench_main(const quern_bench_suite *given, int argc, char **argv)
     if (print_only(&bench.options, &suite))
         return quern__bench_stdout_check() ? QUERN_BENCH_EXIT_OK : QUERN_BENCH_EXIT_FAILED;
     run(&bench);
-    const int status = exit_status(&bench);
+    int status = QUERN_BENCH_EXIT_OK;
+    if (bench.failed)
+        status = QUERN_BENCH_EXIT_FAILED;
+    else if (bench.options.fail_slower)
+        status = quern__bench_gate(bench.comparisons, &bench.before, &bench.results);
     free(bench.comparisons);
     quern__bench_forecasts_close(&bench.forecasts);
     quern__bench_profiles_close(&bench.profiles);

@@ -10,14 +10,147 @@
  * samples. */
 #include "bench/harness/measure.h"
 
-#include "bench/harness/footprint.h"
-#include "bench/harness/forecast.h"
+#include "bench/harness/observe.h"
 #include "bench/harness/suite.h"
-#include "bench/harness/tracing.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+/* ----------------------------------------------------------------------------------------- progress */
+
+static const char clear_line[] = "\r\033[K";
+
+void quern__bench_progress_begin(quern__bench_progress *progress, uint32_t case_count)
+{
+    *progress = (quern__bench_progress){.is_shown = isatty(STDERR_FILENO) != 0,
+                                        .started_ns = quern_bench_now_ns(),
+                                        .case_count = case_count};
+}
+
+void quern__bench_format_left(char text[QUERN__BENCH_LEFT_TEXT_BYTES], double done_fraction,
+                              double elapsed_s)
+{
+    text[0] = '\0';
+    if (done_fraction <= 0.01) return;
+    const double left_s = elapsed_s / done_fraction * (1 - done_fraction);
+    if (left_s < 90)
+        snprintf(text, QUERN__BENCH_LEFT_TEXT_BYTES, "about %.0f s left", left_s);
+    else if (left_s < 90.0 * 60)
+        snprintf(text, QUERN__BENCH_LEFT_TEXT_BYTES, "about %.0f min left", left_s / 60);
+    else
+        snprintf(text, QUERN__BENCH_LEFT_TEXT_BYTES, "about %.1f h left", left_s / 3600);
+}
+
+void quern__bench_progress_show(const quern__bench_progress *progress, const char *workload,
+                                const quern_bench_case *scene, double fraction)
+{
+    if (!progress->is_shown) return;
+    const double done_fraction = (progress->done_count + fraction) / progress->case_count;
+    const double elapsed_s = (double)(quern_bench_now_ns() - progress->started_ns) * 1e-9;
+    char left[QUERN__BENCH_LEFT_TEXT_BYTES];
+    quern__bench_format_left(left, done_fraction, elapsed_s);
+    fprintf(stderr, "%s%u of %u: %s, %u entities, %u thread%s, %.0f %%%s%s", clear_line,
+            progress->done_count + 1, progress->case_count, workload, scene->entity_count,
+            scene->thread_count, scene->thread_count == 1 ? "" : "s", 100 * fraction,
+            left[0] != '\0' ? "; " : "", left);
+    fflush(stderr);
+}
+
+void quern__bench_progress_step(quern__bench_progress *progress)
+{
+    progress->done_count++;
+    if (progress->is_shown) fputs(clear_line, stderr);
+}
+
+/* ------------------------------------------------------------------------------------------- memory */
+
+uint64_t quern__bench_resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL) return 0;
+    uint64_t page_count;
+    const bool found = fscanf(file, "%*u %" SCNu64, &page_count) == 1;
+    fclose(file);
+    return found ? page_count * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* The memory of a subject: the growth of the resident set of a forked process. */
+typedef struct footprint {
+    double growth_bytes; /* growth of the resident set during the pass */
+    uint64_t checksum;
+} footprint;
+
+static footprint measure_here(const quern_bench_subject *subject, const quern_bench_case *scene)
+{
+    /* Returns the free memory of the heap to the system. Workloads before may have left much of it, and what a subject takes
+     * of it would not make the process grow. */
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+    void *state = subject->open != NULL ? subject->open(scene) : NULL;
+    if (subject->enter != NULL) subject->enter(state);
+    const uint64_t before_bytes = quern__bench_resident_bytes();
+    subject->run(state, 1);
+    const uint64_t after_bytes = quern__bench_resident_bytes();
+    return (footprint){
+        .growth_bytes = after_bytes > before_bytes ? (double)(after_bytes - before_bytes) : 0,
+        .checksum = subject->checksum != NULL ? subject->checksum(state) : 0,
+    };
+}
+
+/* Reads all bytes from the forked process. Ends the program if the forked process ended early; unless a
+ * signal ended it, it has printed the cause. */
+static void read_all(int file, void *target, size_t size_bytes)
+{
+    for (size_t done = 0; done < size_bytes;) {
+        const ssize_t count = read(file, (char *)target + done, size_bytes - done);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) quern_bench_die("the process that measures memory ended before its pass was done");
+        done += (size_t)count;
+    }
+}
+
+/* Runs one pass of the subject in a forked process and returns its memory and its checksum. Each subject has a process of
+ * its own, so that it cannot reuse memory that another subject has freed. */
+static footprint measure_in_fork(const quern_bench_subject *subject, const quern_bench_case *scene)
+{
+    int ends[2];
+    fflush(NULL); /* otherwise both processes would write the buffered output */
+    if (pipe(ends) != 0) quern_bench_die("cannot create a pipe to measure memory: %s", strerror(errno));
+    const pid_t child = fork();
+    if (child < 0) quern_bench_die("cannot fork a process to measure memory: %s", strerror(errno));
+    if (child == 0) {
+        const footprint measured = measure_here(subject, scene);
+        _exit(write(ends[1], &measured, sizeof measured) == sizeof measured ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    close(ends[1]);
+    footprint measured;
+    read_all(ends[0], &measured, sizeof measured);
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return measured;
+}
+
+/* -------------------------------------------------------------------------------------------- times */
+
+/* All subjects of a case are open at the same time and alternate, round by round. Rounds are, in order:
+ * some that find the number of passes of a sample (if the workload does not set it), warm-up, batches of
+ * single frames, rounds with hardware counters, and samples. Each subject makes the same passes in each of
+ * them, so that checksums can be compared at the end.
+ *
+ * The addresses of data may make a difference of some percent, which remains as long as a subject is
+ * open. So a case is opened several times (its placements), and each of them gives a share of the
+ * samples. */
 
 /* Pause before each sample. It is longer than the time for which idle workers of the previous subject spin,
  * so that the next subject has all processors to itself. */
@@ -66,14 +199,6 @@ typedef struct bench_session {
     uint32_t placement;
     quern__bench_counters counters;
 } bench_session;
-
-uint32_t quern__bench_subject_count(const quern_bench_workload *workload)
-{
-    uint32_t count = 0;
-    while (count < QUERN_BENCH_MAX_SUBJECTS && workload->subjects[count].run != NULL)
-        count++;
-    return count;
-}
 
 static const char *subject_name(const bench_session *session, uint32_t index)
 {
@@ -125,13 +250,6 @@ static uint64_t round_ns(subject_run *run, quern__bench_counters *counters, bool
     return time_ns;
 }
 
-static void keep_frame(subject_run *run, uint64_t time_ns)
-{
-    run->frames =
-        quern__bench_grow(run->frames, run->frame_count, &run->frame_capacity, sizeof *run->frames);
-    run->frames[run->frame_count++] = (double)time_ns;
-}
-
 /* Runs all rounds of a sample and returns the sum of their times. */
 static uint64_t sample_ns(subject_run *run, round_options options)
 {
@@ -139,20 +257,16 @@ static uint64_t sample_ns(subject_run *run, round_options options)
     for (uint32_t round = 0; round < run->round_count; round++) {
         const bool is_final = round == run->round_count - 1;
         const uint64_t one_ns = round_ns(run, options.counters, options.take_checksum && is_final);
-        if (options.keep_frames) keep_frame(run, one_ns);
         time_ns += one_ns;
+        if (!options.keep_frames) continue;
+        run->frames =
+            quern__bench_grow(run->frames, run->frame_count, &run->frame_capacity, sizeof *run->frames);
+        run->frames[run->frame_count++] = (double)one_ns;
     }
     return time_ns;
 }
 
 /* -------------------------------------------------------------------------------------- open and close */
-
-static void run_begin(subject_run *run, const quern_bench_subject *subject)
-{
-    *run = (subject_run){.subject = subject, .round_count = 1, .pass_count = 1};
-    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
-        run->counters[i] = NAN;
-}
 
 static void set_passes(bench_session *session, uint32_t wanted_count)
 {
@@ -177,15 +291,19 @@ static void find_pass_count(bench_session *session)
     }
 }
 
-static void session_begin(bench_session *session)
+static void begin_runs(bench_session *session)
 {
     const quern_bench_workload *workload = session->workload;
     const quern__bench_settings *settings = session->settings;
     const uint32_t most = settings->repeat_count;
     session->placement_count = settings->placement_count < most ? settings->placement_count : most;
     session->run_count = quern__bench_subject_count(workload);
-    for (uint32_t i = 0; i < session->run_count; i++)
-        run_begin(&session->runs[i], &workload->subjects[i]);
+    for (uint32_t i = 0; i < session->run_count; i++) {
+        subject_run *run = &session->runs[i];
+        *run = (subject_run){.subject = &workload->subjects[i], .round_count = 1, .pass_count = 1};
+        for (int k = 0; k < QUERN_HARDWARE_EVENT_COUNT; k++)
+            run->counters[k] = NAN;
+    }
     if (workload->pass_count != NULL)
         set_passes(session, workload->pass_count(session->scene.entity_count));
 }
@@ -242,16 +360,11 @@ static void time_frames(subject_run *run, uint32_t count)
     leave(run);
 }
 
-static uint32_t batch_frame_count(double pass_ns)
-{
-    const double wanted = FRAMES_NS / (fmax(pass_ns, 1) * FRAME_BATCHES);
-    return (uint32_t)fmin(fmax(wanted, MIN_BATCH_FRAMES), MAX_BATCH_FRAMES);
-}
-
 static void take_frames(bench_session *session, double pass_ns)
 {
     if (!session->settings->frames || !session->workload->frames || session->workload->fresh) return;
-    const uint32_t count = batch_frame_count(pass_ns);
+    const double wanted = FRAMES_NS / (fmax(pass_ns, 1) * FRAME_BATCHES);
+    const uint32_t count = (uint32_t)fmin(fmax(wanted, MIN_BATCH_FRAMES), MAX_BATCH_FRAMES);
     for (uint32_t i = 0; i < session->run_count; i++)
         session->runs[i].frames = quern_bench_allocate((size_t)count * FRAME_BATCHES, sizeof(double));
     for (uint32_t batch = 0; batch < FRAME_BATCHES; batch++) {
@@ -306,19 +419,6 @@ typedef struct sample_share {
     double time_s;  /* minimum duration of the placement's samples in seconds */
 } sample_share;
 
-static sample_share share_of_placement(const bench_session *session)
-{
-    const quern__bench_settings *settings = session->settings;
-    const uint32_t count = session->placement_count;
-    const uint32_t next = session->placement + 1;
-    return (sample_share){
-        .first = (uint32_t)session->runs[0].sample_count,
-        .end = settings->repeat_count * next / count,
-        .limit = QUERN__BENCH_MAX_SAMPLES * next / count,
-        .time_s = settings->time_s / count,
-    };
-}
-
 /* Returns whether the sample with this index is the last one of the placement. This is decided before the
  * sample, because the checksum is computed with the last sample. */
 static bool is_last(const sample_share *share, uint32_t index, uint64_t start_ns)
@@ -344,7 +444,14 @@ static void show_progress(const bench_session *session, const sample_share *shar
 static void take_samples(bench_session *session)
 {
     const uint64_t start_ns = quern_bench_now_ns();
-    const sample_share share = share_of_placement(session);
+    const quern__bench_settings *settings = session->settings;
+    const uint32_t count = session->placement_count, next = session->placement + 1;
+    const sample_share share = {
+        .first = (uint32_t)session->runs[0].sample_count,
+        .end = settings->repeat_count * next / count,
+        .limit = QUERN__BENCH_MAX_SAMPLES * next / count,
+        .time_s = settings->time_s / count,
+    };
     bool last = false;
     for (uint32_t index = share.first; !last; index++) {
         show_progress(session, &share, index, start_ns);
@@ -487,7 +594,7 @@ static void measure_placement(bench_session *session)
 
 static void measure_time(quern__bench_results *results, bench_session *session)
 {
-    session_begin(session);
+    begin_runs(session);
     for (; session->placement < session->placement_count; session->placement++)
         measure_placement(session);
     for (uint32_t i = 0; i < session->run_count; i++)
@@ -498,13 +605,12 @@ static void measure_footprint(quern__bench_results *results, const bench_session
 {
     const uint32_t count = quern__bench_subject_count(session->workload);
     for (uint32_t i = 0; i < count; i++) {
-        const quern__bench_footprint footprint =
-            quern__bench_footprint_measure(&session->workload->subjects[i], &session->scene);
+        const footprint measured = measure_in_fork(&session->workload->subjects[i], &session->scene);
         quern__bench_record record = make_record(session, i);
         record.samples = quern_bench_allocate(1, sizeof *record.samples);
-        record.samples[0] = footprint.growth_bytes / operations_of_pass(session);
+        record.samples[0] = measured.growth_bytes / operations_of_pass(session);
         record.sample_count = 1;
-        record.checksum = footprint.checksum;
+        record.checksum = measured.checksum;
         record.summary = quern__bench_summarise(record.samples, 1);
         quern__bench_results_add(results, &record);
     }

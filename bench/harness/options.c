@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness/options.h"
 
-#include "bench/harness/crowd.h"
+#include "bench/harness/machine.h"
 
 #include <errno.h>
 #include <fnmatch.h>

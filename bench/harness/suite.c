@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/harness/measure.h"
-
 quern_bench_suite quern__bench_suite_fill(const quern_bench_suite *suite)
 {
     static const char *const subject_names[] = {"control",  "subject",  "subject2",
@@ -24,6 +22,14 @@ const char *quern__bench_subject_name(const quern_bench_suite *suite, const quer
 {
     const char *own = workload->subject_names[index];
     return own != NULL ? own : suite->subject_names[index];
+}
+
+uint32_t quern__bench_subject_count(const quern_bench_workload *workload)
+{
+    uint32_t count = 0;
+    while (count < QUERN_BENCH_MAX_SUBJECTS && workload->subjects[count].run != NULL)
+        count++;
+    return count;
 }
 
 /* ------------------------------------------------------------------------------------------ checking */

@@ -11,6 +11,9 @@
 /* Returns the suite with defaults instead of zeros. */
 quern_bench_suite quern__bench_suite_fill(const quern_bench_suite *suite);
 
+/* Returns the number of subjects of a workload. */
+uint32_t quern__bench_subject_count(const quern_bench_workload *workload);
+
 /* Returns the name of a subject: the workload's name for it or, without one, the suite's. */
 const char *quern__bench_subject_name(const quern_bench_suite *suite, const quern_bench_workload *workload,
                                       uint32_t index);

@@ -3,11 +3,15 @@
 #ifndef QUERN_BENCH_HARNESS_TABLE_H
 #define QUERN_BENCH_HARNESS_TABLE_H
 
-/* Writes results as text: the machine, then a table. */
+/* Results as text: a table to read, and comma-separated values. */
 
 #include <stdio.h>
 
 #include "bench/harness/results.h"
+
+/* -------------------------------------------------------------------------------------------- table */
+
+/* Writes results as text: the machine, then a table. */
 
 void quern__bench_table_write_machine(FILE *file, const quern__bench_machine *machine);
 void quern__bench_table_write_head(FILE *file);
@@ -23,5 +27,14 @@ void quern__bench_table_write_trust(FILE *file, const quern__bench_results *resu
 /* Formats a figure with the number of decimals that its size needs: 1.234, 12.34, 123.4, 1234. */
 enum { QUERN__BENCH_FIGURE_BYTES = 32 };
 void quern__bench_format_figure(char text[QUERN__BENCH_FIGURE_BYTES], double figure);
+
+/* --------------------------------------------------------------------------- comma-separated values */
+
+/* Writes results as comma-separated values (RFC 4180, but with plain line feeds): a line with the names of
+ * the columns, then one line for each record. */
+
+void quern__bench_csv_write_head(FILE *file);
+void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record,
+                                   const quern__bench_record *control);
 
 #endif

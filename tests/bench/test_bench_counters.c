@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "bench/harness/counters.h"
+#include "bench/harness/machine.h"
 
 #include <criterion/criterion.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "bench/harness/crowd.h"
 #include "bench/harness/machine.h"
-#include "bench/harness/pin.h"
-#include "bench/harness/progress.h"
+#include "bench/harness/measure.h"
 #include "bench/harness/table.h"
 
 #include <quern/jobs.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "bench/harness/output.h"
-
 #include "bench/harness/base.h"
+
 
 #include <criterion/criterion.h>
 

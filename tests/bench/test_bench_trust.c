@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "bench/harness/trust.h"
+#include "bench/harness/results.h"
 
 #include "bench/harness/json.h"
 #include "bench/harness/table.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "bench/harness/forecast.h"
+/* Captures frames and forecasts their duration on other numbers of threads, and profiles and traces frames. */
+#include "bench/harness/observe.h"
+
+#include "bench/harness/base.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,31 +20,20 @@ static bool is_same(const quern__bench_captured *a, const quern__bench_captured 
            a->entity_count == b->entity_count;
 }
 
-static bool is_known(const quern__bench_forecasts *forecasts, const quern__bench_captured *like)
-{
-    for (size_t i = 0; i < forecasts->count; i++)
-        if (is_same(&forecasts->items[i], like))
-            return forecasts->items[i].thread_count != like->thread_count;
-    return false;
-}
-
-static quern__bench_captured *find_or_add(quern__bench_forecasts *forecasts,
-                                          const quern__bench_captured *like)
-{
-    for (size_t i = 0; i < forecasts->count; i++)
-        if (is_same(&forecasts->items[i], like)) return &forecasts->items[i];
-    forecasts->items = quern__bench_grow(forecasts->items, forecasts->count, &forecasts->capacity,
-                                         sizeof *forecasts->items);
-    forecasts->items[forecasts->count] = *like;
-    return &forecasts->items[forecasts->count++];
-}
-
 void quern__bench_forecasts_capture(quern__bench_forecasts *forecasts, const quern__bench_captured *like,
                                     const quern_bench_subject *subject, void *state)
 {
-    if (is_known(forecasts, like)) return;
-    quern__bench_captured *captured = find_or_add(forecasts, like);
-    if (captured->capture_count == QUERN__BENCH_CAPTURES) return;
+    size_t at = 0;
+    while (at < forecasts->count && !is_same(&forecasts->items[at], like))
+        at++;
+    if (at == forecasts->count) {
+        forecasts->items = quern__bench_grow(forecasts->items, forecasts->count, &forecasts->capacity,
+                                             sizeof *forecasts->items);
+        forecasts->items[forecasts->count++] = *like;
+    }
+    quern__bench_captured *captured = &forecasts->items[at];
+    if (captured->thread_count != like->thread_count || captured->capture_count == QUERN__BENCH_CAPTURES)
+        return;
     quern_frame_capture **capture = &captured->captures[captured->capture_count++];
     if (quern_frame_capture_create(NULL, capture) != QUERN_OK ||
         subject->capture(state, *capture) != QUERN_OK)
@@ -194,4 +186,110 @@ bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *fore
     for (size_t i = 0; i < forecasts->count; i++)
         if (!write_captured(file, &forecasts->items[i], &costs, &counts, results)) return false;
     return true;
+}
+
+/* ------------------------------------------------------------------------------------------ profile */
+
+static struct quern_schedule *subject_schedule;
+
+void quern_bench_set_schedule(struct quern_schedule *schedule)
+{
+    subject_schedule = schedule;
+}
+
+struct quern_schedule *quern__bench_take_schedule(void)
+{
+    struct quern_schedule *schedule = subject_schedule;
+    subject_schedule = NULL;
+    return schedule;
+}
+
+bool quern__bench_profiles_open(quern__bench_profiles *profiles, const quern_hardware_source *source)
+{
+    *profiles = (quern__bench_profiles){.source = source};
+    profiles->file = open_memstream(&profiles->text, &profiles->bytes);
+    if (profiles->file == NULL) quern__bench_note("--profile: out of memory; no profile is recorded");
+    return profiles->file != NULL;
+}
+
+static void require(quern_result result)
+{
+    if (result != QUERN_OK) quern_bench_die("--profile: %s", quern_error_message());
+}
+
+void quern__bench_profiles_start(const quern__bench_profiles *profiles, struct quern_schedule *schedule)
+{
+    require(quern_schedule_set_counting(schedule, profiles->source));
+    require(quern_schedule_set_profiling(schedule, true));
+}
+
+void quern__bench_profiles_finish(const quern__bench_profiles *profiles, struct quern_schedule *schedule,
+                                  const char *workload, const char *subject, const quern_bench_case *scene)
+{
+    fprintf(profiles->file, "\nProfile of %s, %" PRIu32 " entities, %" PRIu32 " thread%s, %s\n", workload,
+            scene->entity_count, scene->thread_count, scene->thread_count == 1 ? "" : "s", subject);
+    require(quern_schedule_write_profile(schedule, quern_sink_file(profiles->file)));
+    require(quern_schedule_set_profiling(schedule, false));
+    require(quern_schedule_set_counting(schedule, NULL));
+}
+
+void quern__bench_profiles_write(quern__bench_profiles *profiles, FILE *file)
+{
+    fflush(profiles->file);
+    if (profiles->bytes == 0)
+        quern__bench_note(
+            "--profile: no profile, because no measured subject has called quern_bench_set_schedule");
+    else
+        fwrite(profiles->text, 1, profiles->bytes, file);
+}
+
+void quern__bench_profiles_close(quern__bench_profiles *profiles)
+{
+    if (profiles->file != NULL) fclose(profiles->file);
+    free(profiles->text);
+    *profiles = (quern__bench_profiles){0};
+}
+
+/* -------------------------------------------------------------------------------------------- trace */
+
+static quern_trace *trace;
+
+struct quern_trace *quern_bench_trace(void)
+{
+    return trace;
+}
+
+bool quern__bench_tracing_open(uint32_t thread_count)
+{
+    quern_trace_def def = {.track_count = thread_count};
+    if (quern_trace_create(&def, &trace) == QUERN_OK) return true;
+    quern__bench_note("--trace: %s", quern_error_message());
+    return false;
+}
+
+void quern__bench_tracing_close(void)
+{
+    quern_trace_destroy(trace);
+    trace = NULL;
+}
+
+void quern__bench_tracing_start(void)
+{
+    quern_trace_start(trace);
+}
+
+void quern__bench_tracing_stop(void)
+{
+    quern_trace_stop(trace);
+}
+
+bool quern__bench_tracing_write(const char *path)
+{
+    quern_trace_stats stats;
+    if (quern_trace_get_stats(trace, &stats) == QUERN_OK && stats.event_count == 0)
+        quern__bench_note("--trace: the trace has no events, because no subject of the last case passes "
+                          "quern_bench_trace() to its pools and schedules");
+    if (quern_trace_save(trace, path) == QUERN_OK) return true;
+    quern__bench_note("--trace: %s", quern_error_message());
+    return false;
 }

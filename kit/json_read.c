@@ -620,10 +620,11 @@ static bool is_root_member(const char *key)
 static bool is_entity_member(const char *key)
 {
     quern_flag_info flag;
-    for (uint32_t i = 0; quern__json_next_list(&i, &flag);)
-        if (strcmp(flag.list_name, key) == 0) return true;
-    return strcmp(key, "id") == 0 || strcmp(key, "name") == 0 || strcmp(key, "components") == 0 ||
-           strcmp(key, "children") == 0;
+    bool is_member = strcmp(key, "id") == 0 || strcmp(key, "name") == 0 || strcmp(key, "components") == 0 ||
+                     strcmp(key, "children") == 0;
+    for (uint32_t i = 0; !is_member && quern__json_next_list(&i, &flag);)
+        is_member = strcmp(flag.list_name, key) == 0;
+    return is_member;
 }
 
 static quern_result load_entity(world_loader *loader, quern_entity entity, const quern__json_item *object)

@@ -159,15 +159,6 @@ static bool reserve_counters(quern_grid *grid, uint32_t **counters, size_t *capa
     return *counters != NULL;
 }
 
-/* Releases all memory of a grid except the grid itself. */
-static void release_arrays(quern_grid *grid)
-{
-    release_items(grid);
-    release_bytes(grid, grid->starts, grid->starts_capacity * sizeof *grid->starts);
-    release_bytes(grid, grid->cursors, grid->cursors_capacity * sizeof *grid->cursors);
-    release_bytes(grid, grid->rows, grid->rows_capacity * sizeof *grid->rows);
-}
-
 /* Makes room for one more entry of `rows`. Returns false if there is no memory. */
 static bool reserve_rows(quern_grid *grid)
 {
@@ -345,7 +336,10 @@ void quern_grid_destroy(quern_grid *grid)
         if (value != NULL) *value = NULL;
     }
     quern_query_destroy(grid->query);
-    release_arrays(grid);
+    release_items(grid);
+    release_bytes(grid, grid->starts, grid->starts_capacity * sizeof *grid->starts);
+    release_bytes(grid, grid->cursors, grid->cursors_capacity * sizeof *grid->cursors);
+    release_bytes(grid, grid->rows, grid->rows_capacity * sizeof *grid->rows);
     const quern_allocator allocator = grid->allocator;
     allocator.release(allocator.user_data, grid, sizeof *grid, _Alignof(max_align_t));
 }
@@ -671,18 +665,6 @@ static void sum_cells(void *user_data, uint32_t begin, uint32_t end, uint32_t wo
     }
 }
 
-static void sum_counts(sorting *all, quern_jobs *jobs)
-{
-    if (all->part_count > 1) for_parts(jobs, all, sum_ranges);
-    uint32_t sum = 0;
-    for (uint32_t range = 0; range < all->part_count && all->part_count > 1; range++) {
-        const uint32_t rows = all->range_sums[range];
-        all->range_sums[range] = sum;
-        sum += rows;
-    }
-    for_parts(jobs, all, sum_cells);
-}
-
 /* Copies the rows of a slice to their items. Inlined with constant from->is_planar and payload_bytes. */
 QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, size_t payload_bytes,
                                    uint32_t *cursors, const quern_grid *grid)
@@ -779,7 +761,16 @@ static quern_result sort_into_cells(quern_grid *grid, quern_jobs *jobs)
         !reserve_counters(grid, &grid->cursors, &grid->cursors_capacity, counters * all.part_count))
         return QUERN_ERROR_OUT_OF_MEMORY;
     for_parts(jobs, &all, count_rows);
-    sum_counts(&all, jobs);
+    if (all.part_count > 1) {
+        for_parts(jobs, &all, sum_ranges);
+        uint32_t sum = 0;
+        for (uint32_t range = 0; range < all.part_count; range++) {
+            const uint32_t rows = all.range_sums[range];
+            all.range_sums[range] = sum;
+            sum += rows;
+        }
+    }
+    for_parts(jobs, &all, sum_cells);
     for_parts(jobs, &all, place_rows);
     grid->item_count = grid->starts[grid->cells.cell_count];
     grid->cells.items = grid->items;

@@ -126,17 +126,12 @@ static quern_result decode_escape(json_parser *parser, char **to)
     return QUERN_OK;
 }
 
-static bool is_plain(char byte)
-{
-    return (unsigned char)byte >= ' ' && byte != '"' && byte != '\\';
-}
-
 /* Parses a string. parser->at: its opening quote. *out: the zero-terminated decoded text. */
 static quern_result parse_string(json_parser *parser, const char **out, uint32_t *out_bytes)
 {
     char *const first = parser->text + parser->at + 1, *to = first;
-    while (is_plain(*to)) /* bytes before the first escape need not be moved */
-        to++;
+    while ((unsigned char)*to >= ' ' && *to != '"' && *to != '\\')
+        to++; /* bytes before the first escape need not be moved */
     for (parser->at = (size_t)(to - parser->text); parser->text[parser->at] != '"';) {
         const char byte = parser->text[parser->at];
         if (byte == '\\') {
@@ -317,16 +312,6 @@ static quern_result check_keys(const json_parser *parser, const quern__json_item
     return result;
 }
 
-static quern_result close_container(json_parser *parser)
-{
-    quern__json_item *item = &parser->document->items[parser->open];
-    const uint32_t outer = item->span;
-    item->span = parser->document->count - parser->open;
-    parser->open = outer;
-    parser->at++;
-    return item->kind == QUERN__JSON_OBJECT ? check_keys(parser, item) : QUERN_OK;
-}
-
 static quern_result parse_key(json_parser *parser)
 {
     uint32_t bytes;
@@ -343,9 +328,15 @@ static quern_result parse_key(json_parser *parser)
 /* Parses the next element or member of the open container, or its end. */
 static quern_result parse_item(json_parser *parser)
 {
-    const quern__json_item *container = &parser->document->items[parser->open];
+    quern__json_item *container = &parser->document->items[parser->open];
     const bool is_object = container->kind == QUERN__JSON_OBJECT;
-    if (parser->text[parser->at] == (is_object ? '}' : ']')) return close_container(parser);
+    if (parser->text[parser->at] == (is_object ? '}' : ']')) {
+        const uint32_t outer = container->span;
+        container->span = parser->document->count - parser->open;
+        parser->open = outer;
+        parser->at++;
+        return is_object ? check_keys(parser, container) : QUERN_OK;
+    }
     if (container->count > 0) {
         if (parser->text[parser->at] != ',')
             return fail_at(parser, parser->at,
@@ -355,22 +346,6 @@ static quern_result parse_item(json_parser *parser)
     }
     const quern_result result = is_object ? parse_key(parser) : QUERN_OK;
     return result == QUERN_OK ? parse_value(parser) : result;
-}
-
-static quern_result parse_document(json_parser *parser)
-{
-    static const char byte_order_mark[] = "\xEF\xBB\xBF";
-    if (parser->bytes >= 3 && memcmp(parser->text, byte_order_mark, 3) == 0) parser->at = 3;
-    skip_space(parser);
-    quern_result result = parse_value(parser);
-    while (result == QUERN_OK && parser->open != NO_PARENT) {
-        skip_space(parser);
-        result = parse_item(parser);
-    }
-    skip_space(parser);
-    if (result == QUERN_OK && parser->at != parser->bytes)
-        return fail_at(parser, parser->at, "the end of the text was expected");
-    return result;
 }
 
 /* --------------------------------------------------------------------------------------------- calls */
@@ -402,7 +377,17 @@ quern_result quern__json_parse(const quern_allocator *allocator, const char *tex
     memcpy(out_document->text, text, bytes);
     out_document->text[bytes] = '\0';
     parser.text = out_document->text;
-    const quern_result result = parse_document(&parser);
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    if (bytes >= 3 && memcmp(parser.text, byte_order_mark, 3) == 0) parser.at = 3;
+    skip_space(&parser);
+    quern_result result = parse_value(&parser);
+    while (result == QUERN_OK && parser.open != NO_PARENT) {
+        skip_space(&parser);
+        result = parse_item(&parser);
+    }
+    skip_space(&parser);
+    if (result == QUERN_OK && parser.at != bytes)
+        result = fail_at(&parser, parser.at, "the end of the text was expected");
     if (result != QUERN_OK) quern__json_document_close(out_document);
     return result;
 }

@@ -1215,18 +1215,6 @@ static const quern__json_item *next_member(const prefab_loader *loader, uint32_t
     return next;
 }
 
-static quern_result list_members(prefab_loader *loader, const quern__json_item *root)
-{
-    quern_result result = append_member(loader, 0, root);
-    while (result == QUERN_OK) {
-        uint32_t parent = loader->member_count - 1;
-        const quern__json_item *item = next_member(loader, &parent);
-        if (item == NULL) break;
-        result = append_member(loader, parent, item);
-    }
-    return result;
-}
-
 static quern_result list_member_ids(prefab_loader *loader)
 {
     for (uint32_t i = 0; i < loader->member_count; i++) {
@@ -1506,7 +1494,8 @@ static quern_result note_created_member(prefab_loader *loader, quern_result resu
     return index < loader->member_count ? note(&loader->reader, loader->items[index], result) : result;
 }
 
-static quern_result read_prefab(prefab_loader *loader, quern_prefab *out_prefab)
+/* The first pass: reads all but values. */
+static quern_result list_prefab(prefab_loader *loader)
 {
     const quern__json_item *root = loader->document.items;
     const quern__json_item *version = quern__json_member(root, "quern");
@@ -1520,14 +1509,17 @@ static quern_result read_prefab(prefab_loader *loader, quern_prefab *out_prefab)
     quern_result result = check_version(&loader->reader, version);
     if (result == QUERN_OK) result = check_members(&loader->reader, root, "member", is_root_key);
     if (result == QUERN_OK) result = reserve_member_lists(loader);
-    if (result == QUERN_OK) result = list_members(loader, prefab);
+    if (result == QUERN_OK) result = append_member(loader, 0, prefab);
+    while (result == QUERN_OK) {
+        uint32_t parent = loader->member_count - 1;
+        const quern__json_item *item = next_member(loader, &parent);
+        if (item == NULL) break;
+        result = append_member(loader, parent, item);
+    }
     if (result == QUERN_OK) result = list_member_ids(loader);
     for (uint32_t i = 0; i < loader->member_count && result == QUERN_OK; i++)
         result = list_member(loader, i);
-    if (result == QUERN_OK) result = read_all_values(loader);
-    if (result != QUERN_OK) return result;
-    result = quern_prefab_create(loader->reader.world, loader->members, loader->member_count, out_prefab);
-    return note_created_member(loader, result);
+    return result;
 }
 
 quern_result quern_json_read_prefab(quern_world *world, const char *text, size_t bytes,
@@ -1540,7 +1532,12 @@ quern_result quern_json_read_prefab(quern_world *world, const char *text, size_t
     if (out_prefab == NULL)
         return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: 'out_prefab' is NULL", function);
     result = quern__json_parse(&loader.reader.allocator, text, bytes, &loader.document);
-    if (result == QUERN_OK) result = read_prefab(&loader, out_prefab);
+    if (result == QUERN_OK) result = list_prefab(&loader);
+    if (result == QUERN_OK) result = read_all_values(&loader);
+    if (result == QUERN_OK) {
+        result = quern_prefab_create(world, loader.members, loader.member_count, out_prefab);
+        result = note_created_member(&loader, result);
+    }
     result = quern__json_add_place(&loader.document, loader.reader.place, result);
     result = quern__json_prefix_error(result, function);
     close_prefab_loader(&loader);

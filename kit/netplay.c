@@ -616,15 +616,6 @@ static void compare_recordings(quern_netplay *netplay, quern_jobs *jobs)
     if (restore(netplay, jobs, divergence->start) != QUERN_OK) give_up(netplay);
 }
 
-/* Does the next step of a report for which everything has arrived. */
-static void continue_report(quern_netplay *netplay, quern_jobs *jobs)
-{
-    quern__netplay_divergence *divergence = &netplay->divergence;
-    if (divergence->report.is_complete || divergence->other.count == 0) return;
-    if (divergence->start == QUERN__NETPLAY_NEVER) compare_traces(netplay, jobs);
-    if (!divergence->report.is_complete && divergence->is_whole) compare_recordings(netplay, jobs);
-}
-
 /* -------------------------------------------------------------------------------------------- hashes */
 
 /* Compares the hashes of frames whose inputs are all known, here and there. Reports the first frame that differs. */
@@ -873,7 +864,12 @@ static quern_result advance_report(quern_netplay *netplay, quern_jobs *jobs)
         return quern_error_set(
             QUERN_ERROR_DIVERGED,
             "quern_netplay_advance: the worlds have diverged before: destroy the session");
-    continue_report(netplay, jobs);
+    /* The next step for which everything has arrived. */
+    quern__netplay_divergence *divergence = &netplay->divergence;
+    if (!report->is_complete && divergence->other.count > 0) {
+        if (divergence->start == QUERN__NETPLAY_NEVER) compare_traces(netplay, jobs);
+        if (!report->is_complete && divergence->is_whole) compare_recordings(netplay, jobs);
+    }
     if (!report->is_complete)
         return quern_error_set(QUERN_ERROR_DIVERGED,
                                "quern_netplay_advance: the worlds have diverged, and the report waits for "

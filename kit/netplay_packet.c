@@ -216,13 +216,6 @@ static uint64_t get(packet *in, uint32_t byte_count)
     return value;
 }
 
-/* Returns whether a frame number is near those of this machine, so that arithmetic on it cannot overflow. */
-static bool is_near(const quern_netplay *netplay, uint32_t frame)
-{
-    return frame < QUERN__NETPLAY_NEVER / 2 &&
-           (netplay->frame < QUERN__NETPLAY_WINDOW || frame >= netplay->frame - QUERN__NETPLAY_WINDOW);
-}
-
 /* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender and
  * this machine do not play together: one of them is out, joins, or has started again without the other having noticed. */
 static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
@@ -271,8 +264,11 @@ static void read_run(quern_netplay *netplay, packet *in)
     const uint32_t index = (uint32_t)get(in, 1), first = (uint32_t)get(in, 4), count = (uint32_t)get(in, 1);
     const uint32_t bytes = netplay->def.input_bytes;
     const bool is_whole = in->size <= in->end && in->end - in->size >= count * bytes;
-    if (!is_whole || index >= netplay->def.player_count || index == netplay->def.player ||
-        !is_near(netplay, first)) {
+    /* Arithmetic on frame numbers that are near those of this machine cannot overflow. */
+    const bool is_near =
+        first < QUERN__NETPLAY_NEVER / 2 &&
+        (netplay->frame < QUERN__NETPLAY_WINDOW || first >= netplay->frame - QUERN__NETPLAY_WINDOW);
+    if (!is_whole || index >= netplay->def.player_count || index == netplay->def.player || !is_near) {
         in->size = in->end + 1;
         return;
     }

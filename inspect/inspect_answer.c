@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Answers: their JSON text, the arguments of a request, the way from a request to its end point, and what all end points
- * share. */
+/* Answers: their JSON text, the arguments of a request, the way from a request to its end point, and what all end
+ * points share. */
 #include "inspect/inspect_internal.h"
 
 #include <quern/name.h>

@@ -213,8 +213,8 @@ static void write_entry(quern__inspect_answer *answer, const quern_delta_batch *
     quern__inspect_close(text, '}');
 }
 
-/* Writes up to DELTA_ENTRIES_PER_STEP entries; answer->at is the batch, answer->inner the entity in it. Searching the batches
- * for one entity is part of one step: it compares some hundred million handles per second. */
+/* Writes up to DELTA_ENTRIES_PER_STEP entries; answer->at is the batch, answer->inner the entity in it. Searching the
+ * batches for one entity is part of one step: it compares some hundred million handles per second. */
 static bool step_delta(quern__inspect_answer *answer)
 {
     uint32_t count, room = DELTA_ENTRIES_PER_STEP;

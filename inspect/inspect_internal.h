@@ -21,7 +21,8 @@
 
 /* ---------------------------------------------------------------------------------------------- text */
 
-/* JSON text that grows. After a failed allocation, or beyond QUERN_INSPECT_MAX_ANSWER_BYTES, further text is dropped. */
+/* JSON text that grows. After a failed allocation, or beyond QUERN_INSPECT_MAX_ANSWER_BYTES, further text is dropped.
+ * */
 typedef struct quern__inspect_text {
     quern_byte_buffer bytes;
     bool is_out_of_memory;
@@ -283,8 +284,8 @@ struct quern_inspector {
     uint64_t event_count, first_event; /* counted from the first event of the inspector */
 };
 
-/* Counts a reason to attend to each frame, or takes it back. Relaxed, as in quern_inspector_update: the count only makes the
- * main thread look, and the mutex of the queue orders everything else. */
+/* Counts a reason to attend to each frame, or takes it back. Relaxed, as in quern_inspector_update: the count only
+ * makes the main thread look, and the mutex of the queue orders everything else. */
 static inline void quern__inspect_count_reason(quern_inspector *inspector, bool is_new)
 {
     if (is_new)

@@ -3,10 +3,10 @@
 /* The server: threads of civetweb that check requests and hand them to the main thread, and a thread that sends the
  * messages of WebSockets. None of them touches the world.
  *
- * A request that lacks the token learns nothing but the status 404. With the token, Host and Origin are checked, so that
- * a page of another site cannot reach the server under a name that it controls. Sizes and counts are bounded before
- * anything is handed on: the line and headers of a request by civetweb (16 KiB), its body and the number of waiting
- * requests by the limits in inspect.h, connections by the number of threads. */
+ * A request that lacks the token learns nothing but the status 404. With the token, Host and Origin are checked, so
+ * that a page of another site cannot reach the server under a name that it controls. Sizes and counts are bounded
+ * before anything is handed on: the line and headers of a request by civetweb (16 KiB), its body and the number of
+ * waiting requests by the limits in inspect.h, connections by the number of threads. */
 #include "inspect/inspect_internal.h"
 
 #include <civetweb.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* End points about what a world holds: figures, types, resources, archetypes, prefabs and entities; and those that change
- * entities and resources.
+/* End points about what a world holds: figures, types, resources, archetypes, prefabs and entities; and those that
+ * change entities and resources.
  *
  * A list of entities first stores the handles of its page, then writes entry by entry. The search by name visits all
  * entities, some in each step, and keeps the first matches by name. A change makes one call, and marks the frame. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The inspector on the main thread, between two frames: requests, messages, pauses and steps, and what it keeps of frames;
- * and the queue by which the threads of the server hand requests over.
+/* The inspector on the main thread, between two frames: requests, messages, pauses and steps, and what it keeps of
+ * frames; and the queue by which the threads of the server hand requests over.
  *
  * `attention` counts what the main thread has to do. It changes under the mutex and is read without it: a count that is
  * read too late only delays an answer by a frame. */
@@ -118,7 +118,8 @@ void quern__inspect_give_back(quern_inspector *inspector, quern__inspect_answer 
     if (is_abandoned) quern__inspect_answer_destroy(answer);
 }
 
-/* Waits until a request arrives, or for the time. A request that arrived before the lock is in the queue; one that arrives later signals `arrived`. */
+/* Waits until a request arrives, or for the time. A request that arrived before the lock is in the queue; one that
+ * arrives later signals `arrived`. */
 static void wait_for_request(quern_inspector *inspector, uint64_t ns)
 {
     quern__inspect_queue *queue = &inspector->queue;

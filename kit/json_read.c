@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reads values, entities, worlds and prefabs from JSON. An error changes nothing, and its message has the line and column
- * of the innermost item that it is about (`place` of the reader).
+/* Reads values, entities, worlds and prefabs from JSON. An error changes nothing, and its message has the line and
+ * column of the innermost item that it is about (`place` of the reader).
  *
  * For entities and worlds, a first pass over the document checks that everything fits, and keeps plain values. Then
  * entities are created and a second pass records commands for them; one flush applies all commands or none. A flush
@@ -223,7 +223,8 @@ static quern_result fail_kind(const quern_type_info *type, const char *path, con
                             expected);
 }
 
-/* Reads the text of a living entity, such as its path, or 'none'. Entities that are not alive are refused, because their handles may have the bits of a member's. */
+/* Reads the text of a living entity, such as its path, or 'none'. Entities that are not alive are refused, because
+ * their handles may have the bits of a member's. */
 static quern_result read_entity_text(const json_reader *reader, const quern__json_item *item,
                                      quern_entity *out_entity)
 {
@@ -1239,8 +1240,8 @@ static quern_result list_member_ids(prefab_loader *loader)
 
 /* -------------------------------------------------------------------------------------- values of members */
 
-/* Returns the result of a failed quern_world_disabled_tag, which has only a message, and keeps that. A call that would fail
- * anyway, and changes nothing, says whether the world is locked. */
+/* Returns the result of a failed quern_world_disabled_tag, which has only a message, and keeps that. A call that would
+ * fail anyway, and changes nothing, says whether the world is locked. */
 static quern_result fail_disabled_tag(quern_world *world)
 {
     char message[256];

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 /* Writes values, entities, worlds and prefabs as JSON, from which json_read.c makes the same bits again: whole numbers
  * beyond 2^53, texts that are not UTF-8 and handles have forms of their own. Texts are made by the reflection of the
- * library, so that they are those of quern_entity_get_text. An entity has as id its index in the list that is written. */
+ * library, so that they are those of quern_entity_get_text. An entity has as id its index in the list that is written.
+ * */
 
 #include "kit/json_internal.h"
 
@@ -350,7 +351,8 @@ static void print_flag_list(json_writer *writer, quern_entity entity, const quer
     if (has_any) print(writer, "]");
 }
 
-/* Prints the sources of an entity by relation, or its targets, unless it has none. left_out: not printed; may be null. */
+/* Prints the sources of an entity by relation, or its targets, unless it has none. left_out: not printed; may be null.
+ * */
 static void print_links(json_writer *writer, quern_entity entity, bool are_targets, quern_relation left_out)
 {
     const quern_world *world = writer->world;
@@ -497,8 +499,8 @@ typedef struct entity_tree {
     size_t block_bytes;
 } entity_tree;
 
-/* Returns the entity after `at` in the walk over the tree of root, and changes *depth, the depth of `at`, to that of the
- * returned one. Null after the last. */
+/* Returns the entity after `at` in the walk over the tree of root, and changes *depth, the depth of `at`, to that of
+ * the returned one. Null after the last. */
 static quern_entity next_in_tree(const quern_world *world, quern_relation parent, quern_entity at,
                                  uint32_t *depth)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A session of netplay: which players take part, the inputs of frames, prediction and rollback, how a joining player gets
- * the world, and what machines do if their worlds differ. netplay_internal.h has the invariants; netplay_packet.c reads
- * and writes packets. */
+/* A session of netplay: which players take part, the inputs of frames, prediction and rollback, how a joining player
+ * gets the world, and what machines do if their worlds differ. netplay_internal.h has the invariants; netplay_packet.c
+ * reads and writes packets. */
 #include "kit/netplay_internal.h"
 
 #include <math.h>
@@ -86,8 +86,8 @@ static uint32_t next_epoch(const quern_netplay *netplay)
     return (netplay->epoch / most + 1) * most + netplay->def.player;
 }
 
-/* Notes that a player takes part from now on, and forgets what its machine knew in an earlier life. `known`: frame up to
- * which its machine knows all inputs. */
+/* Notes that a player takes part from now on, and forgets what its machine knew in an earlier life. `known`: frame up
+ * to which its machine knows all inputs. */
 static void begin_life(quern_netplay *netplay, uint32_t player, uint32_t epoch, uint32_t known)
 {
     quern__netplay_player *begun = &netplay->players[player];
@@ -455,9 +455,9 @@ static void check_silence(quern_netplay *netplay)
 
 /* ------------------------------------------------------------------------------------------ reports */
 
-/* Each machine goes back to the last hash before the one that differs, runs the frames since then again, and sends the hash
- * before each of them (a trace). Two traces show the first frame with another result. Each machine records that frame with
- * hashes of entities, sends the recording, and replays the recording of the other machine. */
+/* Each machine goes back to the last hash before the one that differs, runs the frames since then again, and sends the
+ * hash before each of them (a trace). Two traces show the first frame with another result. Each machine records that
+ * frame with hashes of entities, sends the recording, and replays the recording of the other machine. */
 
 __attribute__((format(printf, 2, 3))) static void add_text(quern_netplay_report *report, const char *format,
                                                            ...)
@@ -750,8 +750,8 @@ quern_result quern_netplay_create(const quern_netplay_def *def, quern_netplay **
     memset(netplay, 0, sizeof *netplay);
     netplay->allocator = allocator;
     init(netplay, def);
-    /* A dropped player may take a machine back to a frame that was verified; see the invariant of rings. Hashes of a frame
-     * are compared at most as many frames later, and a report goes back to the hash before that. */
+    /* A dropped player may take a machine back to a frame that was verified; see the invariant of rings. Hashes of a
+     * frame are compared at most as many frames later, and a report goes back to the hash before that. */
     const uint32_t report_count = def->reports ? netplay->def.hash_interval : 0;
     const quern_history_def history = {.schedules = {def->schedule},
                                        .frame_count = 2 * (netplay->def.max_rollback + def->input_delay) +
@@ -790,8 +790,8 @@ static bool is_behind(const quern_netplay *netplay)
            find_confirmed(netplay) > netplay->frame;
 }
 
-/* A machine that joins runs no frame before its player takes part: it could get so far ahead that it has no frame left for
- * which to give the inputs that the others wait for. */
+/* A machine that joins runs no frame before its player takes part: it could get so far ahead that it has no frame left
+ * for which to give the inputs that the others wait for. */
 static bool may_run(const quern_netplay *netplay)
 {
     const bool serves =
@@ -854,8 +854,8 @@ static quern_result advance(quern_netplay *netplay, quern_jobs *jobs, const void
     return result;
 }
 
-/* What quern_netplay_advance does after the worlds have differed. Packets with the hashes are sent on, so that the other
- * machine finds the difference, too. */
+/* What quern_netplay_advance does after the worlds have differed. Packets with the hashes are sent on, so that the
+ * other machine finds the difference, too. */
 static quern_result advance_report(quern_netplay *netplay, quern_jobs *jobs)
 {
     const quern_netplay_report *report = &netplay->divergence.report;

@@ -10,13 +10,13 @@
  * which frames ran last. A frame is *verified* if it ran with inputs that are all known; frames before `verified` never
  * run again, unless the host drops a player at an earlier frame.
  *
- * Members. Each player has two frame numbers that all machines agree on: active_from and dropped_from. Only the host (the
- * present player with the lowest index) changes them, and raises `epoch`, which also tells the host, so that no two tables
- * have the same; the others adopt a table with a higher epoch, unless they are out of it and their group is the larger one.
- * If active_from <= dropped_from, the player's inputs are zero before the one and from the other on; otherwise the player
- * has come back, and they are zero in between. No machine passes a frame unless it knows the table that the host had
- * when it gave its own input for that frame, since each packet with inputs has the table. So the host may let a player
- * take part from the first frame on for which it has not given an input yet.
+ * Members. Each player has two frame numbers that all machines agree on: active_from and dropped_from. Only the host
+ * (the present player with the lowest index) changes them, and raises `epoch`, which also tells the host, so that no
+ * two tables have the same; the others adopt a table with a higher epoch, unless they are out of it and their group is
+ * the larger one. If active_from <= dropped_from, the player's inputs are zero before the one and from the other on;
+ * otherwise the player has come back, and they are zero in between. No machine passes a frame unless it knows the table
+ * that the host had when it gave its own input for that frame, since each packet with inputs has the table. So the host
+ * may let a player take part from the first frame on for which it has not given an input yet.
  *
  * Ring sizes. A machine runs at most max_rollback frames ahead of the inputs that it knows, and gives its own inputs
  * input_delay frames ahead. All that any machine may still need is therefore within twice the sum of both. */
@@ -133,9 +133,9 @@ void quern__netplay_adopt(quern_netplay *netplay, uint32_t epoch, const uint32_t
                           const uint32_t *dropped_from);
 
 /* Compares the members of a sender with those of this machine, which are two groups that have lost each other: the
- * smaller one ends, or that without the player with the lowest index. A player counts for the group that has the player's
- * last life; for none if both have it. Sets `end` if the smaller one has been this machine's for a quarter of the timeout:
- * each group may still count players that have left, and then both would end. */
+ * smaller one ends, or that without the player with the lowest index. A player counts for the group that has the
+ * player's last life; for none if both have it. Sets `end` if the smaller one has been this machine's for a quarter of
+ * the timeout: each group may still count players that have left, and then both would end. */
 void quern__netplay_meet_group(quern_netplay *netplay, uint32_t sender, const uint32_t *active_from,
                                const uint32_t *dropped_from);
 

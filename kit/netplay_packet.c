@@ -7,8 +7,8 @@
  *            u8 count of hashes, each u32 frame, u64 hash; runs of inputs: u8 player, u32 first frame, u8 count, inputs
  *   JOIN     u32 frame of the world that is arriving (NEVER: none), u32 first chunk that is missing
  *   CHUNKS   u32 frame, u32 total bytes, u32 offset, bytes
- *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is arriving
- *            (NEVER: none), u32 first chunk that is missing
+ *   TRACE    u32 first frame, u8 count, u64 hash of each frame; u32 frame at which the recording starts that is
+ *            arriving (NEVER: none), u32 first chunk that is missing
  *
  * Nothing is acknowledged by itself: FRAMES packets repeat what the receiver's known_end shows to be missing. */
 #include "kit/netplay_internal.h"
@@ -191,7 +191,8 @@ void quern__netplay_send(quern_netplay *netplay)
     const quern__netplay_transfer *transfer = &netplay->transfer;
     if (netplay->is_admitted && transfer->player != QUERN__NETPLAY_NEVER && !netplay->has_diverged)
         send_chunks(netplay, transfer->player, transfer->frame, &transfer->bytes, transfer->first_missing);
-    /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again. */
+    /* Players that are out get a packet now and then: two groups that have dropped each other would never meet again.
+     * */
     const bool probes = netplay->call_count++ % CALLS_PER_PROBE == 0;
     for (uint32_t i = 0; i < netplay->def.player_count; i++) {
         const bool is_out = quern__netplay_is_out(&netplay->players[i]);
@@ -216,8 +217,9 @@ static uint64_t get(packet *in, uint32_t byte_count)
     return value;
 }
 
-/* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender and
- * this machine do not play together: one of them is out, joins, or has started again without the other having noticed. */
+/* Reads the members and what the sender knows. Returns false if nothing else of the packet counts, because the sender
+ * and this machine do not play together: one of them is out, joins, or has started again without the other having
+ * noticed. */
 static bool read_members(quern_netplay *netplay, packet *in, uint32_t sender, uint32_t epoch)
 {
     uint32_t active_from[QUERN_MAX_NETPLAY_PLAYERS] = {0}, dropped_from[QUERN_MAX_NETPLAY_PLAYERS] = {0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Worlds of entities in a hierarchy. Two systems compute them: the walk computes only those that have changed, and decides
- * for each frame whether the sweep runs instead, which computes all of them level by level.
+/* Worlds of entities in a hierarchy. Two systems compute them: the walk computes only those that have changed, and
+ * decides for each frame whether the sweep runs instead, which computes all of them level by level.
  *
  * After each frame, this equation holds bit for bit for each node (entity with local and world):
  * world = place(world of the parent, local). Only these changes can break it:
@@ -331,8 +331,8 @@ static bool create_changed_world_only(quern_transform *transform)
 }
 
 /* Collects the changed nodes in tops. Returns false if the frame needs a sweep: testing must cost less than a sweep, so
- * only few nodes may have changed. An iteration over each query begins in every frame, also before a sweep: its beginning
- * marks the changes as seen. */
+ * only few nodes may have changed. An iteration over each query begins in every frame, also before a sweep: its
+ * beginning marks the changes as seen. */
 static bool find_changed(quern_transform *transform)
 {
     quern_transform_stats *stats = &transform->stats;

@@ -92,8 +92,8 @@ typedef struct footprint {
 
 static footprint measure_here(const quern_bench_subject *subject, const quern_bench_case *scene)
 {
-    /* Returns the free memory of the heap to the system. Workloads before may have left much of it, and what a subject takes
-     * of it would not make the process grow. */
+    /* Returns the free memory of the heap to the system. Workloads before may have left much of it, and what a subject
+     * takes of it would not make the process grow. */
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
@@ -120,8 +120,8 @@ static void read_all(int file, void *target, size_t size_bytes)
     }
 }
 
-/* Runs one pass of the subject in a forked process and returns its memory and its checksum. Each subject has a process of
- * its own, so that it cannot reuse memory that another subject has freed. */
+/* Runs one pass of the subject in a forked process and returns its memory and its checksum. Each subject has a process
+ * of its own, so that it cannot reuse memory that another subject has freed. */
 static footprint measure_in_fork(const quern_bench_subject *subject, const quern_bench_case *scene)
 {
     int ends[2];

@@ -486,12 +486,6 @@ bool quern__bench_options_use_stdout(const quern__bench_options *options)
     return is_stdout(options->json) || is_stdout(options->csv) || is_stdout(options->report);
 }
 
-static void set_default_thread_counts(quern__bench_numbers *counts)
-{
-    const uint32_t all = quern_processor_count();
-    *counts = (quern__bench_numbers){.values = {1, all}, .count = all > 1 ? 2 : 1};
-}
-
 /* Fails because of a word that is no option. Options such as -j expect their argument in the same word; if
  * the word follows one of them, the message shows the right form. */
 static bool refuse_rest(const option_parser *parser, const char *word, const char *previous)
@@ -533,7 +527,10 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
         .options = options, .suite = suite, .message = message, .seen_count = seen_count};
     if (!parse_words(&parser, argc, argv)) return false;
     options->threads_chosen = options->thread_counts.count > 0;
-    if (!options->threads_chosen) set_default_thread_counts(&options->thread_counts);
+    if (!options->threads_chosen) {
+        const uint32_t all = quern_processor_count();
+        options->thread_counts = (quern__bench_numbers){.values = {1, all}, .count = all > 1 ? 2 : 1};
+    }
     return check_given_once(&parser) && check_load(&parser) && check_compare(&parser) &&
            check_paths(&parser) && check_selection(&parser);
 }

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Quern authors
 
 # Rooms that QUERN_WITHOUT may leave out, and the sources of each. What the remaining rooms call of a room is defined
-# again in without/ROOM.c, if there is anything: an empty room, or one that fails with UNAVAILABLE.
+# again in cmake/without/ROOM.c, if there is anything: an empty room, or one that fails with UNAVAILABLE.
 set(quern_optional_rooms history archive replay observe prefabs reactions events)
 set(quern_room_history core/history/ sched/history/history_ sched/history/delta_)
 set(quern_room_archive core/archive/ sched/history/archive)
@@ -32,8 +32,8 @@ function(quern_leave_out sources symbols)
     foreach(start IN LISTS quern_room_${room})
       list(APPEND starts "/${start}")
     endforeach()
-    if(EXISTS ${PROJECT_SOURCE_DIR}/without/${room}.c)
-      list(APPEND substitutes ${PROJECT_SOURCE_DIR}/without/${room}.c)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/cmake/without/${room}.c)
+      list(APPEND substitutes ${PROJECT_SOURCE_DIR}/cmake/without/${room}.c)
     endif()
   endforeach()
   if(NOT ARGN)

@@ -28,7 +28,7 @@ def rooms_of_objects(build):
     """Sizes by room, and the room of each object file's name."""
     sizes, homes = collections.defaultdict(collections.Counter), {}
     root = os.path.join(build, "CMakeFiles/quern_objects.dir")
-    for path in sorted(glob.glob(root + "/*/*/*.o") + glob.glob(root + "/without/*.o")):
+    for path in sorted(glob.glob(root + "/*/*/*.o") + glob.glob(root + "/cmake/without/*.o")):
         room = os.path.relpath(os.path.dirname(path), root)
         homes[os.path.basename(path)] = room
         text = subprocess.run(["size", "-A", path], check=True, capture_output=True, text=True).stdout

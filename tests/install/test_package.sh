@@ -130,10 +130,10 @@ without()
         -DQUERN_BUILD_TESTS=OFF -DQUERN_BUILD_BENCH=OFF -DQUERN_BUILD_EXAMPLES=OFF -DCMAKE_C_COMPILER="$CC"
     mkdir "$folder/objects"
     sed -n "s|^ *\"file\": \"$source/\(.*\)\".*|\1|p" "$folder/compile_commands.json" |
-        grep -E '^(core|sched|without)/' | while read -r file; do
+        grep -E '^(core|sched|cmake/without)/' | while read -r file; do
         object=$folder/objects/$(echo "$file" | tr / _).o
         case $file in
-        without/*)
+        cmake/without/*)
             "$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -fPIC -fvisibility=hidden -ffunction-sections \
                 -I"$source" -I"$source/include" -c "$source/$file" -o "$object"
             ;;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# An overlay port that builds the sources in which it lies: vcpkg install quern --overlay-ports=packaging/vcpkg. In a
+# An overlay port that builds the sources in which it lies: vcpkg install quern --overlay-ports=cmake/packaging/vcpkg. In a
 # registry, vcpkg_from_github takes the place of the next line.
-get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS features FEATURES zstd QUERN_WITH_ZSTD)
 string(TOUPPER "${VCPKG_LIBRARY_LINKAGE}" type)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
-"""Conan 2 recipe, which packages the sources in which it lies: conan create packaging/conan --build=missing"""
+"""Conan 2 recipe, which packages the sources in which it lies: conan create cmake/packaging/conan --build=missing"""
 
 import os
 import re
@@ -10,7 +10,7 @@ from conan.errors import ConanInvalidConfiguration
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load
 
-SOURCES = ("CMakeLists.txt", "LICENSE", "cmake/*", "core/*", "include/*", "kit/*", "sched/*", "scripts/*", "without/*")
+SOURCES = ("CMakeLists.txt", "LICENSE", "cmake/*", "core/*", "include/*", "kit/*", "sched/*", "scripts/*")
 KIT = ("grid", "json", "netplay", "transform")
 
 
@@ -26,7 +26,7 @@ class QuernConan(ConanFile):
     default_options = {"shared": False, "fPIC": True, "zstd": False, "checks": False, "without": ""}
 
     def _root(self):
-        return os.path.join(self.recipe_folder, "..", "..")
+        return os.path.join(self.recipe_folder, "..", "..", "..")
 
     def set_version(self):
         header = load(self, os.path.join(self._root(), "include", "quern", "base.h"))

@@ -29,24 +29,20 @@ def read(path):
 
 
 def public_header():
-    """All public headers, each once and behind those that it includes."""
-    seen, parts = set(), []
+    """All public headers, each once, where it is included first."""
+    seen = set()
 
-    def add(name):
+    def text_of(name):
         if name in seen:
-            return
+            return ""
         seen.add(name)
-        text = read("include/" + name)
-        for include in INCLUDE.finditer(text):
-            if include.group(2).startswith("quern/"):
-                add(include.group(2))
-        parts.append(INCLUDE.sub(lambda include: "" if include.group(2).startswith("quern/") else include.group(), text))
+        return INCLUDE.sub(lambda include: text_of(include.group(2)) if include.group(2).startswith("quern/")
+                           else include.group(), read("include/" + name))
 
-    for name in sorted(os.listdir(os.path.join(ROOT, "include/quern"))):
-        if name.endswith(".h") and name not in LEFT_OUT:
-            add("quern/" + name)
+    names = sorted(os.listdir(os.path.join(ROOT, "include/quern")))
+    text = "".join(text_of("quern/" + name) for name in names if name.endswith(".h") and name not in LEFT_OUT)
     return LICENCE + "/* Quern in one header, made by scripts/amalgamate.py. */\n#ifndef QUERN_ONE_H\n#define QUERN_ONE_H\n" \
-        + re.sub(r"\n{3,}", "\n\n", "".join(parts)) + "\n#endif\n"
+        + re.sub(r"\n{3,}", "\n\n", text) + "\n#endif\n"
 
 
 def sources():

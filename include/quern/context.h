@@ -4,7 +4,7 @@
 #define QUERN_CONTEXT_H
 
 /** @file
- * What a callback of type quern_view_callback (<quern/query.h>), and the other callbacks of a system, can access
+ * What a callback of type quern_view_callback (<quern/view.h>), and the other callbacks of a system, can access
  * in addition to a view.
  *
  * A context is valid until the callback returns, and only on the thread that runs the callback: not in the

@@ -15,7 +15,8 @@
  *     relation.h   relations between entities: hierarchies
  *     bulk.h       functions on many entities in one call
  *     getter.h     repeated random access to values of entities
- *     query.h      queries, and views of the components that they find
+ *     query.h      queries: terms, and iterations over what matches them
+ *     view.h       the rows and columns that callbacks and iterations get
  *     context.h    what callbacks can access in addition to their view
  *     commands.h   structural changes from inside systems, applied at sync points
  *     schedule.h   systems, phases, frames
@@ -64,6 +65,7 @@
 #include <quern/sink.h>      /* IWYU pragma: export */
 #include <quern/source.h>    /* IWYU pragma: export */
 #include <quern/type.h>      /* IWYU pragma: export */
+#include <quern/view.h>      /* IWYU pragma: export */
 #include <quern/world.h>     /* IWYU pragma: export */
 
 #endif

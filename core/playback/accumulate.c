@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Input: streams of accumulated values, and a world with all other commands applied. Output: the values of
+/* Combining accumulated values, after the stages. Input: streams of accumulated values, and a world with all other commands applied. Output: the values of
  * entities, and dropped items. Applying cannot fail: preparing reserves the memory for it. */
 #include "core/playback/stages.h"
 
@@ -69,19 +69,6 @@ static void cursor_next_batch(cursor *at)
         at->batch = at->gathered->streams.items[at->stream].stream->first;
 }
 
-/* The partition of the entity. */
-static inline uint32_t partition_of(quern_entity entity, uint32_t partition_count)
-{
-    const uint32_t hash = quern_entity_index(entity) / PARTITION_SLOTS * 0x9E3779B1u >> 16;
-    return hash * partition_count >> 16;
-}
-
-/* Whether both accumulations do the same. Each recorder has its own. */
-static inline bool combines_alike(const quern__accumulation *a, const quern__accumulation *b)
-{
-    return a->component.bits == b->component.bits && a->combine.bits == b->combine.bits;
-}
-
 /* Appends items of a command batch until `into` is full. item: the first of left_count items. Returns the
  * number of items read. */
 static inline uint32_t append_items(item_batch *into, char *item, uint32_t left_count)
@@ -104,7 +91,8 @@ static inline uint32_t append_of_partition(item_batch *into, char *item, uint32_
     for (; i < left_count && count < BATCH_ITEMS; i++, item += item_bytes) {
         quern__accumulated *next = (quern__accumulated *)(void *)item;
         into->items[count] = next;
-        count += partition_of(next->entity, partition_count) == partition;
+        const uint32_t hash = quern_entity_index(next->entity) / PARTITION_SLOTS * 0x9E3779B1u >> 16;
+        count += hash * partition_count >> 16 == partition;
     }
     into->count = count;
     return i;
@@ -120,8 +108,9 @@ static inline void cursor_fill(cursor *at, uint32_t partition, uint32_t partitio
         const quern__accumulation *accumulation = batch->operation->accumulation;
         if (out_batch->count == 0)
             out_batch->accumulation = accumulation;
-        else if (!combines_alike(out_batch->accumulation, accumulation))
-            break;
+        else if (out_batch->accumulation->component.bits != accumulation->component.bits ||
+                 out_batch->accumulation->combine.bits != accumulation->combine.bits)
+            break; /* compared by value, since each recorder has its own accumulations */
         char *item = (char *)quern__batch_item(batch, at->item);
         const uint32_t left_count = batch->item_count - at->item;
         at->item += partition_count == 1
@@ -228,25 +217,20 @@ static bool note_all_unmatched(quern__accumulating *it)
     return quern__map_reserve(&it->unmatched, &storage->allocator, it->unmatched.count + created_count);
 }
 
-/* Reserves one entry per system and reason. Streams of one system are consecutive. */
-static bool reserve_drops(quern__accumulating *it, quern__drops *drops)
-{
-    uint32_t system_count = 1;
-    for (uint32_t i = 1; i < it->gathered.streams.count; i++)
-        system_count += it->gathered.streams.items[i].stream->origin.system_number !=
-                        it->gathered.streams.items[i - 1].stream->origin.system_number;
-    it->max_drops = system_count * REASON_COUNT;
-    return quern__array_reserve(&it->storage->allocator, drops, drops->count + it->max_drops);
-}
-
 quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorders recorders,
                                          const quern__gathered *commands, quern__drops *drops)
 {
     const quern_result result = quern__commands_gather(&it->gathered, it->storage, recorders, true);
     if (result != QUERN_OK) return result;
     const bool has_commands = commands->streams.count > 0;
+    /* One entry per system and reason. Streams of one system are consecutive. */
+    uint32_t system_count = 1;
+    for (uint32_t i = 1; i < it->gathered.streams.count; i++)
+        system_count += it->gathered.streams.items[i].stream->origin.system_number !=
+                        it->gathered.streams.items[i - 1].stream->origin.system_number;
+    it->max_drops = system_count * REASON_COUNT;
     quern__map_clear(&it->unmatched);
-    if (!reserve_drops(it, drops) ||
+    if (!quern__array_reserve(&it->storage->allocator, drops, drops->count + it->max_drops) ||
         (has_commands && it->storage->reactions->count > 0 && !note_all_unmatched(it)))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");
     it->destroys = (commands->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
@@ -265,7 +249,7 @@ typedef struct creates {
 
 /* Finds the creates of the callback with this key, which must be higher than those of previous calls. Returns
  * their number and sets *out_created to their first handle. */
-static uint32_t creates_find(creates *at, uint64_t key, const quern_entity **out_created)
+static uint32_t find_creates(creates *at, uint64_t key, const quern_entity **out_created)
 {
     while (at->commands != NULL && at->stream < at->commands->streams.count) {
         const quern__stream *stream = at->commands->streams.items[at->stream].stream;
@@ -294,20 +278,6 @@ static void remap_stream(quern__accumulating *it, const quern__stream *stream, q
             if (batch->operation->has_entity_fields)
                 quern__item_remap(batch->operation, (char *)item, created);
         }
-    }
-}
-
-static void remap_streams(quern__accumulating *it, const quern__gathered *commands,
-                          const quern_entity *all_created)
-{
-    creates at = {.commands = commands, .created = all_created};
-    for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
-        const quern__stream *stream = it->gathered.streams.items[i].stream;
-        const bool has_handles = (stream->traits & QUERN__TRAIT_NO_HANDLES) == 0;
-        const quern_entity *created = NULL;
-        if (creates_find(&at, stream->origin.key, &created) > 0 &&
-            (stream->create_count > 0 || has_handles))
-            remap_stream(it, stream, (quern_entity *)(uintptr_t)created);
     }
 }
 
@@ -455,19 +425,6 @@ static quern_entity recorded_entity(const quern__stream *stream, quern_entity en
  * have keys without this bit. */
 #define AFTER_COMMANDS (1ull << 63)
 
-static void add_drop(const quern__accumulating *it, quern__drops *drops, uint32_t first_drop,
-                     const quern__stream *stream, uint64_t item_number, quern_drop_reason reason,
-                     quern_entity entity)
-{
-    const quern__drop drop = {.system_number = stream->origin.system_number,
-                              .reason = reason,
-                              .count = 1,
-                              .first_key = stream->origin.key | AFTER_COMMANDS,
-                              .first_item_number = item_number,
-                              .first_entity = entity};
-    quern__drops_add(drops, &it->storage->allocator, first_drop, &drop); /* entries were reserved */
-}
-
 /* Whether the item was dropped, and why. Nothing has changed since combining, so the reason still holds. */
 static bool was_dropped(const quern__accumulating *it, quern_entity entity, uint32_t component_index,
                         quern_drop_reason *out_reason)
@@ -490,7 +447,7 @@ static void report_drops(const quern__accumulating *it, const quern__gathered *c
     for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
         const quern__stream *stream = it->gathered.streams.items[i].stream;
         const quern_entity *created = NULL;
-        uint32_t created_count = creates_find(&at, stream->origin.key, &created);
+        uint32_t created_count = find_creates(&at, stream->origin.key, &created);
         if (stream->create_count == 0) created_count = 0;
         quern__command_batch *batch = stream->first;
         uint64_t item_number = 0;
@@ -507,7 +464,14 @@ static void report_drops(const quern__accumulating *it, const quern__gathered *c
                 /* Without destroy commands, only new entities that were refused end at this sync point. */
                 if (reason == QUERN_DROP_DESTROYED && !it->destroys && !quern_entity_is_provisional(entity))
                     reason = QUERN_DROP_DEAD;
-                add_drop(it, drops, first_drop, stream, item_number, reason, entity);
+                const quern__drop drop = {.system_number = stream->origin.system_number,
+                                          .reason = reason,
+                                          .count = 1,
+                                          .first_key = stream->origin.key | AFTER_COMMANDS,
+                                          .first_item_number = item_number,
+                                          .first_entity = entity};
+                /* entries were reserved */
+                quern__drops_add(drops, &it->storage->allocator, first_drop, &drop);
             }
         }
     }
@@ -519,7 +483,15 @@ void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *c
                                const quern_entity *created, quern__drops *drops, uint32_t first_drop,
                                const quern__executor *executor)
 {
-    remap_streams(it, commands, created);
+    creates at = {.commands = commands, .created = created};
+    for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
+        const quern__stream *stream = it->gathered.streams.items[i].stream;
+        const bool has_handles = (stream->traits & QUERN__TRAIT_NO_HANDLES) == 0;
+        const quern_entity *of_stream = NULL;
+        if (find_creates(&at, stream->origin.key, &of_stream) > 0 &&
+            (stream->create_count > 0 || has_handles))
+            remap_stream(it, stream, (quern_entity *)(uintptr_t)of_stream);
+    }
     it->dropped_count = combine(it, executor);
     if (it->dropped_count > 0) report_drops(it, commands, created, drops, first_drop);
 }

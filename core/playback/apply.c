@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The apply stage. Input: resolved sequences, groups and archetype deltas, and reserved memory. Output: the changed world.
+ * Cannot fail.
+ *
+ *   1. Creates get their handles, which replace provisional handles in values.
+ *   2. For each edited chunk: rows that leave for other archetypes are copied to the rows reserved there, values
+ *      are set in place, and rows that left are listed as gaps.
+ *   3. New entities fill gaps, or rows after the last one.
+ *   4. Prefab instances are spawned.
+ *   5. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
+ *   6. Slots of destroyed entities are freed.
+ *
+ * Threads share steps 2, 3 and 5, and the replacement of handles in step 1. What one chunk, stream or gap
+ * writes, no other writes or reads in the same step. Edits that call hooks are applied afterwards, on the
+ * calling thread and in order, so that hooks are called in the same order with every number of threads.
+ *
+ * Parts: a check of provisional handles, values, handles, chunks, creates, the end, the stage. */
 #include "core/playback/stages.h"
 
 #include "core/reactions/reaction.h"
 #include "core/storage/change.h"
+
+/* ------------------------------------------------------------------------- check of provisional handles */
 
 /* Builds with QUERN_CHECKS only: finds provisional handles outside of described fields. A sync point replaces
  * handles in fields described as QUERN_FIELD_ENTITY; elsewhere, a handle would silently stay provisional.
@@ -23,17 +41,6 @@ typedef struct finding {
     uint32_t offset_bytes;       /* offset in the value */
     quern_entity entity;
 } finding;
-
-static void note_serials(finding *found)
-{
-    found->lowest_serial = UINT32_MAX;
-    for (uint32_t i = 0; i < found->gathered->streams.count; i++) {
-        const quern__stream *stream = found->gathered->streams.items[i].stream;
-        if (stream->create_count == 0) continue;
-        if (stream->origin.serial < found->lowest_serial) found->lowest_serial = stream->origin.serial;
-        if (stream->origin.serial > found->highest_serial) found->highest_serial = stream->origin.serial;
-    }
-}
 
 static bool is_created(const finding *found, quern_entity entity)
 {
@@ -89,10 +96,15 @@ static void check_batch(finding *found, const quern__stream *stream, quern__comm
 
 /* Builds with QUERN_CHECKS only: reports provisional handles that no stage will replace. Must be called before
  * values are moved out of the items. */
-static void gathered_report_provisional(const quern__gathered *gathered)
+static void report_provisional(const quern__gathered *gathered)
 {
-    finding found = {.gathered = gathered};
-    note_serials(&found);
+    finding found = {.gathered = gathered, .lowest_serial = UINT32_MAX};
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const quern__stream *stream = gathered->streams.items[i].stream;
+        if (stream->create_count == 0) continue;
+        if (stream->origin.serial < found.lowest_serial) found.lowest_serial = stream->origin.serial;
+        if (stream->origin.serial > found.highest_serial) found.highest_serial = stream->origin.serial;
+    }
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
         quern__command_batch *batch = stream->first;
@@ -112,20 +124,7 @@ static void gathered_report_provisional(const quern__gathered *gathered)
         quern_entity_index(found.entity), found.offset_bytes, (unsigned long long)found.count);
 }
 
-/* Input: resolved sequences, groups and archetype deltas, and reserved memory. Output: the changed world.
- * Cannot fail.
- *
- *   1. Creates get their handles, which replace provisional handles in values.
- *   2. For each edited chunk: rows that leave for other archetypes are copied to the rows reserved there, values
- *      are set in place, and rows that left are listed as gaps.
- *   3. New entities fill gaps, or rows after the last one.
- *   4. Prefab instances are spawned.
- *   5. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
- *   6. Slots of destroyed entities are freed.
- *
- * Threads share steps 2, 3 and 5, and the replacement of handles in step 1. What one chunk, stream or gap
- * writes, no other writes or reads in the same step. Edits that call hooks are applied afterwards, on the
- * calling thread and in order, so that hooks are called in the same order with every number of threads. */
+/* --------------------------------------------------------------------------------------------- values */
 
 /* Arguments of all functions here. */
 typedef struct applying {
@@ -137,8 +136,6 @@ typedef struct applying {
 } applying;
 
 enum { EDITS_PER_CALL = 4 };
-
-/* --------------------------------------------------------------------------------------------- values */
 
 static void fill_hooked(const quern__fill *fill, char *target, char *item)
 {
@@ -176,28 +173,22 @@ static void fill_row(const quern__scratch *scratch, const quern__sequence *seque
     }
 }
 
-/* Writes the values of consecutive rows, column by column. Their sequence has one operation. */
-static void fill_columns(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
-                         const quern__edit *rows, uint32_t count)
+/* Writes the values of consecutive rows, column by column if their sequence has only one operation. */
+static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                      const quern__edit *rows, uint32_t count)
 {
+    if (sequence->fill_count == 0) return; /* the list of fills may be NULL */
+    if (sequence->depth > 1) {
+        for (uint32_t i = 0; i < count; i++)
+            fill_row(scratch, sequence, to + i, &rows[i]);
+        return;
+    }
     const quern__fill *fill = &scratch->sequences.fills.items[sequence->first_fill];
     for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
         char *target = quern__location_value(to, fill->target_offset_bytes, fill->size_bytes);
         for (uint32_t i = 0; i < count; i++, target += fill->size_bytes)
             fill_value(fill, target, rows[i].item);
     }
-}
-
-static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
-                      const quern__edit *rows, uint32_t count)
-{
-    if (sequence->fill_count == 0) return; /* the list of fills may be NULL */
-    if (sequence->depth == 1) {
-        fill_columns(scratch, sequence, to, rows, count);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        fill_row(scratch, sequence, to + i, &rows[i]);
 }
 
 /* Sets and clears row bits of rows that arrived or stay, for components that commands enabled or disabled. */
@@ -211,18 +202,6 @@ static void toggle_rows(const quern__scratch *scratch, const quern__sequence *se
 }
 
 /* -------------------------------------------------------------------------------------------- handles */
-
-/* Most of the slots taken now were freed by the previous sync point, in reverse order. The list of freed slots
- * allows to prefetch their records. The free list itself is a chain, so each of its reads would miss the cache. */
-static void take_handles(quern__resolved *resolved, quern__storage *storage)
-{
-    const uint32_t count = (uint32_t)resolved->created_count;
-    const uint32_t freed_count = resolved->freed.count;
-    for (uint32_t i = freed_count > count ? freed_count - count : 0; i < freed_count; i++)
-        QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, resolved->freed.items[i]));
-    quern__slots_allocate(storage, count, resolved->created.items);
-    resolved->created.count = count;
-}
 
 static quern_entity remap(void *argument, quern_entity entity)
 {
@@ -243,8 +222,15 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
                          quern__storage *storage)
 {
     if (resolved->created_count > 0) {
-        take_handles(resolved, storage);
-        if (QUERN_CHECKS) gathered_report_provisional(gathered);
+        /* Most of the slots taken now were freed by the previous sync point, in reverse order. The list of freed slots
+         * allows to prefetch their records. The free list itself is a chain, so each of its reads would miss the
+         * cache. */
+        const uint32_t count = (uint32_t)resolved->created_count, freed_count = resolved->freed.count;
+        for (uint32_t i = freed_count > count ? freed_count - count : 0; i < freed_count; i++)
+            QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, resolved->freed.items[i]));
+        quern__slots_allocate(storage, count, resolved->created.items);
+        resolved->created.count = count;
+        if (QUERN_CHECKS) report_provisional(gathered);
     }
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
@@ -348,18 +334,6 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
     toggle_rows(scratch, sequence, to, count);
 }
 
-/* Moves consecutive rows to another archetype. */
-static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_range *range,
-                      const quern__sequence *sequence, quern__edit_group *leader)
-{
-    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
-    for (uint32_t row = range->row, end = row + range->count, fitting; row < end; row += fitting) {
-        uintptr_t to = next_arrival(leader, delta, end - row, &fitting);
-        quern__edits_move(all->storage, edits->scratch, sequence, to,
-                          quern__location_make(edits->chunk, row), edits->rows + row, fitting);
-    }
-}
-
 /* Writes the values of a view edit to consecutive rows that have moved or stay. index: of the first row among
  * those of the edit. Values with hooks are constructed: commands for views give none. */
 static void fill_view(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
@@ -429,15 +403,6 @@ static void move_view(const applying *all, const quern__chunk_edits *edits, cons
     }
 }
 
-static void write_view(const quern__chunk_edits *edits, const quern__view_edit *view)
-{
-    const quern__sequence *sequence = &edits->scratch->sequences.list.items[view->sequence];
-    quern__view_range range = {.index = 0};
-    while (quern__view_next_range(view->batch, &range))
-        fill_view(edits->scratch, sequence, quern__location_make(edits->chunk, range.rows.first), view,
-                  range.index, range.rows.count);
-}
-
 /* Destroys the entities of a view edit. Returns the rest of the list of destroyed slots. */
 static uint32_t *destroy_view(const quern__chunk_edits *edits, const quern__view_edit *view,
                               uint32_t *destroyed)
@@ -467,7 +432,10 @@ static void apply_view_edits(const applying *all, const quern__chunk_edits *edit
         const uint32_t first_row = quern__view_first_row(view->batch);
         index = view->next;
         if (!sequence->is_destroyed && sequence->target == edits->archetype) {
-            write_view(edits, view);
+            quern__view_range range = {.index = 0};
+            while (quern__view_next_range(view->batch, &range))
+                fill_view(edits->scratch, sequence, quern__location_make(edits->chunk, range.rows.first),
+                          view, range.index, range.rows.count);
             continue;
         }
         if (rows != NULL) quern__view_list_rows(view->batch, list);
@@ -508,7 +476,13 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
             for (uint32_t i = 0; i < range->count; i++)
                 *destroyed++ = quern_entity_index(handles[range->row + i]);
         } else {
-            move_rows(all, edits, range, sequence, &groups[groups[range->group].leader]);
+            quern__edit_group *leader = &groups[groups[range->group].leader];
+            const quern__archetype_delta *to_delta = quern__resolved_delta(all->resolved, sequence->target);
+            for (uint32_t i = 0, fitting; i < range->count; i += fitting) {
+                const uintptr_t to = next_arrival(leader, to_delta, range->count - i, &fitting);
+                quern__edits_move(all->storage, edits->scratch, sequence, to, location + i, rows + i,
+                                  fitting);
+            }
         }
         for (uint32_t i = 0; i < range->count && gap != NULL; i++)
             *gap++ = location + i;
@@ -542,19 +516,6 @@ static uintptr_t next_created(const applying *all, quern__edit_group *leader,
     return next_arrival(leader, delta, wanted, out_count);
 }
 
-static void create_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_range *range,
-                        const quern__sequence *sequence, quern__edit_group *leader)
-{
-    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
-    const quern_entity *handles = all->resolved->created.items + edits->first_created;
-    for (uint32_t row = range->row, end = row + range->count, fitting; row < end; row += fitting) {
-        uintptr_t to = next_created(all, leader, delta, end - row, &fitting);
-        quern__rows_arrive(all->storage, sequence->target, to, handles + row, fitting);
-        fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
-        toggle_rows(edits->scratch, sequence, to, fitting);
-    }
-}
-
 /* Creates the entities of one stream. */
 static void apply_stream(const applying *all, const quern__chunk_edits *edits)
 {
@@ -565,13 +526,22 @@ static void apply_stream(const applying *all, const quern__chunk_edits *edits)
     for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
         const quern__sequence *sequence =
             &edits->scratch->sequences.list.items[groups[range->group].sequence];
-        if (sequence->operation == NULL) continue; /* members of instances: stages.h */
-        assert(destroyed != NULL || !sequence->is_destroyed);
-        if (!sequence->is_destroyed)
-            create_rows(all, edits, range, sequence, &groups[groups[range->group].leader]);
-        else
-            for (uint32_t i = 0; i < range->count; i++)
-                *destroyed++ = quern_entity_index(handles[range->row + i]);
+        if (sequence->operation == NULL) continue; /* members of instances: spawned.c */
+        const uint32_t end_row = range->row + range->count;
+        if (sequence->is_destroyed) {
+            assert(destroyed != NULL);
+            for (uint32_t row = range->row; row < end_row; row++)
+                *destroyed++ = quern_entity_index(handles[row]);
+            continue;
+        }
+        quern__edit_group *leader = &groups[groups[range->group].leader];
+        const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
+        for (uint32_t row = range->row, fitting; row < end_row; row += fitting) {
+            const uintptr_t to = next_created(all, leader, delta, end_row - row, &fitting);
+            quern__rows_arrive(all->storage, sequence->target, to, handles + row, fitting);
+            fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
+            toggle_rows(edits->scratch, sequence, to, fitting);
+        }
     }
 }
 
@@ -584,15 +554,6 @@ static void apply_creates(void *argument, uint32_t begin, uint32_t end, uint32_t
 }
 
 /* ---------------------------------------------------------------------------------------------- end */
-
-/* Frees the slots of destroyed entities, and keeps their list for the next sync point (take_handles). */
-static void free_slots(quern__resolved *resolved, quern__storage *storage)
-{
-    quern__slots_free(storage, resolved->destroyed.items, resolved->destroyed.count);
-    const quern__slot_list freed = resolved->destroyed;
-    resolved->destroyed = resolved->freed;
-    resolved->freed = freed;
-}
 
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor)
 {
@@ -608,7 +569,13 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
                                    delta->left_over_count, resolved->tails.items, executor);
     }
     resolved->freed.count = 0;
-    if (resolved->destroyed.count > 0) free_slots(resolved, storage);
+    if (resolved->destroyed.count > 0) {
+        /* the next sync point uses the list of freed slots: quern__change_begin */
+        quern__slots_free(storage, resolved->destroyed.items, resolved->destroyed.count);
+        const quern__slot_list freed = resolved->destroyed;
+        resolved->destroyed = resolved->freed;
+        resolved->freed = freed;
+    }
     storage->reactions->orders_by_row = false;
     quern__structure_changed(storage);
 }

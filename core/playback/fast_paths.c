@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Input: streams in order. Output: values set, and components enabled or disabled, in existing rows. Commands
- * that cannot be applied in place are detected before anything is written. */
+/* The fast paths of a sync point, which stages.h describes: values in place, one entity, destroys and creates, and
+ * relating. Each finds commands that it does not support, and fails, before it changes anything. */
 #include "core/playback/stages.h"
 
 #include "core/reactions/reaction.h"
 #include "core/record/spawn.h"
 #include "core/storage/change.h"
+
+/* ------------------------------------------------------------------------------------ values in place */
 
 /* Applies an item to the row at a location, or only checks it. Returns false if the entity lacks the component. */
 typedef bool set_item(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
@@ -134,8 +136,7 @@ void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern
     walk_streams(gathered, storage, true);
 }
 
-/* Input: streams in order. Output: the changed entity. Everything that can fail is done before the world
- * changes, and a failure is left to the stages. */
+/* ----------------------------------------------------------------------------------------- one entity */
 
 /* Maximum number of items for which the fast path is tried; more items rarely all concern one entity. */
 enum { MOST_ITEMS = 16 };
@@ -225,28 +226,6 @@ static void close_gap(quern__storage *storage, quern__archetype *archetype, uint
     quern__rows_cut(storage, archetype, 1);
 }
 
-/* Applies the edit, in the order of the stages: the row arrives before the gap closes, and slots are freed
- * last. */
-static void apply(const quern__scratch *scratch, quern__storage *storage, const quern__sequence *sequence,
-                  uintptr_t location, const quern__edit *edit, uint32_t slot)
-{
-    storage->reactions->orders_by_row = true;
-    if (sequence->is_destroyed) {
-        quern__rows_leave(sequence->source, location, 1);
-        close_gap(storage, sequence->source, location);
-        quern__slots_free(storage, &slot, 1);
-    } else if (sequence->target == sequence->source) {
-        quern__edits_write(scratch, sequence, location, edit, 1);
-    } else {
-        uint32_t count;
-        const uintptr_t to = quern__rows_append(storage, sequence->target, 1, &count);
-        quern__edits_move(storage, scratch, sequence, to, location, edit, 1);
-        close_gap(storage, sequence->source, location);
-    }
-    storage->reactions->orders_by_row = false;
-    quern__structure_changed(storage);
-}
-
 static QUERN__NO_INLINE bool apply_to_one(quern__merged *merged, quern__resolved *resolved,
                                           const quern__gathered *gathered, quern__storage *storage,
                                           const quern__executor *observer)
@@ -266,7 +245,23 @@ static QUERN__NO_INLINE bool apply_to_one(quern__merged *merged, quern__resolved
     quern__sequence *sequence = &scratch->sequences.list.items[edit.sequence];
     if (!resolve(scratch, resolved, storage, sequence)) return false;
     quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
-    apply(scratch, storage, sequence, location, &edit, quern_entity_index(entity));
+    /* in the order of the stages: the row arrives before the gap closes, and the slot is freed last */
+    storage->reactions->orders_by_row = true;
+    if (sequence->is_destroyed) {
+        const uint32_t slot = quern_entity_index(entity);
+        quern__rows_leave(sequence->source, location, 1);
+        close_gap(storage, sequence->source, location);
+        quern__slots_free(storage, &slot, 1);
+    } else if (sequence->target == sequence->source) {
+        quern__edits_write(scratch, sequence, location, &edit, 1);
+    } else {
+        uint32_t count;
+        const uintptr_t to = quern__rows_append(storage, sequence->target, 1, &count);
+        quern__edits_move(storage, scratch, sequence, to, location, &edit, 1);
+        close_gap(storage, sequence->source, location);
+    }
+    storage->reactions->orders_by_row = false;
+    quern__structure_changed(storage);
     resolved->destroyed_count = sequence->is_destroyed;
     scratch->sequences.archetypes_version = storage->archetypes_version;
     scratch->earlier_items.count = 0;
@@ -281,13 +276,25 @@ bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolv
     return are_on_one_entity(gathered) && apply_to_one(merged, resolved, gathered, storage, observer);
 }
 
-/* Input: streams in order. Output: the changed world. Exceeded memory or limits are detected before the world
- * changes, and so are commands that must go through all stages. */
+/* ----------------------------------------------------------------- destroys and creates: what is destroyed */
 
 enum {
     SPAN_CREATES = 256,  /* maximum, so that threads can share long streams */
     SPANS_PER_CALL = 32, /* With fewer spans of a few creates each, fetching work would dominate. */
     BATCH_CREATES = 32,  /* maximum number filled together; the next batch is prefetched meanwhile */
+};
+
+/* A create span: creates of one stream with the same operation, with only destroys between them. Spawned
+ * instances end a span, since their members have handles in between. */
+struct quern__create_span {
+    quern__command_batch *batch; /* first batch */
+    uint32_t first_item;         /* index of the first item in that batch */
+    uint32_t count;              /* may extend over several batches */
+    const quern__operation *operation;
+    uint32_t sequence; /* index in `sequences` of the sequence with only this operation, on a new entity */
+    uint32_t first_created; /* index of the first create, among the creates of all streams */
+    uint32_t stream_first;  /* index of the stream's first create, among the creates of all streams */
+    uint32_t rank;          /* rank of the first create, among all creates in the same archetype */
 };
 
 void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator)
@@ -296,8 +303,6 @@ void quern__destroy_and_create_release(quern__destroy_and_create *lists, const q
     lists->sequences.allocator = allocator;
     quern__sequences_release(&lists->sequences);
 }
-
-/* ----------------------------------------------------------------------------------- what is destroyed */
 
 /* State of checking all commands. Only lists are written. */
 typedef struct command_check {
@@ -401,7 +406,7 @@ static inline void list_destroys(command_check *it, quern__command_batch *batch,
     }
 }
 
-/* ------------------------------------------------------------------------------------- what is created */
+/* ------------------------------------------------------------------- destroys and creates: what is created */
 
 /* Begins a span at the i-th item of the batch. Returns NULL if out of memory. */
 static QUERN__SLOW_PATH quern__create_span *add_span(command_check *it, quern__command_batch *batch,
@@ -466,31 +471,27 @@ static quern_result resolve_creates(command_check *it, quern__storage *storage)
     return QUERN_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- looking */
-
-static void check_stream(command_check *it, const quern__gathered_stream *gathered)
-{
-    const uint32_t stream_first = it->created_count;
-    quern__create_span *span = NULL;
-    quern__command_batch *batch = gathered->stream->first;
-    for (uint32_t i = 0; i < gathered->stream->batch_count && it->is_applicable; i++) {
-        if (i > 0) batch = quern__batch_next(batch);
-        if (batch->operation == &quern__operation_destroy) {
-            list_destroys(it, batch, gathered->is_located);
-        } else if (QUERN__LIKELY(batch->operation->kind != QUERN__OPERATION_SPAWN)) {
-            span = list_creates(it, batch, span, stream_first);
-        } else {
-            it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
-            span = NULL; /* members have handles among the creates, so no span continues across them */
-        }
-    }
-}
+/* ------------------------------------------------------------------------ destroys and creates: checking */
 
 static void check_streams(command_check *it, const quern__gathered *gathered)
 {
     for (uint32_t i = 0; i < gathered->streams.count && it->is_applicable && !it->is_out_of_memory; i++) {
         quern__gathered_fetch_ahead(gathered, i);
-        check_stream(it, &gathered->streams.items[i]);
+        const quern__gathered_stream *checked = &gathered->streams.items[i];
+        const uint32_t stream_first = it->created_count;
+        quern__create_span *span = NULL;
+        quern__command_batch *batch = checked->stream->first;
+        for (uint32_t k = 0; k < checked->stream->batch_count && it->is_applicable; k++) {
+            if (k > 0) batch = quern__batch_next(batch);
+            if (batch->operation == &quern__operation_destroy) {
+                list_destroys(it, batch, checked->is_located);
+            } else if (QUERN__LIKELY(batch->operation->kind != QUERN__OPERATION_SPAWN)) {
+                span = list_creates(it, batch, span, stream_first);
+            } else {
+                it->created_count += batch->item_count * quern__spawn_member_count(batch->operation);
+                span = NULL; /* members have handles among the creates, so no span continues across them */
+            }
+        }
     }
     count_leaving(it);
     it->is_applicable &= !it->is_out_of_memory;
@@ -538,7 +539,7 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
     return quern__resolved_reserve(resolved, gathered, storage);
 }
 
-/* -------------------------------------------------------------------------------------------- applying */
+/* ------------------------------------------------------------------------ destroys and creates: applying */
 
 /* Consecutive new rows with the same sequence, in the order of creates. */
 typedef struct create_batch {
@@ -606,31 +607,27 @@ static void fill_column(const create_batch *it, const quern__fill *fill)
     }
 }
 
-/* Prefetches the memory that a new row in this gap and its entity record will use. */
-static inline void fetch_row(const applying_creates *all, const quern__sequence *sequence, uintptr_t place,
-                             quern_entity handle)
-{
-    const quern__archetype *archetype = sequence->target;
-    const quern__fill *fills = fills_of(all, sequence);
-    for (uint32_t i = 0; i < sequence->fill_count; i++)
-        QUERN__PREFETCH_WRITE(
-            quern__location_value(place, fills[i].target_offset_bytes, fills[i].size_bytes));
-    QUERN__PREFETCH_WRITE(
-        quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)));
-    QUERN__PREFETCH_WRITE(quern__entities_record(&all->storage->entities, quern_entity_index(handle)));
-}
-
-/* Prefetches the rows of the next batch while a batch is written, since gaps are scattered in memory. */
+/* Prefetches the rows and entity records of the next batch while a batch is written, since gaps are scattered in
+ * memory. */
 static void fetch_next_batch(const applying_creates *all, const create_batch *it)
 {
     const quern__resolved *resolved = all->resolved;
-    const quern__archetype_delta *delta = quern__resolved_delta(resolved, it->sequence->target);
+    const quern__archetype *archetype = it->sequence->target;
+    const quern__archetype_delta *delta = quern__resolved_delta(resolved, archetype);
+    const quern__fill *fills = fills_of(all, it->sequence);
     uint32_t rank = it->rank + it->count, created = it->first_created + it->count;
     for (uint32_t i = 0;
          i < BATCH_CREATES && rank < delta->leaving_count && created < resolved->created.count;
-         i++, rank++, created++)
-        fetch_row(all, it->sequence, resolved->gaps.items[delta->first_gap + rank],
-                  resolved->created.items[created]);
+         i++, rank++, created++) {
+        const uintptr_t place = resolved->gaps.items[delta->first_gap + rank];
+        const uint32_t slot = quern_entity_index(resolved->created.items[created]);
+        for (uint32_t k = 0; k < it->sequence->fill_count; k++)
+            QUERN__PREFETCH_WRITE(
+                quern__location_value(place, fills[k].target_offset_bytes, fills[k].size_bytes));
+        QUERN__PREFETCH_WRITE(
+            quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)));
+        QUERN__PREFETCH_WRITE(quern__entities_record(&all->storage->entities, slot));
+    }
 }
 
 static void apply_batch(const applying_creates *all, create_batch *it)
@@ -707,7 +704,7 @@ void quern__destroy_and_create_apply(const quern__destroy_and_create *lists, que
     quern__change_end(resolved, storage, executor);
 }
 
-/* Input: streams in order. Output: changed links, and moved rows. Whatever can fail precedes the first move. */
+/* ------------------------------------------------------------------------------------------- relating */
 
 /* Returns the component of the batch's relation if it relates or unrelates entities one by one, otherwise
  * UINT32_MAX. */
@@ -726,10 +723,19 @@ static quern_entity target_of(const quern__item *item, const quern__operation *o
     return target;
 }
 
-/* Returns whether the first command of a batch would move a row to another archetype if no command preceded it. */
-static bool moves_row(quern__command_batch *batch, const quern__relation *relation)
+/* Returns whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row
+ * would call: the first command would move the row to another archetype if no command preceded it. All stages run then.
+ * quern__tier_moves_prepare finds such archetypes of all entities, but only after all links have changed, and these
+ * changes would have to be reverted. */
+static bool is_observed(quern__command_batch *batch, const quern__relation *relation,
+                        const quern__storage *storage)
 {
     const quern__item *item = quern__batch_item(batch, 0);
+    const quern__record *record = quern__entities_find(&storage->entities, item->entity);
+    if (record == NULL) return false;
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    if (archetype->first_listener != NULL) return true;
+    if (archetype->is_plain) return false;
     const quern__link_node *link = quern__links_find(&relation->links, quern_entity_index(item->entity));
     uint32_t tier = 0;
     if (batch->operation->kind == QUERN__OPERATION_RELATE) {
@@ -737,19 +743,6 @@ static bool moves_row(quern__command_batch *batch, const quern__relation *relati
         tier = quern__relation_source_level(relation, quern_entity_index(target)) + 1;
     }
     return tier != (link != NULL ? quern__link_tier(link) : 0);
-}
-
-/* Returns whether the first entity of a batch is in an archetype with listeners, or with hooks that a move of its row
- * would call. All stages run then. quern__tier_moves_prepare finds such archetypes of all entities, but only after all
- * links have changed, and these changes would have to be reverted. */
-static bool is_observed(quern__command_batch *batch, const quern__relation *relation,
-                        const quern__storage *storage)
-{
-    const quern__record *record =
-        quern__entities_find(&storage->entities, quern__batch_item(batch, 0)->entity);
-    if (record == NULL) return false;
-    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    return archetype->first_listener != NULL || (!archetype->is_plain && moves_row(batch, relation));
 }
 
 /* Returns the relation of all commands, or NULL if they are not all of the supported kinds and in one relation, or if
@@ -771,7 +764,7 @@ static quern__relation *relation_of_all(const quern__gathered *gathered, const q
     return relation;
 }
 
-/* --------------------------------------------------------------------------------------------- links */
+/* ------------------------------------------------------------------------------------ relating: links */
 
 /* Adds a page of links for the slot, unless the slot belongs to an entity that no longer exists. */
 static bool reserve_page(const quern__play_walk *it, quern__relation *relation, quern_entity entity)
@@ -876,7 +869,7 @@ static bool play_stream(quern__relating *relating, quern__relation *relation,
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------------- path */
+/* ------------------------------------------------------------------------------------- relating: path */
 
 /* Adds the dropped commands to the drops of merging, and reserves entries for them. The end of the sync point marks the
  * sequences of a used scratch as current, so outdated ones are cleared first. Returns false if out of memory, or if no

@@ -1,9 +1,41 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The merge stage. Input: streams in order. Output: the edits of creates and of chunks, in order, grouped by sequence. Can fail:
+ * memory. The world does not change.
+ *
+ * On one thread, each stream is iterated once, and each command is added to the edit of its entity immediately.
+ *
+ * On several threads, merging has two steps. First, threads share the streams: each stream is iterated, and
+ * *command spans* record which commands touch which chunk. Then threads share the chunks: each chunk iterates
+ * its spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of
+ * creates are always made in the first step.
+ *
+ * Commands for views become view edits as long as that is possible.
+ *
+ * Parts: the tree of sequences, view edits, chunk edits, merging items, groups, one thread, several threads, the stage. */
 #include "core/playback/stages.h"
 
-#include "core/base/containers.h"
 #include "core/record/spawn.h"
+
+enum {
+    ARENA_BLOCK_BYTES = 256 * 1024,
+    MERGE_ALIGNMENT_BYTES = 64,
+    STREAMS_PER_CALL = 4,
+    CHUNKS_PER_CALL = 4
+};
+
+/* Consecutive commands of one stream on entities in the same chunk. */
+struct quern__command_span {
+    quern__chunk *chunk;
+    const quern__gathered_stream *stream;
+    quern__command_batch *batch; /* first batch */
+    uint32_t first_item;         /* index of the first item in that batch */
+    uint32_t item_count;         /* number of items, which may extend_view over several batches */
+    uint64_t first_item_number;  /* number of the first item in the stream */
+    quern__command_span *next;   /* next span of the same chunk */
+};
+
+/* ----------------------------------------------------------------------------------------- sequences */
 
 void quern__sequences_release(quern__sequences *sequences)
 {
@@ -39,7 +71,7 @@ void quern__sequences_clear(quern__sequences *sequences)
 }
 
 /* Adds a sequence to the tree. */
-static uint32_t sequence_add(quern__sequences *sequences, const quern__sequence *sequence)
+static uint32_t add_sequence(quern__sequences *sequences, const quern__sequence *sequence)
 {
     uint32_t index = sequences->list.count;
     if (!quern__array_reserve(sequences->allocator, &sequences->list, index + 1) ||
@@ -66,13 +98,13 @@ static bool is_same(const quern__sequence *a, const quern__sequence *b)
 }
 
 /* Finds or adds a sequence equal to `wanted`. by: see quern__sequence_edge. */
-static uint32_t find(quern__sequences *sequences, const quern__sequence *wanted, const void *by)
+static uint32_t find_sequence(quern__sequences *sequences, const quern__sequence *wanted, const void *by)
 {
     const uint64_t *first = quern__map_find(&sequences->map, key_of_sequence(wanted));
     uint32_t to = first != NULL ? (uint32_t)*first : QUERN__SEQUENCE_NONE;
     while (to != QUERN__SEQUENCE_NONE && !is_same(&sequences->list.items[to], wanted))
         to = sequences->list.items[to].next_same_key;
-    if (to == QUERN__SEQUENCE_NONE) to = sequence_add(sequences, wanted);
+    if (to == QUERN__SEQUENCE_NONE) to = add_sequence(sequences, wanted);
     if (to != QUERN__SEQUENCE_NONE)
         *quern__sequences_edge(sequences, wanted->parent, by) =
             (quern__sequence_edge){.by = by, .from = wanted->parent, .to = to};
@@ -82,7 +114,7 @@ static uint32_t find(quern__sequences *sequences, const quern__sequence *wanted,
 uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source)
 {
     const quern__sequence root = {.source = source, .parent = QUERN__SEQUENCE_NONE};
-    return find(sequences, &root, source);
+    return find_sequence(sequences, &root, source);
 }
 
 uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
@@ -94,18 +126,28 @@ uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t fr
                                       .depth = parent->depth + 1,
                                       .source = parent->source,
                                       .is_destroyed = (operation->traits & QUERN__TRAIT_NO_DESTROYS) == 0};
-    return find(sequences, &extended, operation);
+    return find_sequence(sequences, &extended, operation);
 }
 
+/* ---------------------------------------------------------------------------------------- view edits */
+
+/* What became of a command for a view. */
+typedef enum view_outcome {
+    VIEW_MERGED,
+    VIEW_DROPPED,  /* an earlier command destroys the entities of the rows */
+    VIEW_REJECTED, /* must be merged row by row */
+    VIEW_OUT_OF_MEMORY
+} view_outcome;
+
 /* Appends a view edit. */
-static quern__view_outcome append(quern__chunk_edits *edits, quern__command_batch *batch)
+static view_outcome append_view(quern__chunk_edits *edits, quern__command_batch *batch)
 {
     quern__scratch *scratch = edits->scratch;
     const uint32_t index = scratch->view_edits.count;
     const uint32_t sequence = quern__sequences_extend(&scratch->sequences, edits->root, batch->operation);
     if (sequence == QUERN__SEQUENCE_NONE ||
         !quern__array_reserve(scratch->sequences.allocator, &scratch->view_edits, index + 1))
-        return QUERN__VIEW_OUT_OF_MEMORY;
+        return VIEW_OUT_OF_MEMORY;
     scratch->view_edits.items[scratch->view_edits.count++] =
         (quern__view_edit){.batch = batch,
                            .items = quern__view_items_of(batch),
@@ -116,33 +158,33 @@ static quern__view_outcome append(quern__chunk_edits *edits, quern__command_batc
     else
         edits->first_view = index;
     edits->last_view = edits->current_view = index;
-    return QUERN__VIEW_MERGED;
+    return VIEW_MERGED;
 }
 
 /* Adds a command on exactly the rows of a view edit, as quern__edit_extend does for one row. */
-static quern__view_outcome extend(quern__scratch *scratch, quern__view_edit *edit,
-                                  quern__command_batch *batch)
+static view_outcome extend_view(quern__scratch *scratch, quern__view_edit *edit,
+                                quern__command_batch *batch)
 {
     const quern__operation *operation = batch->operation;
     const quern__sequence *sequence = &scratch->sequences.list.items[edit->sequence];
     const quern__operation *last = sequence->operation;
     const quern__view_items items = quern__view_items_of(batch);
-    if (sequence->is_destroyed) return QUERN__VIEW_DROPPED;
+    if (sequence->is_destroyed) return VIEW_DROPPED;
     if (quern__operation_replaces_itself(operation) && quern__operation_equal(last, operation)) {
         edit->items = items;
-        return QUERN__VIEW_MERGED;
+        return VIEW_MERGED;
     }
     const uint32_t to = quern__sequences_extend(&scratch->sequences, edit->sequence, operation);
     const uint32_t count = scratch->earlier_views.count;
     if (to == QUERN__SEQUENCE_NONE ||
         !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_views, count + 1))
-        return QUERN__VIEW_OUT_OF_MEMORY;
+        return VIEW_OUT_OF_MEMORY;
     scratch->earlier_views.items[scratch->earlier_views.count++] =
         (quern__earlier_view){.items = edit->items, .earlier = edit->earlier};
     edit->items = items;
     edit->sequence = to;
     edit->earlier = count;
-    return QUERN__VIEW_MERGED;
+    return VIEW_MERGED;
 }
 
 /* Whether two batches on the same chunk have the same rows. */
@@ -156,17 +198,18 @@ static inline bool view_rows_equal(quern__command_batch *a, quern__command_batch
 
 /* A system that visits the same rows as an earlier one visits them in the same order. Its next command is
  * therefore on the same rows as its latest one, or on those of the view edit after it. */
-static quern__view_outcome view_edits_add(quern__chunk_edits *edits, quern__command_batch *batch)
+static view_outcome view_edits_add(quern__chunk_edits *edits, quern__command_batch *batch)
 {
-    if (edits->view_count == 0) return append(edits, batch);
+    if (edits->view_count == 0) return append_view(edits, batch);
     quern__view_edit *current = quern__view_edit_at(edits, edits->current_view);
-    if (view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
+    if (view_rows_equal(current->batch, batch)) return extend_view(edits->scratch, current, batch);
     const quern__view_edit *last = quern__view_edit_at(edits, edits->last_view);
-    if (quern__view_first_row(batch) > quern__view_of(last->batch)->last_row) return append(edits, batch);
+    if (quern__view_first_row(batch) > quern__view_of(last->batch)->last_row)
+        return append_view(edits, batch);
     edits->current_view = edits->current_view != edits->last_view ? current->next : edits->first_view;
     current = quern__view_edit_at(edits, edits->current_view);
-    if (view_rows_equal(current->batch, batch)) return extend(edits->scratch, current, batch);
-    return QUERN__VIEW_REJECTED;
+    if (view_rows_equal(current->batch, batch)) return extend_view(edits->scratch, current, batch);
+    return VIEW_REJECTED;
 }
 
 /* Adds the earlier items of the i-th row of a view edit. Returns the index of the first, or
@@ -186,20 +229,15 @@ static uint32_t add_earlier_items(quern__scratch *scratch, const quern__view_edi
     return first;
 }
 
-static uint32_t earlier_count_of(const quern__scratch *scratch, const quern__view_edit *view)
-{
-    uint32_t count = 0;
-    for (uint32_t at = view->earlier; at != QUERN__EARLIER_NONE;
-         at = scratch->earlier_views.items[at].earlier)
-        count++;
-    return count;
-}
-
 static bool expand_edit(quern__chunk_edits *edits, const quern__view_edit *view)
 {
     quern__scratch *scratch = edits->scratch;
+    uint32_t earlier_count = 0; /* of each row */
+    for (uint32_t at = view->earlier; at != QUERN__EARLIER_NONE;
+         at = scratch->earlier_views.items[at].earlier)
+        earlier_count++;
     const uint64_t wanted =
-        scratch->earlier_items.count + (uint64_t)view->batch->item_count * earlier_count_of(scratch, view);
+        scratch->earlier_items.count + (uint64_t)view->batch->item_count * earlier_count;
     if (wanted > UINT32_MAX ||
         !quern__array_reserve(scratch->sequences.allocator, &scratch->earlier_items, (uint32_t)wanted))
         return false;
@@ -244,24 +282,7 @@ uint32_t quern__view_edits_sequence(const quern__chunk_edits *edits, uint32_t ro
     return view->sequence;
 }
 
-/* Input: streams in order. Output: the edits of creates and of chunks, in order, grouped by sequence. Can fail:
- * memory. The world does not change.
- *
- * On one thread, each stream is iterated once, and each command is added to the edit of its entity immediately.
- *
- * On several threads, merging has two steps. First, threads share the streams: each stream is iterated, and
- * *command spans* record which commands touch which chunk. Then threads share the chunks: each chunk iterates
- * its spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of
- * creates are always made in the first step.
- *
- * Commands for views become view edits (stages.h) as long as that is possible. */
-
-enum {
-    ARENA_BLOCK_BYTES = 256 * 1024,
-    MERGE_ALIGNMENT_BYTES = 64,
-    STREAMS_PER_CALL = 4,
-    CHUNKS_PER_CALL = 4
-};
+/* ------------------------------------------------------------------------------------ chunk edits */
 
 void quern__merged_release(quern__merged *merged, const quern_allocator *allocator)
 {
@@ -289,8 +310,6 @@ void quern__merged_release(quern__merged *merged, const quern_allocator *allocat
     quern__array_release(allocator, &merged->order_scratch);
     quern__array_release(allocator, &merged->arena);
 }
-
-/* ------------------------------------------------------------------------------------ chunk edits */
 
 /* Allocates memory that is valid until the next sync point. Block sizes are powers of two, so that sync points
  * of slightly growing size reuse blocks. Returns NULL if out of memory. */
@@ -437,22 +456,6 @@ static inline void extend_edit(const walk *it, quern__edit *edit, quern_entity e
         it->scratch->is_out_of_memory = true;
 }
 
-/* Begins the edit of a row. Most rows of a chunk begin with the same operation, so its sequence is cached. */
-static inline void begin_edit(walk *it, uint32_t row, char *item)
-{
-    if (it->batch->operation != it->first_operation) {
-        it->first_sequence =
-            quern__sequences_extend(&it->scratch->sequences, it->root, it->batch->operation);
-        it->first_operation = it->batch->operation;
-        if (it->first_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
-    }
-    uint64_t *word = &it->touched[row / 64];
-    if (*word == 0) it->touched[-1] |= 1ull << row / 64;
-    *word |= 1ull << row % 64;
-    it->rows[row] =
-        (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
-}
-
 /* Adds `count` items of the batch, from the i-th on, to the latest span if that is of the same chunk, otherwise
  * begins a span. */
 static void note_span(walk *it, quern__chunk *chunk, uint32_t i, uint32_t count)
@@ -485,7 +488,8 @@ static quern__chunk_edits *find_edits(const walk *it, quern__chunk *chunk, walk_
                              : edits_of_chunk(it->merged, &it->storage->allocator, chunk);
 }
 
-/* Merges the i-th item of the batch, which is on the entity at the location. */
+/* Merges the i-th item of the batch, which is on the entity at the location. Most rows of a chunk begin with the same
+ * operation, so its sequence is cached. */
 static inline void merge_at(walk *it, uintptr_t location, quern_entity entity, char *item, uint32_t i,
                             walk_mode mode)
 {
@@ -497,10 +501,21 @@ static inline void merge_at(walk *it, uintptr_t location, quern_entity entity, c
     if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return;
     const uint32_t row = quern__location_row(location);
     assert(it->touched != NULL && it->rows != NULL);
-    if (quern__bitset_has(it->touched, row))
+    if (quern__bitset_has(it->touched, row)) {
         extend_edit(it, &it->rows[row], entity, item, i);
-    else
-        begin_edit(it, row, item);
+        return;
+    }
+    if (it->batch->operation != it->first_operation) {
+        it->first_sequence =
+            quern__sequences_extend(&it->scratch->sequences, it->root, it->batch->operation);
+        it->first_operation = it->batch->operation;
+        if (it->first_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
+    }
+    uint64_t *word = &it->touched[row / 64];
+    if (*word == 0) it->touched[-1] |= 1ull << row / 64;
+    *word |= 1ull << row % 64;
+    it->rows[row] =
+        (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
 /* Merges the i-th item of the batch after its entity may have moved. */
@@ -513,30 +528,21 @@ static void merge_moved(walk *it, quern_entity entity, char *item, uint32_t i, w
         drop_items(it, entity, i, 1, QUERN_DROP_DEAD);
 }
 
-/* Merges the i-th item of the batch. Its entity had a location when it was recorded. */
-static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode mode)
-{
-    if (QUERN__LIKELY(it->gathered->is_located))
-        merge_at(it, item->location, item->entity, (char *)item, i, mode);
-    else
-        merge_moved(it, item->entity, (char *)item, i, mode);
-}
-
 /* Tries to make view edits of the batch. Returns false if it must be merged row by row. */
 static bool merge_view_whole(walk *it, quern__chunk_edits *edits)
 {
     if (edits->touched[-1] != 0) return false; /* some rows have edits of their own */
     it->chunk = NULL;
     switch (view_edits_add(edits, it->batch)) {
-    case QUERN__VIEW_MERGED:
+    case VIEW_MERGED:
         return true;
-    case QUERN__VIEW_DROPPED:
+    case VIEW_DROPPED:
         drop_items(it, *quern__view_entities(it->batch), 0, it->batch->item_count, QUERN_DROP_DESTROYED);
         return true;
-    case QUERN__VIEW_OUT_OF_MEMORY:
+    case VIEW_OUT_OF_MEMORY:
         it->scratch->is_out_of_memory = true;
         return true;
-    case QUERN__VIEW_REJECTED:
+    case VIEW_REJECTED:
         break;
     }
     return false;
@@ -550,7 +556,8 @@ static void merge_view(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
     const quern_entity *entities = quern__view_entities(batch);
     if (!quern__view_is_located(batch, it->gathered->is_located)) {
         for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++)
-            if (!quern_entity_is_null(entities[i])) /* a null entity: stages.h has dropped the row */
+            if (!quern_entity_is_null(
+                    entities[i])) /* a null entity: the relate stage has dropped the row */
                 merge_moved(it, entities[i], quern__view_item(items, i), i, mode);
         return;
     }
@@ -580,7 +587,7 @@ static inline quern__edit *begin_created(const walk *it, uint32_t number)
     return edit;
 }
 
-/* Members of compact instances get edits without operations: stages.h adds these members to the world. */
+/* Members of compact instances get edits without operations: spawned.c adds these members to the world. */
 static void merge_spawns(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;
@@ -621,9 +628,11 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     }
     quern__item *item = quern__batch_item(it->batch, begin);
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
-        if (item->location != 0) {
-            merge_item(it, item, i, mode);
-            /* a null entity: stages.h has dropped the item */
+        if (item->location != 0 && QUERN__LIKELY(it->gathered->is_located)) {
+            merge_at(it, item->location, item->entity, (char *)item, i, mode);
+        } else if (item->location != 0) {
+            merge_moved(it, item->entity, (char *)item, i, mode);
+            /* a null entity: the relate stage has dropped the item */
         } else if (mode != WALK_SPAN && item->entity.bits != 0) {
             assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item->entity, (char *)item, i);
@@ -702,13 +711,6 @@ static bool find_group(const quern__chunk_edits *edits, uint64_t stamp, uint32_t
     return true;
 }
 
-/* Builds with QUERN_CHECKS only: checks that each created entity has an edit. */
-static void check_created(const quern__chunk_edits *edits)
-{
-    for (uint32_t i = 0; i < edits->row_count && edits->chunk == NULL; i++)
-        assert(edits->rows[i].item != NULL);
-}
-
 /* Lists the groups of view edits, in the order of their first rows. Returns false if out of memory. */
 static bool group_view_edits(const quern__chunk_edits *edits, uint64_t stamp)
 {
@@ -728,7 +730,8 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     quern__chunk_edits *edits = &merged->edits.items[index];
     quern__scratch *scratch = edits->scratch;
     const uint64_t stamp = merged->first_stamp + index;
-    if (QUERN_CHECKS) check_created(edits);
+    for (uint32_t i = 0; QUERN_CHECKS && i < edits->row_count && edits->chunk == NULL; i++)
+        assert(edits->rows[i].item != NULL); /* each created entity has an edit */
     edits->first_group = scratch->groups.count;
     edits->first_range = scratch->row_ranges.count;
     if (!group_view_edits(edits, stamp)) scratch->is_out_of_memory = true;
@@ -760,21 +763,6 @@ static uint64_t key_of_chunk(const quern__chunk_edits *edits)
     return (uint64_t)edits->archetype->index << 32 | edits->chunk->index;
 }
 
-static bool sort_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
-{
-    const uint32_t count = merged->chunk_edits.count;
-    if (!quern__array_reserve(allocator, &merged->order, count) ||
-        !quern__array_reserve(allocator, &merged->order_scratch, count))
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        merged->order.items[i] = (quern__sort_item){.key = key_of_chunk(merged->chunk_edits.items[i]),
-                                                    .pointer = merged->chunk_edits.items[i]};
-    quern__sort(merged->order.items, merged->order_scratch.items, count);
-    for (uint32_t i = 0; i < count; i++)
-        merged->chunk_edits.items[i] = merged->order.items[i].pointer;
-    return true;
-}
-
 /* Lists the edits of chunks in order. Commands recorded in the order of rows create chunk edits in order, which
  * need no sorting. */
 static bool list_chunk_edits(quern__merged *merged, const quern_allocator *allocator)
@@ -792,7 +780,17 @@ static bool list_chunk_edits(quern__merged *merged, const quern_allocator *alloc
         last_key = key;
         merged->chunk_edits.items[i] = edits;
     }
-    return is_sorted || sort_chunk_edits(merged, allocator);
+    if (is_sorted) return true;
+    if (!quern__array_reserve(allocator, &merged->order, count) ||
+        !quern__array_reserve(allocator, &merged->order_scratch, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        merged->order.items[i] = (quern__sort_item){.key = key_of_chunk(merged->chunk_edits.items[i]),
+                                                    .pointer = merged->chunk_edits.items[i]};
+    quern__sort(merged->order.items, merged->order_scratch.items, count);
+    for (uint32_t i = 0; i < count; i++)
+        merged->chunk_edits.items[i] = merged->order.items[i].pointer;
+    return true;
 }
 
 /* --------------------------------------------------------------------------------------- on one thread */
@@ -975,17 +973,12 @@ static bool list_streams(quern__merged *merged, const quern_allocator *allocator
     return true;
 }
 
-static inline uint32_t executor_worker_count(const quern__executor *executor)
-{
-    return executor != NULL ? executor->worker_count : 1;
-}
-
 quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
                                    const quern__storage *storage, const quern__executor *executor)
 {
     const bool lists_streams = executor != NULL || gathered->create_count > 0;
     merged->streams.count = 0;
-    bool has_memory = begin(merged, storage, executor_worker_count(executor)) &&
+    bool has_memory = begin(merged, storage, executor != NULL ? executor->worker_count : 1) &&
                       (!lists_streams || list_streams(merged, &storage->allocator, gathered));
     merged->create_edits_count = merged->edits.count;
     if (has_memory)

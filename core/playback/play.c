@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Playing the commands that change links. */
+/* Playing: what the relate stage does for each kind of command. First what all kinds share, then the commands that change
+ * links, destroys and creates, names, and the commands that disable and enable trees. */
 #include "core/playback/stages.h"
 
 void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
@@ -53,7 +54,7 @@ uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity
 
 /* Returns the note of the item's entity, which has this slot, and adds one if there is none. Returns NULL if
  * out of memory. */
-static quern__note *play_note(const quern__play_walk *walk, const quern__item *item, uint32_t slot)
+static quern__note *note_of(const quern__play_walk *walk, const quern__item *item, uint32_t slot)
 {
     quern__note *entity = quern__relating_note(walk->relating, slot);
     if (entity != NULL && quern_entity_is_provisional(item->entity))
@@ -61,6 +62,8 @@ static quern__note *play_note(const quern__play_walk *walk, const quern__item *i
                                      quern_entity_index(item->entity));
     return entity;
 }
+
+/* --------------------------------------------------------------------------------------------- links */
 
 /* Returns the reason why a living source cannot have this target, or -1. */
 static int find_drop_reason(const quern__play_walk *it, const quern__relation *relation, uint32_t source,
@@ -75,6 +78,10 @@ static int find_drop_reason(const quern__play_walk *it, const quern__relation *r
                : QUERN_DROP_SIBLING_NAME_TAKEN;
 }
 
+/* A value of quern__difference.row_target that is no slot and no valid target: the create of the entity gives
+ * its row a target that was refused, so a follow-up command must replace or remove it. */
+#define WRONG_TARGET (QUERN__SLOT_NONE - 1)
+
 /* Relates the source to the target that is the value of this operand of the i-th item. */
 static void relate(const quern__play_walk *it, const quern__item *item, uint32_t i,
                    const quern__operand *operand, quern__note *source)
@@ -88,7 +95,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
     const uint32_t slot = source->slot, target = quern__play_find_slot(it, entity);
     const int reason = find_drop_reason(it, relation, slot, target);
     if (creates && !quern__relating_note_row(relating, source, relation->index,
-                                             reason >= 0 ? QUERN__WRONG_TARGET : target, 0))
+                                             reason >= 0 ? WRONG_TARGET : target, 0))
         return;
     if (reason >= 0) {
         quern__play_drop(it, item, i, (quern_drop_reason)reason, 1);
@@ -105,7 +112,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
 
 /* Returns the note of the entity that the i-th item, of a kind that only this stage plays, is on. Returns NULL if the
  * command is dropped, or if out of memory. */
-static quern__note *play_find_note(const quern__play_walk *it, const quern__item *item, uint32_t i)
+static quern__note *find_note(const quern__play_walk *it, const quern__item *item, uint32_t i)
 {
     const uint64_t count = it->batch->operation->command_count;
     const uint32_t slot = quern__play_find_slot(it, item->entity);
@@ -113,7 +120,7 @@ static quern__note *play_find_note(const quern__play_walk *it, const quern__item
         quern__play_drop(it, item, i, QUERN_DROP_DEAD, count);
         return NULL;
     }
-    quern__note *source = play_note(it, item, slot);
+    quern__note *source = note_of(it, item, slot);
     if (source == NULL || !(source->has_ended || source->is_refused)) return source;
     quern__play_drop(it, item, i, source->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, count);
     return NULL;
@@ -121,7 +128,7 @@ static quern__note *play_find_note(const quern__play_walk *it, const quern__item
 
 static void relate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    quern__note *source = play_find_note(it, item, i);
+    quern__note *source = find_note(it, item, i);
     if (source != NULL) relate(it, item, i, &it->batch->operation->operands[0], source);
 }
 
@@ -143,7 +150,7 @@ static uint32_t target_of(const quern__play_walk *it, const quern__item *item)
 
 static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *source = play_find_note(it, item, i);
+    const quern__note *source = find_note(it, item, i);
     if (source == NULL) return;
     quern__relation *relation = relation_of(it);
     const uint32_t slot = source->slot, target = target_of(it, item);
@@ -151,15 +158,6 @@ static void add_edge_item(const quern__play_walk *it, quern__item *item, uint32_
         quern__play_drop(it, item, i, QUERN_DROP_TARGET_DEAD, 1);
     else if (!quern__edges_has(&relation->edges, slot, target))
         quern__relating_add_edge(it->relating, relation, slot, target);
-}
-
-static void remove_all_edges(quern__relating *relating, quern__relation *relation, uint32_t slot)
-{
-    const quern__edge_list *targets = quern__edges_targets(&relation->edges, slot);
-    bool is_done = true;
-    while (targets->count > 0 && is_done)
-        is_done = quern__relating_remove_edge(relating, relation, slot,
-                                              quern__edge_list_next(targets, QUERN__SLOT_NONE));
 }
 
 /* Removes the target of a source that has one. */
@@ -174,18 +172,24 @@ static void unrelate(const quern__play_walk *it, quern__item *item, uint32_t i, 
 
 static void unrelate_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *source = play_find_note(it, item, i);
+    const quern__note *source = find_note(it, item, i);
     if (source == NULL) return;
     quern__relation *relation = relation_of(it);
-    if (relation->is_many)
-        remove_all_edges(it->relating, relation, source->slot);
-    else if (quern__links_target(&relation->links, source->slot) != QUERN__SLOT_NONE)
-        unrelate(it, item, i, source->slot);
+    const uint32_t slot = source->slot;
+    if (!relation->is_many) {
+        if (quern__links_target(&relation->links, slot) != QUERN__SLOT_NONE) unrelate(it, item, i, slot);
+        return;
+    }
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, slot);
+    bool is_done = true;
+    while (targets->count > 0 && is_done)
+        is_done = quern__relating_remove_edge(it->relating, relation, slot,
+                                              quern__edge_list_next(targets, QUERN__SLOT_NONE));
 }
 
 static void unrelate_from_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
-    const quern__note *source = play_find_note(it, item, i);
+    const quern__note *source = find_note(it, item, i);
     if (source == NULL) return;
     quern__relation *relation = relation_of(it);
     const uint32_t slot = source->slot, target = target_of(it, item);
@@ -195,6 +199,8 @@ static void unrelate_from_item(const quern__play_walk *it, quern__item *item, ui
     else if (!relation->is_many && quern__links_target(&relation->links, slot) == target)
         unrelate(it, item, i, slot);
 }
+
+/* ------------------------------------------------------------------------------ destroys and creates */
 
 /* Ends a new entity that an earlier pass through the stages refused, and drops the commands that give it
  * components. Returns false if it was not refused. */
@@ -216,7 +222,7 @@ static void create_item(const quern__play_walk *it, quern__item *item, uint32_t 
     if (it->relating->refused.count > 0 && refuse_create(it, item, i)) return;
     for (uint32_t k = 0; k < operation->operand_count && !it->relating->is_out_of_memory; k++) {
         if (!operation->operands[k].is_relation) continue;
-        quern__note *source = play_note(it, item, quern__play_find_slot(it, item->entity));
+        quern__note *source = note_of(it, item, quern__play_find_slot(it, item->entity));
         if (source != NULL) relate(it, item, i, &operation->operands[k], source);
     }
 }
@@ -232,7 +238,7 @@ static void destroy_item(const quern__play_walk *it, quern__item *item, uint32_t
     if (entity == NULL && !it->relates && !quern__relations_has_links(relating->storage->relations, slot) &&
         quern__names_number(relating->storage->names, slot) == QUERN__NAME_NONE)
         return;
-    if (entity == NULL) entity = play_note(it, item, slot);
+    if (entity == NULL) entity = note_of(it, item, slot);
     if (entity == NULL) return;
     if (!entity->has_ended && !quern__relating_end(relating, slot)) {
         quern__play_drop_and_skip(it, item, i, QUERN_DROP_TARGET_IN_USE);
@@ -272,6 +278,8 @@ void quern__play_unrelates_from(const quern__play_walk *walk)
     quern__play_each(walk, unrelate_from_item);
 }
 
+/* --------------------------------------------------------------------------------------------- names */
+
 static void name_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
     const uint32_t slot = quern__play_find_slot(it, item->entity);
@@ -292,7 +300,9 @@ void quern__play_names(const quern__play_walk *walk)
     quern__play_each(walk, name_item);
 }
 
-/* Playing the commands that disable and enable trees (quern_commands_set_enabled). The state of an entity is that of its
+/* --------------------------------------------------------------------------------------------- trees */
+
+/* Commands that disable and enable trees (quern_commands_set_enabled). The state of an entity is that of its
  * two tags (core/calls/enabled_calls.c). Rows do not change before merging, so notes have the tags of entities whose tags
  * earlier commands changed. Follow-up commands give rows the tags of switched entities. */
 
@@ -307,33 +317,17 @@ static uint8_t tag_of(const quern__storage *storage, uint32_t component_index)
     return component_index == storage->disabled_index + 1 ? TAG_BY_PARENT : 0;
 }
 
-static uint8_t tags_of_row(const quern__storage *storage, uint32_t slot)
+static uint8_t tags_of(const quern__relating *relating, uint32_t slot)
 {
+    const quern__storage *storage = relating->storage;
+    const quern__note *entity = quern__relating_find(relating, slot);
+    if (entity != NULL && (entity->tags & TAGS_KNOWN) != 0) return entity->tags & BOTH_TAGS;
     if (slot >= storage->entities.slot_count) return 0;
     const quern__record *record = quern__entities_record(&storage->entities, slot);
     if (record->location == 0) return 0; /* created by these commands */
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     return (uint8_t)((quern__archetype_has(archetype, storage->disabled_index) ? TAG_DISABLED : 0) |
                      (quern__archetype_has(archetype, storage->disabled_index + 1) ? TAG_BY_PARENT : 0));
-}
-
-static uint8_t tags_of(const quern__relating *relating, uint32_t slot)
-{
-    const quern__note *entity = quern__relating_find(relating, slot);
-    if (entity != NULL && (entity->tags & TAGS_KNOWN) != 0) return entity->tags & BOTH_TAGS;
-    return tags_of_row(relating->storage, slot);
-}
-
-/* ------------------------------------------------------------------------- commands on the tags themselves */
-
-static void note_tag(const quern__play_walk *it, const quern__item *item, uint8_t tag, bool is_present)
-{
-    const uint32_t slot = quern__play_find_slot(it, item->entity);
-    if (slot == QUERN__NOTE_NONE) return;
-    const uint8_t tags = tags_of(it->relating, slot);
-    quern__note *entity = play_note(it, item, slot);
-    if (entity == NULL || entity->is_refused) return;
-    entity->tags = (uint8_t)(TAGS_KNOWN | (is_present ? tags | tag : tags & ~tag));
 }
 
 static void note_tags(const quern__play_walk *it, quern__item *item, uint32_t i)
@@ -343,7 +337,14 @@ static void note_tags(const quern__play_walk *it, quern__item *item, uint32_t i)
     if (quern_entity_is_null(item->entity)) return; /* dropped */
     for (uint32_t k = 0; k < operation->operand_count; k++) {
         const uint8_t tag = tag_of(it->relating->storage, operation->operands[k].component_index);
-        if (tag != 0) note_tag(it, item, tag, operation->kind != QUERN__OPERATION_REMOVE);
+        if (tag == 0) continue;
+        const uint32_t slot = quern__play_find_slot(it, item->entity);
+        if (slot == QUERN__NOTE_NONE) return;
+        const uint8_t tags = tags_of(it->relating, slot);
+        quern__note *entity = note_of(it, item, slot);
+        if (entity == NULL || entity->is_refused) return;
+        const bool is_present = operation->kind != QUERN__OPERATION_REMOVE;
+        entity->tags = (uint8_t)(TAGS_KNOWN | (is_present ? tags | tag : tags & ~tag));
     }
 }
 
@@ -359,8 +360,6 @@ void quern__play_tags(const quern__play_walk *walk)
             return;
         }
 }
-
-/* ------------------------------------------------------------------------------------------- switching */
 
 /* Gives an entity these tags. Refused entities keep theirs. */
 static void set_tags(quern__relating *relating, uint32_t slot, uint8_t tags)
@@ -389,10 +388,14 @@ static bool parent_is_off(const quern__relating *relating, uint32_t slot)
     return parent != QUERN__SLOT_NONE && (tags_of(relating, parent) & TAG_DISABLED) != 0;
 }
 
-static void switch_tree(quern__relating *relating, uint32_t root, bool enables)
+static void switch_item(const quern__play_walk *it, quern__item *item, uint32_t i)
 {
+    quern__relating *relating = it->relating;
     const quern__relation *parent = relating->storage->relations->parent;
-    if (!enables)
+    const quern__note *entity = find_note(it, item, i);
+    if (entity == NULL) return;
+    const uint32_t root = entity->slot;
+    if (it->batch->operation->kind != QUERN__OPERATION_ENABLE_TREE)
         set_tags(relating, root, TAG_DISABLED);
     else
         set_tags(relating, root, parent_is_off(relating, root) ? BOTH_TAGS : 0);
@@ -402,13 +405,6 @@ static void switch_tree(quern__relating *relating, uint32_t root, bool enables)
          slot = next_below(&parent->links, root, slot))
         if (tags_of(relating, slot) != TAG_DISABLED) /* otherwise it is disabled by itself */
             set_tags(relating, slot, parent_is_off(relating, slot) ? BOTH_TAGS : 0);
-}
-
-static void switch_item(const quern__play_walk *it, quern__item *item, uint32_t i)
-{
-    const quern__note *root = play_find_note(it, item, i);
-    if (root != NULL)
-        switch_tree(it->relating, root->slot, it->batch->operation->kind == QUERN__OPERATION_ENABLE_TREE);
 }
 
 void quern__play_switches(const quern__play_walk *walk)

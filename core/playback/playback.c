@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* A sync point from its recorders to its report: drops, gathering, and the order of all stages (playback.h). */
 #include "core/playback/playback.h"
 
-#include "core/playback/stages.h"
+/* --------------------------------------------------------------------------------------------- drops */
 
 static bool is_before(const quern__drop *a, const quern__drop *b)
 {
@@ -27,7 +28,7 @@ bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uin
 }
 
 /* Insertion sort: the list is short, with one entry per reason and system that lost commands. */
-static void drops_sort(quern__drops *drops, uint32_t first)
+static void sort_drops(quern__drops *drops, uint32_t first)
 {
     for (uint32_t i = first + 1; i < drops->count; i++) {
         const quern__drop drop = drops->items[i];
@@ -37,6 +38,8 @@ static void drops_sort(quern__drops *drops, uint32_t first)
         drops->items[at] = drop;
     }
 }
+
+/* ----------------------------------------------------------------------------------------- gathering */
 
 /* Input: the recorders. Output: their streams in order. Can fail: memory for the lists. */
 
@@ -114,6 +117,8 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather command streams");
 }
 
+/* -------------------------------------------------------------------------------------- the sync point */
+
 /* Fewer commands are applied before other threads would start. */
 enum { PARALLEL_COMMANDS = 4096 };
 
@@ -135,33 +140,14 @@ void quern__playback_release(quern__playback *playback)
     quern__array_release(allocator, &playback->drops);
 }
 
-/* Merges, resolves and reserves memory. relating: NULL if the relate stage did not run; it may ask for a
- * repetition in *out_is_again. */
-static quern_result prepare(quern__playback *playback, quern__relating *relating,
-                            const quern__executor *shared, const quern__executor *observer,
-                            bool *out_is_again)
-{
-    const quern__gathered *gathered = &playback->gathered;
-    quern__merged *merged = &playback->merged;
-    quern__resolved *resolved = &playback->resolved;
-    quern__executor_begin_stage(observer, QUERN__STAGE_MERGE);
-    quern_result result = quern__commands_merge(merged, gathered, playback->storage, shared);
-    if (result == QUERN_OK && relating != NULL) result = quern__relating_count_drops(relating, merged);
-    if (result != QUERN_OK) return result;
-    quern__executor_begin_stage(observer, QUERN__STAGE_RESOLVE);
-    result = quern__commands_resolve(resolved, merged, gathered, playback->storage, &playback->drops);
-    if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
-        result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
-    if (result != QUERN_OK || *out_is_again) return result;
-    return quern__resolved_reserve(resolved, gathered, playback->storage);
-}
-
-/* Runs the stages after relating, or a fast path instead. */
+/* Runs the stages after relating, or a fast path instead. relating: NULL if the relate stage did not run; it may ask for
+ * a repetition in *out_is_again. */
 static quern_result change_rows(quern__playback *playback, quern__relating *relating,
                                 const quern__executor *shared, const quern__executor *observer,
                                 bool *out_is_again)
 {
     quern__gathered *gathered = &playback->gathered;
+    quern__merged *merged = &playback->merged;
     quern__resolved *resolved = &playback->resolved;
     *out_is_again = false;
     if ((gathered->traits & QUERN__TRAIT_IN_PLACE) != 0 && shared == NULL &&
@@ -171,7 +157,7 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
         return QUERN_OK;
     }
     if (relating == NULL && shared == NULL && !playback->disable_fast_paths &&
-        quern__commands_apply_to_one(&playback->merged, resolved, gathered, playback->storage, observer))
+        quern__commands_apply_to_one(merged, resolved, gathered, playback->storage, observer))
         return QUERN_OK;
     bool is_applicable = false;
     quern_result result = QUERN_OK;
@@ -186,10 +172,19 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
         playback->destroy_and_create_count++;
         return QUERN_OK;
     }
-    result = prepare(playback, relating, shared, observer, out_is_again);
+    quern__executor_begin_stage(observer, QUERN__STAGE_MERGE);
+    result = quern__commands_merge(merged, gathered, playback->storage, shared);
+    if (result == QUERN_OK && relating != NULL) result = quern__relating_count_drops(relating, merged);
+    if (result != QUERN_OK) return result;
+    quern__executor_begin_stage(observer, QUERN__STAGE_RESOLVE);
+    result = quern__commands_resolve(resolved, merged, gathered, playback->storage, &playback->drops);
+    if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
+        result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
     if (result != QUERN_OK || *out_is_again) return result;
+    result = quern__resolved_reserve(resolved, gathered, playback->storage);
+    if (result != QUERN_OK) return result;
     quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
-    quern__commands_apply(resolved, &playback->merged, gathered, playback->storage, shared);
+    quern__commands_apply(resolved, merged, gathered, playback->storage, shared);
     return QUERN_OK;
 }
 
@@ -224,26 +219,12 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
     }
 }
 
-/* Returns whether loops should be divided for several threads. A NULL executor runs loops on the calling thread. */
-static inline bool executor_is_shared(const quern__executor *executor)
-{
-    return executor != NULL && (executor->thread_count > 1 || executor->always_divides);
-}
-
 /* The executor if there are enough commands to share, otherwise NULL. */
 static const quern__executor *shared_executor(const quern__playback *playback,
                                               const quern__executor *executor, uint64_t command_count)
 {
-    const bool is_shared =
-        executor_is_shared(executor) && command_count >= playback->parallel_command_count;
-    return is_shared ? executor : NULL;
-}
-
-/* Whether the sync point needs this stage. */
-static inline bool gathered_relates(const quern__gathered *gathered, const quern__storage *storage)
-{
-    return (gathered->traits & QUERN__TRAIT_UNRELATED) == 0 ||
-           (storage->has_attachments && (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0);
+    const bool has_threads = executor != NULL && (executor->thread_count > 1 || executor->always_divides);
+    return has_threads && command_count >= playback->parallel_command_count ? executor : NULL;
 }
 
 /* Runs all stages after gathering. */
@@ -254,14 +235,16 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
     const quern__executor *shared = shared_executor(playback, executor, gathered->command_count);
     if (QUERN__UNLIKELY(playback->disable_fast_paths))
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_DESTROY_OR_CREATE);
-    if (QUERN__UNLIKELY(gathered_relates(gathered, playback->storage)))
+    const bool relates = (gathered->traits & QUERN__TRAIT_UNRELATED) == 0,
+               destroys = (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+    if (QUERN__UNLIKELY(relates || (playback->storage->has_attachments && destroys)))
         return relate_and_change_rows(playback, shared, executor);
     bool is_again;
     return change_rows(playback, NULL, shared, executor, &is_again);
 }
 
 /* Destroys the values that items still own, in the order of streams. */
-static inline void gathered_destroy_values(const quern__gathered *gathered)
+static inline void destroy_values(const quern__gathered *gathered)
 {
     if (QUERN__LIKELY((gathered->traits & QUERN__TRAIT_NO_OWNED) != 0)) return;
     for (uint32_t i = 0; i < gathered->streams.count; i++)
@@ -291,7 +274,7 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
                               shared_executor(playback, executor, it->gathered.command_count));
     stats->command_count += it->gathered.command_count;
     stats->dropped_count += it->dropped_count;
-    gathered_destroy_values(&it->gathered);
+    destroy_values(&it->gathered);
     return QUERN_OK;
 }
 
@@ -311,14 +294,7 @@ static void report(quern__playback *playback, uint32_t first, quern__playback_st
             quern__drops_add(&playback->drops, &playback->storage->allocator, first, &drops->items[k]);
         }
     }
-    if (QUERN__UNLIKELY(playback->drops.count > first + 1)) drops_sort(&playback->drops, first);
-}
-
-static bool has_values(quern__recorders recorders)
-{
-    for (uint32_t i = 0; i < recorders.count; i++)
-        if (quern__accumulator_is_used(recorders.items[i])) return true;
-    return false;
+    if (QUERN__UNLIKELY(playback->drops.count > first + 1)) sort_drops(&playback->drops, first);
 }
 
 /* Values that items still own are destroyed in the order of streams, so that the order of hooks does not depend
@@ -327,18 +303,20 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
                                  const quern__executor *executor, quern__playback_stats *stats)
 {
     const uint32_t first_drop = playback->drops.count;
+    bool has_values = false;
     quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
     quern_result result = quern__commands_gather(&playback->gathered, playback->storage, recorders, false);
+    for (uint32_t i = 0; i < recorders.count && !has_values; i++)
+        has_values = quern__accumulator_is_used(recorders.items[i]);
     if (result == QUERN_OK)
-        result = QUERN__LIKELY(!has_values(recorders))
-                     ? apply_commands(playback, executor)
-                     : apply_with_values(playback, recorders, executor, stats);
+        result = QUERN__LIKELY(!has_values) ? apply_commands(playback, executor)
+                                            : apply_with_values(playback, recorders, executor, stats);
     if (result == QUERN_OK) {
         report(playback, first_drop, stats);
         if (playback->on_created != NULL && playback->resolved.created_count > 0)
             playback->on_created(playback->on_created_argument, &playback->gathered,
                                  playback->resolved.created.items);
-        gathered_destroy_values(&playback->gathered);
+        destroy_values(&playback->gathered);
         for (uint32_t i = 0; i < recorders.count; i++)
             quern__commands_reset(recorders.items[i]);
     }
@@ -349,6 +327,8 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
 }
 
 const quern__playback_calls quern__playback_calls_of_recorders = {.run = quern__playback_run};
+
+/* ---------------------------------------------------------------------------------- kinds of commands */
 
 #define CALLS(name, traits, read, set, play, ...) [QUERN__OPERATION_##name] = {read, set, play},
 const quern__kind_calls quern__kind_calls_of[QUERN__OPERATION_COUNT] = {QUERN__COMMAND_KINDS(CALLS)};

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_PLAYBACK_PLAYBACK_H
 #define QUERN_CORE_PLAYBACK_PLAYBACK_H
 
-/* Playback: applying recorded commands (record.h) at a sync point, in stages. The header of each stage
- * describes what it hands to the next. All stages but the last may fail and then change nothing; relate reverts
+/* Playback: applying recorded commands (record.h) at a sync point, in stages. stages.h
+ * describes what each stage hands to the next. All stages but the last may fail and then change nothing; relate reverts
  * its changes. The last stage cannot fail.
  *
  *   gather    lists the streams of all recorders, sorted by key
@@ -15,11 +15,11 @@
  *             leave and arrive in each archetype, and reserves memory
  *   apply     allocates the handles of creates, in order, and then changes rows, chunk by chunk
  *
- * Three fast paths replace merge, resolve and apply: stages.h if all commands set existing values,
- * stages.h if a few commands are all on one entity, stages.h if all commands destroy or create
- * entities.
+ * Three fast paths replace merge, resolve and apply: if all commands set existing values, if a few commands are all on
+ * one entity, and if all commands destroy or create entities. A fourth replaces all stages after gather: if all commands
+ * relate entities in one relation.
  *
- * Accumulated values (stages.h) are gathered before the first stage and combined after the last.
+ * Accumulated values are gathered before the first stage and combined after the last.
  *
  * At the end, values that items still own are destroyed and the recorders are reset. */
 
@@ -30,8 +30,9 @@ typedef struct quern__playback {
     uint64_t parallel_command_count; /* sync points with fewer commands run on the calling thread */
     /* For tests: */
     bool disable_fast_paths;
-    uint32_t destroy_and_create_count; /* number of sync points that used stages.h */
-    uint32_t only_relates_count;       /* number of sync points that used stages.h */
+    uint32_t
+        destroy_and_create_count; /* number of sync points that used the path of destroys and creates */
+    uint32_t only_relates_count;  /* number of sync points that used the path of relating */
     /* Scratch memory, reused at every sync point: */
     quern__gathered gathered;
     quern__merged merged;

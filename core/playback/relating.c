@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The relate stage. Input: streams in order. Output: final links and names, and streams with follow-up commands on rows.
+ * Can fail: memory, and slots for created entities; then everything is reverted. Parts: the lists of follow-up commands,
+ * notes, changes of links and names, entities that end, the follow-up commands of each note, the stage, and refusals. */
 #include "core/playback/stages.h"
-
-#include "core/record/record.h"
 
 #include <quern/world.h>
 
-static void follow_ups_init(quern__follow_ups *follow_ups, quern__storage *storage)
-{
-    *follow_ups = (quern__follow_ups){.extended = {0}};
-    quern__commands_init(&follow_ups->recorder, storage);
-    follow_ups->recorder.operations.allows_managed = true;
-}
-
-static void follow_ups_release(quern__follow_ups *follow_ups)
-{
-    quern__array_release(&follow_ups->recorder.storage->allocator, &follow_ups->extended);
-    quern__commands_release(&follow_ups->recorder);
-}
+/* ----------------------------------------------------------------------------- lists of follow-up commands */
 
 void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathered *gathered)
 {
@@ -30,25 +20,15 @@ void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathere
 
 /* The key is larger than that of any callback. The origin has no name, since follow-up commands are never
  * dropped and reported. */
-static void follow_ups_start(quern__follow_ups *follow_ups)
+static void start_list(quern__follow_ups *follow_ups)
 {
     const quern__origin origin = {.key = UINT64_MAX};
     quern__commands_begin(&follow_ups->recorder, &origin);
 }
 
-quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, uint32_t component_index,
-                                                quern__operation_kind kind,
-                                                const quern__operation **out_operation)
-{
-    quern_commands *recorder = &follow_ups->recorder;
-    return quern__operations_find_single(&recorder->operations, &recorder->storage->components,
-                                         &recorder->storage->allocator, component_index, kind,
-                                         out_operation);
-}
-
 /* Adds a command to the list. The caller writes its value after the head of the item. Errors: OUT_OF_MEMORY. */
-static quern_result follow_ups_add(quern__follow_ups *follow_ups, const quern__operation *operation,
-                                   quern__item head, quern__item **out_item)
+static quern_result append_item(quern__follow_ups *follow_ups, const quern__operation *operation,
+                                quern__item head, quern__item **out_item)
 {
     char *space;
     const quern_result result =
@@ -71,49 +51,7 @@ static quern__stream *end_list(quern__follow_ups *follow_ups, quern__gathered *g
     return list;
 }
 
-/* Ends the list and appends it to the stream. last_batch: last batch of the stream, which must have space for a
- * jump after it (leave_tail in record.c). Errors: OUT_OF_MEMORY. */
-static quern_result follow_ups_append_to_stream(quern__follow_ups *follow_ups, quern__gathered *gathered,
-                                                quern__stream *stream, quern__command_batch *last_batch)
-{
-    const quern__stream *list = end_list(follow_ups, gathered);
-    if (list == NULL) return QUERN_OK;
-    if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &follow_ups->extended,
-                              follow_ups->extended.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list follow-up commands");
-    quern__command_batch *tail = (quern__command_batch *)(void *)quern__batch_end(last_batch);
-    *tail = (quern__command_batch){.next = list->first};
-    follow_ups->extended.items[follow_ups->extended.count++] =
-        (quern__extended_stream){.stream = stream, .batch_count = stream->batch_count};
-    stream->batch_count += list->batch_count;
-    return QUERN_OK;
-}
-
-/* Ends the list and adds it as one more stream after all others. Errors: OUT_OF_MEMORY. */
-static quern_result follow_ups_add_stream(quern__follow_ups *follow_ups, quern__gathered *gathered)
-{
-    quern__stream *list = end_list(follow_ups, gathered);
-    if (list == NULL) return QUERN_OK;
-    if (!quern__array_reserve(&follow_ups->recorder.storage->allocator, &gathered->streams,
-                              gathered->streams.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather follow-up commands");
-    gathered->streams.items[gathered->streams.count++] =
-        (quern__gathered_stream){.stream = list, .is_located = true};
-    follow_ups->has_extra_stream = true;
-    return QUERN_OK;
-}
-
-/* Removes the follow-up commands from the gathered streams, which are then as they were recorded. */
-static void follow_ups_remove(quern__follow_ups *follow_ups, quern__gathered *gathered)
-{
-    for (uint32_t i = 0; i < follow_ups->extended.count; i++)
-        follow_ups->extended.items[i].stream->batch_count = follow_ups->extended.items[i].batch_count;
-    follow_ups->extended.count = 0;
-    if (follow_ups->has_extra_stream) gathered->streams.count--;
-    follow_ups->has_extra_stream = false;
-    gathered->traits = follow_ups->recorded_traits;
-    gathered->item_count = follow_ups->item_count;
-}
+/* ---------------------------------------------------------------------------------------------- state */
 
 enum { RELATING_ALIGNMENT_BYTES = 128 };
 
@@ -125,7 +63,8 @@ quern__relating *quern__relating_create(quern__storage *storage)
         quern__allocate(&storage->allocator, sizeof *relating, RELATING_ALIGNMENT_BYTES);
     if (relating == NULL) return NULL;
     *relating = (quern__relating){.storage = storage};
-    follow_ups_init(&relating->follow_ups, storage);
+    quern__commands_init(&relating->follow_ups.recorder, storage);
+    relating->follow_ups.recorder.operations.allows_managed = true;
     return relating;
 }
 
@@ -133,7 +72,8 @@ void quern__relating_destroy(quern__relating *relating)
 {
     if (relating == NULL) return;
     const quern_allocator *allocator = &relating->storage->allocator;
-    follow_ups_release(&relating->follow_ups);
+    quern__array_release(allocator, &relating->follow_ups.extended);
+    quern__commands_release(&relating->follow_ups.recorder);
     quern__array_release(allocator, &relating->note_of_slot);
     quern__array_release(allocator, &relating->notes);
     quern__array_release(allocator, &relating->differences);
@@ -255,23 +195,6 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
     *out_is_taken = owner != QUERN__SLOT_NONE && owner != slot;
     if (owner != QUERN__SLOT_NONE) return true;
     return is_done(relating, quern__link_log_put_name(storage, slot, parent, name, bytes));
-}
-
-/* Clears the links that entities which have ended still have. Called only once the sync point has
- * succeeded. */
-static void relating_clear_ended(const quern__relating *relating)
-{
-    const quern__relations *relations = relating->storage->relations;
-    for (uint32_t i = 0; i < relating->notes.count; i++) {
-        const quern__note *entity = &relating->notes.items[i];
-        for (uint32_t k = 0; k < relations->list.count && entity->has_ended; k++) {
-            quern__relation *relation = relations->list.items[k];
-            const quern__links *links = &relation->links;
-            if (quern__links_has_page(links, entity->slot)) quern__links_clear(links, entity->slot);
-            if (relation->is_many)
-                quern__edges_clear(&relation->edges, &relating->storage->allocator, entity->slot);
-        }
-    }
 }
 
 /* --------------------------------------------------------------------------------------------- ending */
@@ -413,168 +336,153 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
     return true;
 }
 
+/* -------------------------------------------------------------------- follow-up commands of each note */
+
 /* Input: the changes of links. Output: follow-up commands that make rows agree with links. Can fail: memory. */
 
-/* Returns the head of follow-up commands on the entity. */
-static quern__item head_of(const quern__relating *relating, const quern__gathered *gathered,
-                           const quern__note *entity)
-{
-    if (entity->stream != QUERN__NOTE_NONE)
-        return (quern__item){
-            .entity = quern__entity_make(0, gathered->streams.items[entity->stream].stream->origin.serial,
-                                         entity->number)};
-    const quern__record *record = quern__entities_record(&relating->storage->entities, entity->slot);
-    return (quern__item){.entity = {(uint64_t)record->handle_high << 32 | entity->slot},
-                         .location = record->location};
-}
-
-/* Finds or creates the operation on one component. Errors: OUT_OF_MEMORY. */
-static inline quern_result follow_ups_find_operation(quern__follow_ups *follow_ups,
-                                                     uint32_t component_index, quern__operation_kind kind,
-                                                     const quern__operation **out_operation)
-{
-    const quern__operations *operations = &follow_ups->recorder.operations;
-    const uint32_t index = component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
-    *out_operation = index < operations->singles.count ? operations->singles.items[index] : NULL;
-    if (QUERN__LIKELY(*out_operation != NULL)) return QUERN_OK;
-    return quern__follow_ups_create_operation(follow_ups, component_index, kind, out_operation);
-}
-
+/* Adds a command on one component, and its operation if there is none. Errors: OUT_OF_MEMORY. */
 static quern_result add_follow_up(quern__relating *relating, uint32_t component_index,
                                   quern__operation_kind kind, quern__item head, quern__item **out_item)
 {
-    const quern__operation *operation;
-    const quern_result result =
-        follow_ups_find_operation(&relating->follow_ups, component_index, kind, &operation);
-    return result == QUERN_OK ? follow_ups_add(&relating->follow_ups, operation, head, out_item) : result;
+    quern_commands *recorder = &relating->follow_ups.recorder;
+    const quern__operations *operations = &recorder->operations;
+    const uint32_t index = component_index * QUERN__SINGLE_KIND_COUNT + (uint32_t)kind;
+    const quern__operation *operation =
+        index < operations->singles.count ? operations->singles.items[index] : NULL;
+    quern_result result = QUERN_OK;
+    if (QUERN__UNLIKELY(operation == NULL))
+        result =
+            quern__operations_find_single(&recorder->operations, &recorder->storage->components,
+                                          &recorder->storage->allocator, component_index, kind, &operation);
+    if (result != QUERN_OK) return result;
+    return append_item(&relating->follow_ups, operation, head, out_item);
 }
 
-/* Returns the handle of the entity in the slot, or the handle that the next entity there will get. */
-static quern_entity handle_of(const quern__relating *relating, uint32_t slot)
-{
-    const quern__entities *entities = &relating->storage->entities;
-    const uint32_t high = slot < entities->slot_count ? quern__entities_record(entities, slot)->handle_high
-                                                      : entities->first_handle_high;
-    return (quern_entity){(uint64_t)high << 32 | slot};
-}
-
+/* Gives the row its target. The handle is that of the entity in the slot, or the one that the next entity there gets. */
 static quern_result add_target(quern__relating *relating, const quern__relation *relation, uint32_t target,
                                quern__item head)
 {
+    const quern__entities *entities = &relating->storage->entities;
     quern__item *item;
     if (target == QUERN__SLOT_NONE)
         return add_follow_up(relating, relation->component_index, QUERN__OPERATION_REMOVE, head, &item);
     const quern_result result =
         add_follow_up(relating, relation->component_index, QUERN__OPERATION_SET, head, &item);
-    const quern_entity handle = handle_of(relating, target);
+    const uint32_t high = target < entities->slot_count
+                              ? quern__entities_record(entities, target)->handle_high
+                              : entities->first_handle_high;
+    const quern_entity handle = {(uint64_t)high << 32 | target};
     if (result == QUERN_OK) memcpy(item + 1, &handle, sizeof handle);
     return result;
-}
-
-static quern_result add_level(quern__relating *relating, const quern__relation *relation, uint32_t before,
-                              uint32_t level, quern__item head)
-{
-    quern__item *ignored;
-    quern_result result = QUERN_OK;
-    if (before > 0)
-        result = add_follow_up(relating, quern__relation_tag(relation, before), QUERN__OPERATION_REMOVE,
-                               head, &ignored);
-    if (result == QUERN_OK && level > 0)
-        result = add_follow_up(relating, quern__relation_tag(relation, level), QUERN__OPERATION_ADD, head,
-                               &ignored);
-    return result;
-}
-
-/* Adds or removes the tag of a relation with several targets per source. */
-static quern_result add_tag(quern__relating *relating, const quern__relation *relation,
-                            const quern__difference *before, uint32_t slot, quern__item head)
-{
-    quern__item *ignored;
-    const bool has_tag = quern__edges_targets(&relation->edges, slot)->count > 0;
-    if ((before->row_target != QUERN__SLOT_NONE) == has_tag) return QUERN_OK;
-    return add_follow_up(relating, relation->component_index,
-                         has_tag ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
 }
 
 /* Adds follow-up commands for every difference between the entity's links and its row. */
 static quern_result add_differences(quern__relating *relating, const quern__note *entity, quern__item head)
 {
+    quern__item *ignored;
     quern_result result = QUERN_OK;
     for (uint32_t i = entity->first_difference; i != QUERN__NOTE_NONE && result == QUERN_OK;
          i = relating->differences.items[i].next) {
         const quern__difference *before = &relating->differences.items[i];
         const quern__relation *relation = relating->storage->relations->list.items[before->relation];
         if (relation->is_many) {
-            result = add_tag(relating, relation, before, entity->slot, head);
+            const bool has_tag = quern__edges_targets(&relation->edges, entity->slot)->count > 0;
+            if ((before->row_target != QUERN__SLOT_NONE) != has_tag)
+                result =
+                    add_follow_up(relating, relation->component_index,
+                                  has_tag ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
             continue;
         }
         const uint32_t target = quern__links_target(&relation->links, entity->slot);
         const uint32_t level = quern__links_level(&relation->links, entity->slot);
         if (before->row_target != target) result = add_target(relating, relation, target, head);
-        if (result == QUERN_OK && before->row_level != level)
-            result = add_level(relating, relation, before->row_level, level, head);
+        if (before->row_level == level) continue;
+        if (result == QUERN_OK && before->row_level > 0)
+            result = add_follow_up(relating, quern__relation_tag(relation, before->row_level),
+                                   QUERN__OPERATION_REMOVE, head, &ignored);
+        if (result == QUERN_OK && level > 0)
+            result = add_follow_up(relating, quern__relation_tag(relation, level), QUERN__OPERATION_ADD,
+                                   head, &ignored);
     }
     return result;
 }
 
-/* Adds follow-up commands that give the row of a switched entity its tags of disabled entities. */
-static quern_result add_tags(quern__relating *relating, const quern__note *entity, quern__item head)
+/* Adds the follow-up commands on an entity: for the differences, the tags of disabled entities if it was switched, or a
+ * destroy if it ends by cascade. */
+static quern_result add_of_entity(quern__relating *relating, const quern__gathered *gathered,
+                                  const quern__note *entity)
 {
-    quern__item *ignored;
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < 2 && result == QUERN_OK; i++)
+    quern__item *ignored, head;
+    if (entity->stream != QUERN__NOTE_NONE) {
+        const quern__stream *stream = gathered->streams.items[entity->stream].stream;
+        head = (quern__item){.entity = quern__entity_make(0, stream->origin.serial, entity->number)};
+    } else {
+        const quern__record *record = quern__entities_record(&relating->storage->entities, entity->slot);
+        head = (quern__item){.entity = {(uint64_t)record->handle_high << 32 | entity->slot},
+                             .location = record->location};
+    }
+    if (entity->has_ended && entity->is_destroyed) return QUERN_OK;
+    if (entity->has_ended)
+        return append_item(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
+    quern_result result = add_differences(relating, entity, head);
+    for (uint32_t i = 0; i < 2 && entity->is_switched && result == QUERN_OK; i++)
         result = add_follow_up(
             relating, relating->storage->disabled_index + i,
             (entity->tags >> i & 1) != 0 ? QUERN__OPERATION_ADD : QUERN__OPERATION_REMOVE, head, &ignored);
     return result;
 }
 
-static quern_result add_of_entity(quern__relating *relating, const quern__gathered *gathered,
-                                  const quern__note *entity)
-{
-    quern__item *ignored;
-    const quern__item head = head_of(relating, gathered, entity);
-    if (!entity->has_ended) {
-        const quern_result result = add_differences(relating, entity, head);
-        return result == QUERN_OK && entity->is_switched ? add_tags(relating, entity, head) : result;
-    }
-    if (entity->is_destroyed) return QUERN_OK;
-    return follow_ups_add(&relating->follow_ups, &quern__operation_destroy, head, &ignored);
-}
-
-/* Adds follow-up commands on the entities that a stream creates, chained to that stream. Only streams that
- * relate entities get follow-up commands, and these streams leave space for the jump (leave_tail in
- * record.c). The notes of other streams are of entities that the stream itself destroys. */
-static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t stream)
+/* Adds follow-up commands on the entities that a stream creates, chained to that stream after its last batch. Only streams
+ * that relate entities get follow-up commands, and these streams leave space for the jump (leave_tail in record.c). The
+ * notes of other streams are of entities that the stream itself destroys. Errors: OUT_OF_MEMORY. */
+static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t index)
 {
     quern_result result = QUERN_OK;
-    const quern__walked_stream *walked = &relating->streams.items[stream];
+    quern__follow_ups *follow_ups = &relating->follow_ups;
+    const quern__walked_stream *walked = &relating->streams.items[index];
+    quern__stream *stream = gathered->streams.items[index].stream;
     if (walked->first_note == QUERN__NOTE_NONE) return QUERN_OK;
-    follow_ups_start(&relating->follow_ups);
+    start_list(follow_ups);
     for (uint32_t i = walked->first_note; i != QUERN__NOTE_NONE && result == QUERN_OK;
          i = relating->notes.items[i].next)
         result = add_of_entity(relating, gathered, &relating->notes.items[i]);
     if (result != QUERN_OK) return result;
-    return follow_ups_append_to_stream(&relating->follow_ups, gathered,
-                                       gathered->streams.items[stream].stream, walked->last_batch);
+    const quern__stream *list = end_list(follow_ups, gathered);
+    if (list == NULL) return QUERN_OK;
+    if (!quern__array_reserve(&relating->storage->allocator, &follow_ups->extended,
+                              follow_ups->extended.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list follow-up commands");
+    quern__command_batch *tail = (quern__command_batch *)(void *)quern__batch_end(walked->last_batch);
+    *tail = (quern__command_batch){.next = list->first};
+    follow_ups->extended.items[follow_ups->extended.count++] =
+        (quern__extended_stream){.stream = stream, .batch_count = stream->batch_count};
+    stream->batch_count += list->batch_count;
+    return QUERN_OK;
 }
 
-/* Adds the follow-up commands to the streams. Errors: OUT_OF_MEMORY. */
-static quern_result relating_add_follow_ups(quern__relating *relating, quern__gathered *gathered)
+/* Adds the follow-up commands to the streams: those on created entities to the streams that create them, and all others as
+ * one more stream after all streams. Errors: OUT_OF_MEMORY. */
+static quern_result add_follow_ups(quern__relating *relating, quern__gathered *gathered)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < gathered->streams.count && result == QUERN_OK; i++)
         result = add_of_stream(relating, gathered, i);
     if (result != QUERN_OK) return result;
-    follow_ups_start(&relating->follow_ups);
+    start_list(&relating->follow_ups);
     for (uint32_t i = 0; i < relating->notes.count && result == QUERN_OK; i++)
         if (relating->notes.items[i].stream == QUERN__NOTE_NONE)
             result = add_of_entity(relating, gathered, &relating->notes.items[i]);
-    return result == QUERN_OK ? follow_ups_add_stream(&relating->follow_ups, gathered) : result;
+    if (result != QUERN_OK) return result;
+    quern__stream *list = end_list(&relating->follow_ups, gathered);
+    if (list == NULL) return QUERN_OK;
+    if (!quern__array_reserve(&relating->storage->allocator, &gathered->streams,
+                              gathered->streams.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather follow-up commands");
+    gathered->streams.items[gathered->streams.count++] =
+        (quern__gathered_stream){.stream = list, .is_located = true};
+    relating->follow_ups.has_extra_stream = true;
+    return QUERN_OK;
 }
-
-/* Input: streams in order. Output: final links, and streams with follow-up commands on rows. Can fail: memory,
- * and slots for created entities; then everything is reverted. */
 
 /* ------------------------------------------------------------------------------------------- walking */
 
@@ -584,16 +492,6 @@ static void refuse_item(const quern__play_walk *it, quern__item *item, uint32_t 
     const uint32_t slot = quern__play_find_slot(it, item->entity);
     const quern__note *entity = slot != QUERN__NOTE_NONE ? quern__relating_find(it->relating, slot) : NULL;
     if (entity != NULL && entity->is_refused) quern__play_drop_and_skip(it, item, i, QUERN_DROP_REFUSED);
-}
-
-static void walk_batch(const quern__play_walk *it)
-{
-    const quern__operation_kind kind = it->batch->operation->kind;
-    quern__play_function *play = quern__kind_calls_of[kind].play;
-    const bool is_row = quern__command_kinds[kind].merge_kind == QUERN__MERGE_ROW;
-    if (is_row && it->relating->refused.count > 0) quern__play_each(it, refuse_item);
-    if (it->switches) quern__play_tags(it);
-    if (play != NULL) play(it);
 }
 
 static void walk_stream(quern__relating *relating, const quern__gathered *gathered, uint32_t index)
@@ -613,7 +511,12 @@ static void walk_stream(quern__relating *relating, const quern__gathered *gather
             it.number += it.batch->item_count;
             it.batch = quern__batch_next(it.batch);
         }
-        walk_batch(&it);
+        const quern__operation_kind kind = it.batch->operation->kind;
+        quern__play_function *play = quern__kind_calls_of[kind].play;
+        const bool is_row = quern__command_kinds[kind].merge_kind == QUERN__MERGE_ROW;
+        if (is_row && relating->refused.count > 0) quern__play_each(&it, refuse_item);
+        if (it.switches) quern__play_tags(&it);
+        if (play != NULL) play(&it);
     }
     walked->last_batch = it.batch;
 }
@@ -696,7 +599,7 @@ static quern_result play(quern__relating *relating, quern__gathered *gathered)
         walk_stream(relating, gathered, i);
     if (relating->is_out_of_memory)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to change relations by commands");
-    return relating_add_follow_ups(relating, gathered);
+    return add_follow_ups(relating, gathered);
 }
 
 quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered)
@@ -718,7 +621,14 @@ void quern__relating_undo(quern__relating *relating, quern__gathered *gathered)
         else
             *dropped->item = dropped->head;
     }
-    follow_ups_remove(&relating->follow_ups, gathered);
+    quern__follow_ups *follow_ups = &relating->follow_ups;
+    for (uint32_t i = 0; i < follow_ups->extended.count; i++)
+        follow_ups->extended.items[i].stream->batch_count = follow_ups->extended.items[i].batch_count;
+    follow_ups->extended.count = 0;
+    if (follow_ups->has_extra_stream) gathered->streams.count--;
+    follow_ups->has_extra_stream = false;
+    gathered->traits = follow_ups->recorded_traits;
+    gathered->item_count = follow_ups->item_count;
     quern__entities_trim(&relating->storage->entities, &relating->storage->allocator);
     forget(relating);
 }
@@ -727,7 +637,18 @@ void quern__relating_finish(quern__relating *relating, quern__resolved *resolved
 {
     resolved->refused_count += relating->refused.count;
     if (relating->refused_result != QUERN_OK) resolved->refused_result = relating->refused_result;
-    relating_clear_ended(relating);
+    /* the sync point has succeeded, so entities that have ended lose their links */
+    const quern__relations *relations = relating->storage->relations;
+    for (uint32_t i = 0; i < relating->notes.count; i++) {
+        const quern__note *entity = &relating->notes.items[i];
+        for (uint32_t k = 0; k < relations->list.count && entity->has_ended; k++) {
+            quern__relation *relation = relations->list.items[k];
+            const quern__links *links = &relation->links;
+            if (quern__links_has_page(links, entity->slot)) quern__links_clear(links, entity->slot);
+            if (relation->is_many)
+                quern__edges_clear(&relation->edges, &relating->storage->allocator, entity->slot);
+        }
+    }
     forget(relating);
     quern__commands_reset(&relating->follow_ups.recorder);
 }

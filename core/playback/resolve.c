@@ -1,11 +1,57 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The resolve stage. Input: edits and groups. Output: target, plan and values of each sequence; ranks of each group's rows among
+ * the arriving rows; numbers of leaving and arriving rows in each archetype delta; reserved memory. Can fail:
+ * memory, and the limits of the world. If an entity cannot have its components, or the world cannot have the
+ * archetype for them, the commands on this entity are refused and resolving succeeds. Parts: the effect
+ * of a sequence, sequences, archetype deltas, room, refusals. */
 #include "core/playback/stages.h"
 
 #include "core/storage/change.h"
 #include "core/storage/type_internal.h"
 
 #include <quern/world.h>
+
+/* --------------------------------------------------------------------------------------------- effects */
+
+/* The effect of a sequence of commands on each component of an entity. The sequence is read backwards, so the
+ * first command read that decides about a component is the last one recorded. The function `read` of each kind
+ * in QUERN__COMMAND_KINDS reads one operand.
+ *
+ * Required components are decided at the end, by the components that are present then. A remove of a component that one of
+ * these requires has no effect, whether or not a later command adds the component again: if there is such a remove, the
+ * sequence is read once more without these removes. What is then still missing is added and constructed. */
+
+struct quern__effect {
+    /* components with a command that decides whether they are present */
+    uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* of the decided components: present at the end */
+    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* of the present components: with a new value */
+    uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* Present because of an add without a value. An earlier operation, read later, decides about the value. */
+    uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if
+     * the component is present at that point. So a change is first recorded in `toggled`. An earlier command
+     * that adds or sets the component makes it final (`final`); an earlier remove replaces it by a final
+     * clear. */
+    uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* of the toggled bits: set at the end, otherwise clear */
+    uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t final[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    bool has_toggles;
+    /* of all components, NULL if none requires another */
+    const quern__components *components;
+    /* components that some command removes; valid if `components` is set */
+    uint64_t removed[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* components of which removes have no effect, because others require them */
+    uint64_t kept[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint32_t present_count;
+    bool removes;           /* some component of the source is removed */
+    bool equals_source_set; /* the target has exactly the components of the source */
+    /* sources of the values of fresh components; list_fills sets the remaining members */
+    quern__fill fills[QUERN_MAX_COMPONENTS];
+};
 
 static void decide(quern__effect *it, uint32_t component_index, bool is_present)
 {
@@ -15,10 +61,9 @@ static void decide(quern__effect *it, uint32_t component_index, bool is_present)
     it->present_count++;
 }
 
-/* For read functions. effect_give: the component is present at the end, with the operand's value, or
- * constructed if the operand has none. effect_remove: the component is absent at the end. No later
- * command may have decided about the component. */
-static void effect_give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
+/* Decides that the component is present at the end, with the operand's value, or
+ * constructed if the operand has none. No later command may have decided about the component. */
+static void give(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
     decide(effect, operand->component_index, true);
@@ -33,13 +78,6 @@ static void effect_give(quern__effect *effect, const quern__operation *operation
         .is_plain = operand->is_plain,
     };
 }
-
-static void effect_remove(quern__effect *effect, uint32_t component_index)
-{
-    decide(effect, component_index, false);
-}
-
-/* ---------------------------------------------------------------------------------------- the kinds */
 
 static void finalize_bits_of(quern__effect *it, uint32_t index, uint32_t row_flags)
 {
@@ -67,20 +105,6 @@ static void finalize_bits(quern__effect *it, const quern__operand *operand)
     }
 }
 
-/* Clears the bits of a removed component. If a later command adds it again, its bits are clear. */
-static void clear_bits(quern__effect *it, const quern__operand *operand)
-{
-    const uint32_t index = operand->component_index;
-    for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
-        const uint32_t flag = quern__lowest_bit_32(left);
-        it->has_toggles = true;
-        if (quern__bitset_has(it->final[flag], index)) continue;
-        quern__bitset_add(it->toggled[flag], index);
-        quern__bitset_remove(it->sets[flag], index);
-        quern__bitset_add(it->final[flag], index);
-    }
-}
-
 /* Records the bit at the end, unless a later command decides it. */
 static void change_bit(quern__effect *it, const quern__operand *operand, bool sets)
 {
@@ -104,24 +128,32 @@ void quern__read_value(quern__effect *effect, const quern__operation *operation,
 {
     const quern__operand *operand = &operation->operands[i];
     finalize_bits(effect, operand);
-    if (!quern__bitset_has(effect->decided, operand->component_index))
-        effect_give(effect, operation, i, hop);
+    if (!quern__bitset_has(effect->decided, operand->component_index)) give(effect, operation, i, hop);
 }
 
 /* If the command before an add without a value is a remove that has an effect, the component is constructed anew. */
 void quern__read_remove(quern__effect *effect, const quern__operation *operation, uint32_t i, uint32_t hop)
 {
     const quern__operand *operand = &operation->operands[i];
+    const uint32_t index = operand->component_index;
     if (QUERN__UNLIKELY(effect->components != NULL)) {
-        if (quern__bitset_has(effect->kept, operand->component_index)) return;
-        quern__bitset_add(effect->removed, operand->component_index);
+        if (quern__bitset_has(effect->kept, index)) return;
+        quern__bitset_add(effect->removed, index);
     }
-    clear_bits(effect, operand);
-    if (quern__bitset_has(effect->decided, operand->component_index)) return;
-    if (quern__bitset_has(effect->pending, operand->component_index))
-        effect_give(effect, operation, i, hop);
+    /* if a later command adds the component again, its bits are clear */
+    for (uint32_t left = operand->row_flags; left != 0; left &= left - 1) {
+        const uint32_t flag = quern__lowest_bit_32(left);
+        effect->has_toggles = true;
+        if (quern__bitset_has(effect->final[flag], index)) continue;
+        quern__bitset_add(effect->toggled[flag], index);
+        quern__bitset_remove(effect->sets[flag], index);
+        quern__bitset_add(effect->final[flag], index);
+    }
+    if (quern__bitset_has(effect->decided, index)) return;
+    if (quern__bitset_has(effect->pending, index))
+        give(effect, operation, i, hop);
     else
-        effect_remove(effect, operand->component_index);
+        decide(effect, index, false);
 }
 
 void quern__read_clear_bit(quern__effect *effect, const quern__operation *operation, uint32_t i,
@@ -136,8 +168,6 @@ void quern__read_set_bit(quern__effect *effect, const quern__operation *operatio
     (void)hop;
     change_bit(effect, &operation->operands[i], true);
 }
-
-/* ----------------------------------------------------------------------------------------- the whole */
 
 /* Adds the undecided components of a bitset, with constructed values. */
 static void construct_all(quern__effect *it, const quern__storage *storage, const uint64_t *components)
@@ -195,24 +225,6 @@ static void read_required(quern__effect *effect, const quern__storage *storage,
     construct_all(effect, storage, required);
 }
 
-/* Reads a whole sequence. Components without a deciding command remain as in the source. */
-static void effect_read(quern__effect *effect, const quern__storage *storage,
-                        const quern__sequences *sequences, const quern__sequence *sequence)
-{
-    const quern__archetype *source = sequence->source;
-    memset(effect, 0, offsetof(quern__effect, fills));
-    if (storage->components.has_requirements) effect->components = &storage->components;
-    read_operations(effect, storage, sequences, sequence);
-    if (effect->components != NULL) read_required(effect, storage, sequences, sequence);
-    effect->equals_source_set =
-        source != NULL && !effect->removes && effect->present_count == source->component_count;
-}
-
-/* Input: edits and groups. Output: target, plan and values of each sequence; ranks of each group's rows among
- * the arriving rows; numbers of leaving and arriving rows in each archetype delta; reserved memory. Can fail:
- * memory, and the limits of the world. If an entity cannot have its components, or the world cannot have the
- * archetype for them, the commands on this entity are refused and resolving succeeds. */
-
 typedef struct resolving {
     quern__resolved *resolved;
     quern__merged *merged;
@@ -235,15 +247,6 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
 
 /* ------------------------------------------------------------------------------------------- sequences */
 
-/* Inserts in the order of hops, so that one iteration over an edit's earlier items reaches all of them. */
-static void insert_fill(quern__sequences *sequences, uint32_t first, const quern__fill *fill)
-{
-    uint32_t i = sequences->fills.count++;
-    for (; i > first && sequences->fills.items[i - 1].hop > fill->hop; i--)
-        sequences->fills.items[i] = sequences->fills.items[i - 1];
-    sequences->fills.items[i] = *fill;
-}
-
 static bool list_fills(const quern__effect *it, quern__sequences *sequences, quern__sequence *sequence)
 {
     const quern__archetype *target = sequence->target;
@@ -257,7 +260,11 @@ static bool list_fills(const quern__effect *it, quern__sequences *sequences, que
         fill.target_offset_bytes = column->offset_bytes;
         fill.replaces =
             sequence->source != NULL && quern__archetype_has(sequence->source, column->component_index);
-        insert_fill(sequences, first, &fill);
+        /* in the order of hops, so that one iteration over an edit's earlier items reaches all of them */
+        uint32_t place = sequences->fills.count++;
+        for (; place > first && sequences->fills.items[place - 1].hop > fill.hop; place--)
+            sequences->fills.items[place] = sequences->fills.items[place - 1];
+        sequences->fills.items[place] = fill;
         sequence->is_hooked |= !fill.is_plain;
     }
     sequence->first_fill = first;
@@ -291,15 +298,6 @@ static bool list_toggles(const quern__effect *it, quern__sequences *sequences, q
     return true;
 }
 
-static bool has_hooks(const quern__move_plan *plan)
-{
-    const quern__move_step *end =
-        plan->steps + plan->shared_count + plan->added_count + plan->removed_count;
-    for (const quern__move_step *step = plan->steps; step < end; step++)
-        if (step->type != NULL) return true;
-    return false;
-}
-
 static quern_result find_target(quern__storage *storage, const quern__effect *it, quern__sequence *sequence)
 {
     if (it->equals_source_set) {
@@ -311,8 +309,13 @@ static quern_result find_target(quern__storage *storage, const quern__effect *it
     quern_result result = quern__storage_ensure_archetype(storage, set, count, &sequence->target);
     if (result != QUERN_OK || sequence->source == NULL) return result;
     result = quern__plan_between(storage, sequence->source, sequence->target, &sequence->plan);
-    if (result == QUERN_OK) sequence->is_hooked = has_hooks(sequence->plan);
-    return result;
+    if (result != QUERN_OK) return result;
+    const quern__move_plan *plan = sequence->plan;
+    const uint32_t step_count = plan->shared_count + plan->added_count + plan->removed_count;
+    sequence->is_hooked = false;
+    for (uint32_t i = 0; i < step_count; i++)
+        sequence->is_hooked |= plan->steps[i].type != NULL;
+    return QUERN_OK;
 }
 
 /* An entity that exceeds a limit must not stop all others: it stays unchanged, or ends at once if it is new. */
@@ -327,8 +330,15 @@ quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *
         return QUERN_OK;
     }
     sequence->is_resolved = true;
+    /* components without a deciding command remain as in the source */
     quern__effect found;
-    effect_read(&found, storage, sequences, sequence);
+    const quern__archetype *source = sequence->source;
+    memset(&found, 0, offsetof(quern__effect, fills));
+    if (storage->components.has_requirements) found.components = &storage->components;
+    read_operations(&found, storage, sequences, sequence);
+    if (found.components != NULL) read_required(&found, storage, sequences, sequence);
+    found.equals_source_set =
+        source != NULL && !found.removes && found.present_count == source->component_count;
     quern_result result = find_target(storage, &found, sequence);
     if (result == QUERN_OK &&
         (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))
@@ -373,33 +383,16 @@ quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const que
     return delta;
 }
 
-/* Assigns ranks to rows that arrive in another archetype. Rows of several groups of the same edits share one
- * counter, in the leader: the first of these groups. number: index of the edits. */
-static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edits *edits, uint32_t number,
-                                     uint32_t group_index, quern__archetype *target)
-{
-    quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, target);
-    if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-    uint32_t *arriving = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
-    quern__edit_group *group = &edits->scratch->groups.items[group_index];
-    if (delta->led_edits != number) {
-        delta->led_edits = number;
-        delta->leader = group_index;
-        group->arrival = *arriving;
-    }
-    group->leader = delta->leader;
-    *arriving += group->count;
-    return QUERN_OK;
-}
-
-/* Resolves one group of the edits. source_delta: index of the delta of the chunk's archetype. */
+/* Resolves one group of the edits, and assigns ranks to its rows that arrive in another archetype. Rows of several groups
+ * of the same edits share one counter, in the leader: the first of these groups. number: index of the edits.
+ * source_delta: index of the delta of the chunk's archetype. */
 static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t number,
                                   uint32_t group_index, uint32_t source_delta)
 {
     quern__sequences *sequences = &edits->scratch->sequences;
-    const quern__edit_group *group = &edits->scratch->groups.items[group_index];
+    quern__edit_group *group = &edits->scratch->groups.items[group_index];
     quern__sequence *sequence = &sequences->list.items[group->sequence];
-    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: stages.h */
+    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: spawned.c */
     if (!sequence->is_resolved) {
         quern_result result = quern__sequence_resolve(it->resolved, it->storage, sequences, sequence);
         if (result != QUERN_OK) return result;
@@ -415,7 +408,18 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
             quern__leaving_reserve(it->storage, sequence->source, target, group->count);
         if (result != QUERN_OK) return result;
     }
-    return target != NULL ? resolve_arrivals(it, edits, number, group_index, target) : QUERN_OK;
+    if (target == NULL) return QUERN_OK;
+    quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, target);
+    if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    uint32_t *arriving = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
+    if (delta->led_edits != number) {
+        delta->led_edits = number;
+        delta->leader = group_index;
+        group->arrival = *arriving;
+    }
+    group->leader = delta->leader;
+    *arriving += group->count;
+    return QUERN_OK;
 }
 
 static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits)
@@ -538,7 +542,7 @@ static bool drop_refused_of_batch(const resolving *it, uint32_t stream_index, qu
     const quern__operation *operation = batch->operation;
     const uint8_t merge_kind = quern__command_kinds[operation->kind].merge_kind;
     const bool creates = merge_kind == QUERN__MERGE_CREATE;
-    /* the commands of other kinds were dropped by stages.h or stages.h */
+    /* the relate stage has dropped other commands, and spawned.c counts refused instances */
     if (!creates && merge_kind != QUERN__MERGE_ROW) return true;
     for (uint32_t i = 0; i < batch->item_count; i++) {
         quern_entity entity =
@@ -570,15 +574,6 @@ static bool drop_refused(const resolving *it)
 
 /* ------------------------------------------------------------------------------------------- resolve */
 
-/* Reserves entries for all drops of this sync point: those counted so far, and further_drop_count. */
-static bool reserve_drops(const resolving *it)
-{
-    uint32_t count = it->drops->count + it->resolved->further_drop_count;
-    for (uint32_t i = 0; i < it->merged->used_scratch_count; i++)
-        count += it->merged->scratches.items[i]->drops.count;
-    return quern__array_reserve(&it->storage->allocator, it->drops, count);
-}
-
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops)
@@ -593,7 +588,11 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
         result = resolve_edits(&it, &merged->edits.items[i]);
     if (result == QUERN_OK && resolved->refused_count > 0 && !drop_refused(&it))
         result = QUERN_ERROR_OUT_OF_MEMORY;
-    if (result == QUERN_OK && !reserve_drops(&it)) result = QUERN_ERROR_OUT_OF_MEMORY;
+    uint32_t drop_count = drops->count + resolved->further_drop_count;
+    for (uint32_t i = 0; i < merged->used_scratch_count; i++)
+        drop_count += merged->scratches.items[i]->drops.count;
+    if (result == QUERN_OK && !quern__array_reserve(&storage->allocator, drops, drop_count))
+        result = QUERN_ERROR_OUT_OF_MEMORY;
     if (result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve commands");
     return result;

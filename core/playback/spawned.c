@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Compact instances of prefabs at a sync point: lists them, plans and reserves their rows with the resolve stage, and
+ * spawns them with the apply stage. */
 #include "core/playback/stages.h"
 
-#include "core/prefabs/prefab_internal.h"
 #include "core/record/spawn.h"
 
 /* --------------------------------------------------------------------------------------------- lists */
@@ -71,24 +72,20 @@ static bool list_streams(quern__resolved *resolved, const quern_allocator *alloc
 
 /* --------------------------------------------------------------------------------------------- plans */
 
-/* Refuses instances if no archetype can be created for their members. The members end at once. */
-static void refuse(quern__resolved *resolved, quern__spawned *it, quern_result why)
-{
-    const uint32_t count = it->count * prefab_of(it)->members.count;
-    it->plan = NULL;
-    it->first_destroyed = (uint32_t)resolved->destroyed_count;
-    resolved->destroyed_count += count;
-    resolved->refused_count += count;
-    if (resolved->refused_result == QUERN_OK) resolved->refused_result = why;
-}
-
+/* Finds the plan of consecutive instances and counts their rows. Refuses them if no archetype can be created for their
+ * members, which then end at once. */
 static quern_result plan_one(quern__resolved *resolved, quern__storage *storage, quern__spawned *it)
 {
     quern__prefab *prefab = prefab_of(it);
     const quern_result result = quern__prefab_plan_find(storage, prefab, QUERN__SLOT_NONE, &it->plan);
     if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
     if (result != QUERN_OK) {
-        refuse(resolved, it, result);
+        const uint32_t count = it->count * prefab->members.count;
+        it->plan = NULL;
+        it->first_destroyed = (uint32_t)resolved->destroyed_count;
+        resolved->destroyed_count += count;
+        resolved->refused_count += count;
+        if (resolved->refused_result == QUERN_OK) resolved->refused_result = result;
         return QUERN_OK;
     }
     for (uint32_t i = 0; i < prefab->groups.count; i++) {

@@ -3,8 +3,9 @@
 #ifndef QUERN_CORE_PLAYBACK_STAGES_H
 #define QUERN_CORE_PLAYBACK_STAGES_H
 
-/* Counts of dropped commands by system and reason. Each merging thread has its own list. The lists are then
- * merged into one, which does not depend on how the threads shared the work. */
+/* The stages of a sync point, in the order in which they run, and what each hands to the next; playback.h has their list.
+ * After the stages: accumulated values, and the fast paths, which replace some of the stages. Last, the functions of each
+ * kind of command in the stages. */
 
 #include "core/base/base_internal.h"
 #include "core/base/containers.h"
@@ -16,6 +17,11 @@
 #include "core/storage/storage.h"
 
 #include <quern/commands.h>
+
+/* ---------------------------------------------------------------------------------------------- drops */
+
+/* Counts of dropped commands by system and reason. Each merging thread has its own list. The lists are then
+ * merged into one, which does not depend on how the threads shared the work. */
 
 /* Commands of one system that were dropped for one reason. */
 typedef struct quern__drop {
@@ -33,6 +39,8 @@ typedef QUERN__ARRAY(quern__drop) quern__drops;
  * earlier sync points: their counts may grow, but their first command stays. Returns false if out of memory. */
 bool quern__drops_add(quern__drops *drops, const quern_allocator *allocator, uint32_t first,
                       const quern__drop *drop);
+
+/* ------------------------------------------------------------------------------------------ gathering */
 
 /* Gathering, the first stage of a sync point: lists the streams of all recorders in the order of their keys.
  * Later stages do not depend on which recorder a stream is from. */
@@ -73,7 +81,64 @@ static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, 
     if (location != 0 && ahead->is_located) QUERN__PREFETCH(quern__chunk_of(location));
 }
 
-/* Follow-up commands: commands that result from those of callbacks (stages.h). They are appended to the
+/* ------------------------------------------------------------------------------------------- relating */
+
+/* Relating, a stage between gathering and merging, for sync points with commands that relate or name
+ * entities, or may destroy related ones. Merging handles each entity separately, but relations connect
+ * several entities. So this stage iterates all commands in order and plays those that relate, unrelate, name
+ * or destroy on the links and names: each command finds the state that the previous commands left. Nothing
+ * else in the world changes. The results:
+ *
+ *   - Links are as after the sync point, except those between entities that end.
+ *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands. Merging,
+ *     resolving and applying handle them like other commands and do not know relations.
+ *   - Merging skips commands that relate, and commands dropped by this stage: a destroy that a relation refuses
+ *     has a null entity.
+ *
+ * Every change of a link is logged. If this or a later stage fails, the log is reverted and the streams are
+ * restored. After success, the log is cleared, and entities that have ended lose their links.
+ *
+ * Creates get their handles when everything is applied, in the order of recording, so this stage can predict
+ * them. */
+
+typedef struct quern__relating quern__relating;
+typedef struct quern__merged quern__merged;
+typedef struct quern__resolved quern__resolved;
+
+/* Creates the state of the stage, for all sync points. Returns NULL if out of memory. */
+quern__relating *quern__relating_create(quern__storage *storage);
+void quern__relating_destroy(quern__relating *relating);
+
+/* Starts a sync point. Call it before any of the functions below. */
+void quern__relating_begin(quern__relating *relating);
+
+/* Plays the commands and adds follow-up commands. On failure, everything is unchanged. Errors: OUT_OF_MEMORY;
+ * LIMIT if there would be too many entities. */
+quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered);
+
+/* Adds the commands dropped by this stage to the drops of merging. Call it after merging. Errors:
+ * OUT_OF_MEMORY. */
+quern_result quern__relating_count_drops(const quern__relating *relating, const quern__merged *merged);
+
+/* Handles entities that resolving has refused (quern__resolved). All commands on a refused entity are dropped,
+ * including those that relate it, which may change the effect of other commands. If this stage has changed any
+ * of these entities, sets *out_is_again: the caller must then call quern__relating_undo and repeat the stages,
+ * in which this stage drops the commands on these entities. Errors: OUT_OF_MEMORY; LIMIT if an entity cannot
+ * have the components that follow from commands on other entities. */
+quern_result quern__relating_refuse(quern__relating *relating, const quern__gathered *gathered,
+                                    const quern__merged *merged, const quern__resolved *resolved,
+                                    bool *out_is_again);
+
+/* Reverts all changes of this stage. */
+void quern__relating_undo(quern__relating *relating, quern__gathered *gathered);
+
+/* Ends a successful sync point. Adds the number of entities refused in earlier passes through the stages to
+ * `resolved`. */
+void quern__relating_finish(quern__relating *relating, quern__resolved *resolved);
+
+/* --------------------------------------------------------------------------------- follow-up commands */
+
+/* Follow-up commands: commands that result from those of callbacks. They are appended to the
  * gathered streams, so that later stages apply them like any other command. A provisional handle is valid only
  * in its own stream. Commands on entities that a stream creates are therefore chained to that stream by a jump;
  * commands on living entities form one additional stream after all others.
@@ -98,10 +163,186 @@ typedef struct quern__follow_ups {
  * of the gathered streams. */
 void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathered *gathered);
 
-/* Creates the operation on one component. Errors: OUT_OF_MEMORY. */
-quern_result quern__follow_ups_create_operation(quern__follow_ups *follow_ups, uint32_t component_index,
-                                                quern__operation_kind kind,
-                                                const quern__operation **out_operation);
+/* ---------------------------------------------------------------------------------- notes of relating */
+
+/* State of the relate stage: a note for each entity that commands have changed, with the
+ * targets and levels that its row still has. The functions change only links and names, in one transaction of
+ * core/relations/relation_internal.h. Each may run out of memory and then sets is_out_of_memory.
+ *
+ * An entity *ends* at this sync point if a command or a cascade destroys it. */
+
+#define QUERN__NOTE_NONE UINT32_MAX
+
+/* A note: state of an entity that commands have changed. */
+typedef struct quern__note {
+    uint32_t slot;
+    /* index of the stream that creates the entity; QUERN__NOTE_NONE: the entity already exists */
+    uint32_t stream;
+    uint32_t number; /* number of the create in the stream */
+    uint32_t next;   /* next note of the same stream */
+    uint32_t first_difference;
+    bool has_ended;
+    bool is_destroyed; /* destroyed by its own command, so no follow-up destroy is needed */
+    bool is_refused;
+    bool
+        is_switched; /* a command disabled or enabled a tree with the entity, so follow-up commands set its tags */
+    uint8_t tags; /* tags of disabled entities after the commands played so far: see play.c */
+} quern__note;
+
+/* The target and level of one relation in an entity's row, which follow-up commands correct if they differ from
+ * the link. */
+typedef struct quern__difference {
+    uint32_t relation;
+    /* With several targets per source, row_target is QUERN__SLOT_NONE if the row has no tag, otherwise any slot. */
+    uint32_t row_target, row_level;
+    uint32_t next; /* next difference of the same entity */
+} quern__difference;
+
+/* An item that merging skips, and its original head; or the handle of a row of a command for a view. */
+typedef struct quern__dropped_item {
+    union {
+        quern__item *item;
+        quern_entity *handle;
+    };
+    quern__item head;
+    bool is_of_view;
+} quern__dropped_item;
+
+/* State of the stage for one gathered stream. */
+typedef struct quern__walked_stream {
+    quern__command_batch *last_batch;
+    uint32_t first_created;         /* number of its first create among the creates of all streams */
+    uint32_t first_note, last_note; /* notes of the entities it creates */
+} quern__walked_stream;
+
+struct quern__relating {
+    quern__storage *storage;
+    quern__follow_ups follow_ups;
+    /* State of the current pass through the stages: */
+    QUERN__ARRAY(uint32_t) note_of_slot; /* index of the slot's note + 1; 0: no note */
+    QUERN__ARRAY(quern__note) notes;
+    QUERN__ARRAY(quern__difference) differences;
+    uint32_t noted_count; /* number of entries of the link log that have been noted */
+    QUERN__ARRAY(quern__dropped_item) dropped;
+    QUERN__ARRAY(quern_entity) created; /* predicted handles, in the order of creates */
+    QUERN__ARRAY(quern__walked_stream) streams;
+    QUERN__ARRAY(uint32_t)
+    ending_slots; /* slots of the entities that end, while quern__relating_end runs */
+    quern__drops drops;
+    /* State of the sync point: */
+    QUERN__ARRAY(uint32_t) refused; /* slots of refused entities */
+    quern_result refused_result;
+    bool is_out_of_memory;
+};
+
+/* Reserves space for one more item. Returns false and sets is_out_of_memory if out of memory. */
+#define quern__relating_reserve_one(relating, array)                                       \
+    (quern__array_reserve(&(relating)->storage->allocator, (array), (array)->count + 1) || \
+     !((relating)->is_out_of_memory = true))
+
+static inline quern__note *quern__relating_find(const quern__relating *relating, uint32_t slot)
+{
+    const uint32_t number = relating->note_of_slot.items[slot];
+    return number != 0 ? &relating->notes.items[number - 1] : NULL;
+}
+
+static inline bool quern__relating_has_ended(const quern__relating *relating, uint32_t slot)
+{
+    const quern__note *known = quern__relating_find(relating, slot);
+    return known != NULL && known->has_ended;
+}
+
+/* Returns the note of an entity, and adds one for an existing entity if there is none. Invalidates pointers to
+ * notes. Returns NULL if out of memory. */
+quern__note *quern__relating_note(quern__relating *relating, uint32_t slot);
+
+/* Records that the noted entity is created by the stream, as its number-th create. */
+void quern__relating_note_created(quern__relating *relating, quern__note *entity, uint32_t stream,
+                                  uint32_t number);
+
+/* Records the target and level of a relation in the entity's row, unless already recorded. Returns false if out
+ * of memory. */
+bool quern__relating_note_row(quern__relating *relating, quern__note *entity, uint32_t relation,
+                              uint32_t row_target, uint32_t row_level);
+
+/* Replaces the source's target (QUERN__SLOT_NONE: removes it) and updates the levels of the entities below.
+ * Notes all of them. Returns false if out of memory. */
+bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
+                                uint32_t target);
+
+/* Adds or removes an edge of a relation with several targets per source, and notes the source. Precondition: the edge
+ * does not exist, or exists. Returns false if out of memory. */
+bool quern__relating_add_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
+                              uint32_t target);
+bool quern__relating_remove_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
+                                 uint32_t target);
+
+/* Names an entity that does not end; "" removes the name. Sets *out_is_taken and changes nothing if a sibling
+ * has the name. Returns false if out of memory. */
+bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
+                              bool *out_is_taken);
+
+/* Ends a noted entity and all entities that end with it by cascade. Removes links between them and entities
+ * that do not end; links among them stay. Returns false and changes nothing if a relation refuses the end. */
+bool quern__relating_end(quern__relating *relating, uint32_t slot);
+
+/* -------------------------------------------------------------------------------------------- playing */
+
+/* Playing commands: applying their changes of links and names, in order and before merging. The column `play` of QUERN__COMMAND_KINDS lists the functions. */
+
+/* State of iterating a stream. */
+typedef struct quern__play_walk {
+    quern__relating *relating;
+    const quern__gathered_stream *gathered;
+    uint32_t stream;             /* index of the stream */
+    const quern_entity *created; /* handles of the entities that the stream creates */
+    quern__command_batch *batch;
+    uint64_t number; /* number of the batch's first item in the stream */
+    bool relates;    /* some command of the sync point relates; otherwise only existing links matter */
+    bool switches;   /* some command of the sync point disables or enables a tree */
+} quern__play_walk;
+
+/* Plays the commands of walk->batch. Sets walk->relating->is_out_of_memory if memory runs out. */
+typedef void quern__play_function(const quern__play_walk *walk);
+
+quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
+    quern__play_adds_edges, quern__play_unrelates_from, quern__play_names, quern__play_switches;
+
+/* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
+ * point disables or enables a tree. */
+void quern__play_tags(const quern__play_walk *walk);
+
+typedef void quern__play_item_function(const quern__play_walk *walk, quern__item *item, uint32_t i);
+
+/* Calls play_item for each row of a command for a view, with an item that lasts for the call. */
+void quern__play_view(const quern__play_walk *walk, quern__play_item_function *play_item);
+
+/* Calls play_item for each item of the batch; stops if out of memory. */
+static inline void quern__play_each(const quern__play_walk *walk, quern__play_item_function *play_item)
+{
+    if (QUERN__UNLIKELY(walk->batch->is_view)) {
+        quern__play_view(walk, play_item);
+        return;
+    }
+    quern__item *item = quern__batch_item(walk->batch, 0);
+    for (uint32_t i = 0; i < walk->batch->item_count && !walk->relating->is_out_of_memory; i++) {
+        play_item(walk, item, i);
+        item = quern__item_next(item, walk->batch->operation);
+    }
+}
+
+/* Counts the i-th item of the batch as `count` dropped commands. */
+void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
+                      quern_drop_reason reason, uint64_t count);
+
+/* Drops the i-th item and makes merging skip it. For commands that merging would otherwise apply. */
+void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, uint32_t i,
+                               quern_drop_reason reason);
+
+/* Returns the slot of the entity that the handle refers to, or QUERN__NOTE_NONE if the entity is dead. */
+uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity);
+
+/* --------------------------------------------------------------------------------- merging: sequences */
 
 /* Edit sequences: the operations that one sync point applies to an entity, in order. Many entities share a
  * sequence, so sequences form a tree. It has a root for each source archetype, and the children of a sequence
@@ -246,53 +487,7 @@ static inline bool quern__operation_replaces_itself(const quern__operation *oper
     return quern__command_kinds[operation->kind].replaces_itself;
 }
 
-/* The effect of a sequence of commands on each component of an entity. The sequence is read backwards, so the
- * first command read that decides about a component is the last one recorded. The function `read` of each kind
- * in QUERN__COMMAND_KINDS reads one operand.
- *
- * Required components are decided at the end, by the components that are present then. A remove of a component that one of
- * these requires has no effect, whether or not a later command adds the component again: if there is such a remove, the
- * sequence is read once more without these removes. What is then still missing is added and constructed. */
-
-typedef struct quern__effect {
-    /* components with a command that decides whether they are present */
-    uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* of the decided components: present at the end */
-    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* of the present components: with a new value */
-    uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* Present because of an add without a value. An earlier operation, read later, decides about the value. */
-    uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* Indexed by row flag, such as CAN_DISABLE. The last command that changes a component's bit counts only if
-     * the component is present at that point. So a change is first recorded in `toggled`. An earlier command
-     * that adds or sets the component makes it final (`final`); an earlier remove replaces it by a final
-     * clear. */
-    uint64_t toggled[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* of the toggled bits: set at the end, otherwise clear */
-    uint64_t sets[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint64_t final[QUERN__ROW_FLAG_COUNT][QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    bool has_toggles;
-    /* of all components, NULL if none requires another */
-    const quern__components *components;
-    /* components that some command removes; valid if `components` is set */
-    uint64_t removed[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    /* components of which removes have no effect, because others require them */
-    uint64_t kept[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
-    uint32_t present_count;
-    bool removes;           /* some component of the source is removed */
-    bool equals_source_set; /* the target has exactly the components of the source */
-    /* sources of the values of fresh components; list_fills (resolve.c) sets the remaining members */
-    quern__fill fills[QUERN_MAX_COMPONENTS];
-} quern__effect;
-
-/* Reads the i-th operand of an operation. hop: distance from the last operation of the sequence. */
-typedef void quern__read_function(quern__effect *effect, const quern__operation *operation, uint32_t i,
-                                  uint32_t hop);
-
-quern__read_function quern__read_add, quern__read_value, quern__read_remove;
-
-/* Change the bit of the row flag that the kind needs (needed_flag). */
-quern__read_function quern__read_clear_bit, quern__read_set_bit;
+/* ------------------------------------------------------------------------------------- merging: edits */
 
 /* Merging, the second stage of a sync point: all commands on one entity become one edit, and edits with the
  * same effect form groups.
@@ -354,16 +549,7 @@ typedef struct quern__row_range {
     uint32_t group;
 } quern__row_range;
 
-/* Consecutive commands of one stream on entities in the same chunk. */
-typedef struct quern__command_span {
-    quern__chunk *chunk;
-    const quern__gathered_stream *stream;
-    quern__command_batch *batch;      /* first batch */
-    uint32_t first_item;              /* index of the first item in that batch */
-    uint32_t item_count;              /* number of items, which may extend over several batches */
-    uint64_t first_item_number;       /* number of the first item in the stream */
-    struct quern__command_span *next; /* next span of the same chunk */
-} quern__command_span;
+typedef struct quern__command_span quern__command_span;
 
 /* Output lists of one merging thread. */
 typedef struct quern__scratch {
@@ -379,7 +565,7 @@ typedef struct quern__scratch {
 } quern__scratch;
 
 /* The edits of the rows of a chunk, or of the entities created by a stream. The edits of a chunk are view edits
- * (stages.h) as long as view_count is not 0, and edits of single rows otherwise. */
+ * as long as view_count is not 0, and edits of single rows otherwise. */
 typedef struct quern__chunk_edits {
     quern__chunk *chunk; /* NULL: edits of creates */
     quern__archetype *archetype;
@@ -418,7 +604,7 @@ typedef struct quern__arena_block {
     size_t size_bytes;
 } quern__arena_block;
 
-typedef struct quern__merged {
+struct quern__merged {
     /* edits of creates in the order of streams, then edits of chunks */
     QUERN__ARRAY(quern__chunk_edits) edits;
     uint32_t create_edits_count;
@@ -436,7 +622,7 @@ typedef struct quern__merged {
     QUERN__ARRAY(quern__arena_block) arena;
     uint32_t arena_block;
     size_t arena_used_bytes;
-} quern__merged;
+};
 
 void quern__merged_release(quern__merged *merged, const quern_allocator *allocator);
 
@@ -492,33 +678,23 @@ static inline quern__chunk_edits *quern__merged_find(const quern__merged *merged
     return &merged->edits.items[guess];
 }
 
-/* Spawning by command at a sync point. No other command refers to members of a compact instance (spawn.h), so
- * compact instances and other commands do not affect each other. The stages skip these instances, except that
- * their members get handles among all creates. Consecutive instances of a prefab are spawned together, by the
- * same functions as immediate spawning (core/prefabs/prefab_internal.h). */
+/* ------------------------------------------------------------------------------------- merging: views */
 
-typedef struct quern__resolved quern__resolved;
+/* View edits: edits of many rows at once, made by commands for views (record.h). A chunk has view edits as
+ * long as all commands on it are commands for views whose rows, compared with those of each earlier one, are
+ * either the same or all of them after it. Systems record such commands: each system visits a chunk as a whole,
+ * or its ranges of rows in order. The first other command turns the view edits into edits of single rows. Both
+ * lead to the same groups in the same order, and so to the same result. */
 
-/* Consecutive instances of one prefab. */
-typedef struct quern__spawned {
-    /* operation of the first instance; of all instances if it has overrides */
-    const quern__operation *operation;
-    const char *first_item;
-    const quern__prefab_plan *plan; /* NULL: refused, since the world cannot have more archetypes */
-    uint32_t count;
-    uint32_t first_created;   /* index of the first root among the creates of all streams */
-    uint32_t first_destroyed; /* index in the list of destroyed entities, if refused */
-} quern__spawned;
+/* Returns the sequence of the row's commands. Precondition: some view edit has the row. */
+uint32_t quern__view_edits_sequence(const quern__chunk_edits *edits, uint32_t row);
 
-/* Lists all instances, finds their archetypes, and adds their rows to deltas and counts. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathered *gathered,
-                                 quern__storage *storage);
+static inline quern__view_edit *quern__view_edit_at(const quern__chunk_edits *edits, uint32_t index)
+{
+    return &edits->scratch->view_edits.items[index];
+}
 
-/* Reserves links and names. Rows and slots must have been reserved. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage);
-
-/* Spawns all instances. Creates must have their handles. */
-void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage);
+/* ------------------------------------------------------------------------------------------ resolving */
 
 /* Resolving, the third stage of a sync point and the last that may fail: determines the effect of each sequence
  * and the rows that leave and arrive in each archetype, and reserves memory for all changes.
@@ -528,7 +704,7 @@ void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage
  *   1. Rows from other archetypes are appended, in the order of their source archetype and row.
  *   2. Rows that left are gaps. New entities fill the gaps in the order of their creates, first gap first. The
  *      remaining new entities are appended.
- *   3. Members of prefab instances (stages.h) are appended, in the order of instances.
+ *   3. Members of prefab instances are appended, in the order of instances.
  *   4. If gaps remain, the archetype shrinks by their number. The rows after the new end, except gaps, fill the
  *      gaps before it in order. */
 
@@ -550,6 +726,8 @@ typedef struct quern__archetype_delta {
 } quern__archetype_delta;
 
 typedef QUERN__ARRAY(uint32_t) quern__slot_list;
+
+typedef struct quern__spawned quern__spawned;
 
 /* Output of resolving, in addition to that in sequences, groups and edits. */
 struct quern__resolved {
@@ -611,258 +789,35 @@ static inline quern__archetype_delta *quern__resolved_delta(const quern__resolve
     return &resolved->deltas.items[resolved->delta_of_archetype.items[archetype->index]];
 }
 
-/* Relating, a stage between gathering and merging, for sync points with commands that relate or name
- * entities, or may destroy related ones. Merging handles each entity separately, but relations connect
- * several entities. So this stage iterates all commands in order and plays those that relate, unrelate, name
- * or destroy on the links and names: each command finds the state that the previous commands left. Nothing
- * else in the world changes. The results:
- *
- *   - Links are as after the sync point, except those between entities that end.
- *   - Changes of rows (targets, tags of levels, destroys by cascade) become follow-up commands (stages.h).
- *     Merging, resolving and applying handle them like other commands and do not know relations.
- *   - Merging skips commands that relate, and commands dropped by this stage: a destroy that a relation refuses
- *     has a null entity.
- *
- * Every change of a link is logged. If this or a later stage fails, the log is reverted and the streams are
- * restored. After success, the log is cleared, and entities that have ended lose their links.
- *
- * Creates get their handles when everything is applied, in the order of recording, so this stage can predict
- * them. */
+/* ------------------------------------------------------------------------------- instances of prefabs */
 
-typedef struct quern__relating quern__relating;
+/* Spawning by command at a sync point. No other command refers to members of a compact instance (core/record/spawn.h), so
+ * compact instances and other commands do not affect each other. The stages skip these instances, except that
+ * their members get handles among all creates. Consecutive instances of a prefab are spawned together, by the
+ * same functions as immediate spawning (core/prefabs/prefab_internal.h). */
 
-/* Creates the state of the stage, for all sync points. Returns NULL if out of memory. */
-quern__relating *quern__relating_create(quern__storage *storage);
-void quern__relating_destroy(quern__relating *relating);
-
-/* Starts a sync point. Call it before any of the functions below. */
-void quern__relating_begin(quern__relating *relating);
-
-/* Plays the commands and adds follow-up commands. On failure, everything is unchanged. Errors: OUT_OF_MEMORY;
- * LIMIT if there would be too many entities. */
-quern_result quern__commands_relate(quern__relating *relating, quern__gathered *gathered);
-
-/* Adds the commands dropped by this stage to the drops of merging. Call it after merging. Errors:
- * OUT_OF_MEMORY. */
-quern_result quern__relating_count_drops(const quern__relating *relating, const quern__merged *merged);
-
-/* Handles entities that resolving has refused (quern__resolved). All commands on a refused entity are dropped,
- * including those that relate it, which may change the effect of other commands. If this stage has changed any
- * of these entities, sets *out_is_again: the caller must then call quern__relating_undo and repeat the stages,
- * in which this stage drops the commands on these entities. Errors: OUT_OF_MEMORY; LIMIT if an entity cannot
- * have the components that follow from commands on other entities. */
-quern_result quern__relating_refuse(quern__relating *relating, const quern__gathered *gathered,
-                                    const quern__merged *merged, const quern__resolved *resolved,
-                                    bool *out_is_again);
-
-/* Reverts all changes of this stage. */
-void quern__relating_undo(quern__relating *relating, quern__gathered *gathered);
-
-/* Ends a successful sync point. Adds the number of entities refused in earlier passes through the stages to
- * `resolved`. */
-void quern__relating_finish(quern__relating *relating, quern__resolved *resolved);
-
-/* State of the relate stage (stages.h): a note for each entity that commands have changed, with the
- * targets and levels that its row still has. The functions change only links and names, in one transaction of
- * core/relations/relation_internal.h. Each may run out of memory and then sets is_out_of_memory.
- *
- * An entity *ends* at this sync point if a command or a cascade destroys it. */
-
-#define QUERN__NOTE_NONE UINT32_MAX
-
-/* A value of quern__difference.row_target that is no slot and no valid target: the create of the entity gives
- * its row a target that was refused, so a follow-up command must replace or remove it. */
-#define QUERN__WRONG_TARGET (QUERN__SLOT_NONE - 1)
-
-/* A note: state of an entity that commands have changed. */
-typedef struct quern__note {
-    uint32_t slot;
-    /* index of the stream that creates the entity; QUERN__NOTE_NONE: the entity already exists */
-    uint32_t stream;
-    uint32_t number; /* number of the create in the stream */
-    uint32_t next;   /* next note of the same stream */
-    uint32_t first_difference;
-    bool has_ended;
-    bool is_destroyed; /* destroyed by its own command, so no follow-up destroy is needed */
-    bool is_refused;
-    bool
-        is_switched; /* a command disabled or enabled a tree with the entity, so follow-up commands set its tags */
-    uint8_t tags; /* tags of disabled entities after the commands played so far: see play.c */
-} quern__note;
-
-/* The target and level of one relation in an entity's row, which follow-up commands correct if they differ from
- * the link. */
-typedef struct quern__difference {
-    uint32_t relation;
-    /* With several targets per source, row_target is QUERN__SLOT_NONE if the row has no tag, otherwise any slot. */
-    uint32_t row_target, row_level;
-    uint32_t next; /* next difference of the same entity */
-} quern__difference;
-
-/* An item that merging skips, and its original head; or the handle of a row of a command for a view. */
-typedef struct quern__dropped_item {
-    union {
-        quern__item *item;
-        quern_entity *handle;
-    };
-    quern__item head;
-    bool is_of_view;
-} quern__dropped_item;
-
-/* State of the stage for one gathered stream. */
-typedef struct quern__walked_stream {
-    quern__command_batch *last_batch;
-    uint32_t first_created;         /* number of its first create among the creates of all streams */
-    uint32_t first_note, last_note; /* notes of the entities it creates */
-} quern__walked_stream;
-
-struct quern__relating {
-    quern__storage *storage;
-    quern__follow_ups follow_ups;
-    /* State of the current pass through the stages: */
-    QUERN__ARRAY(uint32_t) note_of_slot; /* index of the slot's note + 1; 0: no note */
-    QUERN__ARRAY(quern__note) notes;
-    QUERN__ARRAY(quern__difference) differences;
-    uint32_t noted_count; /* number of entries of the link log that have been noted */
-    QUERN__ARRAY(quern__dropped_item) dropped;
-    QUERN__ARRAY(quern_entity) created; /* predicted handles, in the order of creates */
-    QUERN__ARRAY(quern__walked_stream) streams;
-    QUERN__ARRAY(uint32_t)
-    ending_slots; /* slots of the entities that end, while quern__relating_end runs */
-    quern__drops drops;
-    /* State of the sync point: */
-    QUERN__ARRAY(uint32_t) refused; /* slots of refused entities */
-    quern_result refused_result;
-    bool is_out_of_memory;
+/* Consecutive instances of one prefab. */
+struct quern__spawned {
+    /* operation of the first instance; of all instances if it has overrides */
+    const quern__operation *operation;
+    const char *first_item;
+    const quern__prefab_plan *plan; /* NULL: refused, since the world cannot have more archetypes */
+    uint32_t count;
+    uint32_t first_created;   /* index of the first root among the creates of all streams */
+    uint32_t first_destroyed; /* index in the list of destroyed entities, if refused */
 };
 
-/* Reserves space for one more item. Returns false and sets is_out_of_memory if out of memory. */
-#define quern__relating_reserve_one(relating, array)                                       \
-    (quern__array_reserve(&(relating)->storage->allocator, (array), (array)->count + 1) || \
-     !((relating)->is_out_of_memory = true))
+/* Lists all instances, finds their archetypes, and adds their rows to deltas and counts. Errors: OUT_OF_MEMORY. */
+quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathered *gathered,
+                                 quern__storage *storage);
 
-static inline quern__note *quern__relating_find(const quern__relating *relating, uint32_t slot)
-{
-    const uint32_t number = relating->note_of_slot.items[slot];
-    return number != 0 ? &relating->notes.items[number - 1] : NULL;
-}
+/* Reserves links and names. Rows and slots must have been reserved. Errors: OUT_OF_MEMORY. */
+quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage);
 
-static inline bool quern__relating_has_ended(const quern__relating *relating, uint32_t slot)
-{
-    const quern__note *known = quern__relating_find(relating, slot);
-    return known != NULL && known->has_ended;
-}
+/* Spawns all instances. Creates must have their handles. */
+void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage);
 
-/* Returns the note of an entity, and adds one for an existing entity if there is none. Invalidates pointers to
- * notes. Returns NULL if out of memory. */
-quern__note *quern__relating_note(quern__relating *relating, uint32_t slot);
-
-/* Records that the noted entity is created by the stream, as its number-th create. */
-void quern__relating_note_created(quern__relating *relating, quern__note *entity, uint32_t stream,
-                                  uint32_t number);
-
-/* Records the target and level of a relation in the entity's row, unless already recorded. Returns false if out
- * of memory. */
-bool quern__relating_note_row(quern__relating *relating, quern__note *entity, uint32_t relation,
-                              uint32_t row_target, uint32_t row_level);
-
-/* Replaces the source's target (QUERN__SLOT_NONE: removes it) and updates the levels of the entities below.
- * Notes all of them. Returns false if out of memory. */
-bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
-                                uint32_t target);
-
-/* Adds or removes an edge of a relation with several targets per source, and notes the source. Precondition: the edge
- * does not exist, or exists. Returns false if out of memory. */
-bool quern__relating_add_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
-                              uint32_t target);
-bool quern__relating_remove_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
-                                 uint32_t target);
-
-/* Names an entity that does not end; "" removes the name. Sets *out_is_taken and changes nothing if a sibling
- * has the name. Returns false if out of memory. */
-bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
-                              bool *out_is_taken);
-
-/* Ends a noted entity and all entities that end with it by cascade. Removes links between them and entities
- * that do not end; links among them stay. Returns false and changes nothing if a relation refuses the end. */
-bool quern__relating_end(quern__relating *relating, uint32_t slot);
-
-/* Playing commands: applying their changes of links and names, in order and before merging (stages.h).
- * The column `play` of QUERN__COMMAND_KINDS lists the functions. */
-
-/* State of iterating a stream. */
-typedef struct quern__play_walk {
-    quern__relating *relating;
-    const quern__gathered_stream *gathered;
-    uint32_t stream;             /* index of the stream */
-    const quern_entity *created; /* handles of the entities that the stream creates */
-    quern__command_batch *batch;
-    uint64_t number; /* number of the batch's first item in the stream */
-    bool relates;    /* some command of the sync point relates; otherwise only existing links matter */
-    bool switches;   /* some command of the sync point disables or enables a tree */
-} quern__play_walk;
-
-/* Plays the commands of walk->batch. Sets walk->relating->is_out_of_memory if memory runs out. */
-typedef void quern__play_function(const quern__play_walk *walk);
-
-quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
-    quern__play_adds_edges, quern__play_unrelates_from, quern__play_names, quern__play_switches;
-
-/* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
- * point disables or enables a tree. */
-void quern__play_tags(const quern__play_walk *walk);
-
-typedef void quern__play_item_function(const quern__play_walk *walk, quern__item *item, uint32_t i);
-
-/* Calls play_item for each row of a command for a view, with an item that lasts for the call. */
-void quern__play_view(const quern__play_walk *walk, quern__play_item_function *play_item);
-
-/* Calls play_item for each item of the batch; stops if out of memory. */
-static inline void quern__play_each(const quern__play_walk *walk, quern__play_item_function *play_item)
-{
-    if (QUERN__UNLIKELY(walk->batch->is_view)) {
-        quern__play_view(walk, play_item);
-        return;
-    }
-    quern__item *item = quern__batch_item(walk->batch, 0);
-    for (uint32_t i = 0; i < walk->batch->item_count && !walk->relating->is_out_of_memory; i++) {
-        play_item(walk, item, i);
-        item = quern__item_next(item, walk->batch->operation);
-    }
-}
-
-/* Counts the i-th item of the batch as `count` dropped commands. */
-void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
-                      quern_drop_reason reason, uint64_t count);
-
-/* Drops the i-th item and makes merging skip it. For commands that merging would otherwise apply. */
-void quern__play_drop_and_skip(const quern__play_walk *walk, quern__item *item, uint32_t i,
-                               quern_drop_reason reason);
-
-/* Returns the slot of the entity that the handle refers to, or QUERN__NOTE_NONE if the entity is dead. */
-uint32_t quern__play_find_slot(const quern__play_walk *walk, quern_entity entity);
-
-/* View edits: edits of many rows at once, made by commands for views (record.h). A chunk has view edits as
- * long as all commands on it are commands for views whose rows, compared with those of each earlier one, are
- * either the same or all of them after it. Systems record such commands: each system visits a chunk as a whole,
- * or its ranges of rows in order. The first other command turns the view edits into edits of single rows. Both
- * lead to the same groups in the same order, and so to the same result. */
-
-/* What became of a command for a view. */
-typedef enum quern__view_outcome {
-    QUERN__VIEW_MERGED,
-    QUERN__VIEW_DROPPED,  /* an earlier command destroys the entities of the rows */
-    QUERN__VIEW_REJECTED, /* must be merged row by row */
-    QUERN__VIEW_OUT_OF_MEMORY
-} quern__view_outcome;
-
-/* Returns the sequence of the row's commands. Precondition: some view edit has the row. */
-uint32_t quern__view_edits_sequence(const quern__chunk_edits *edits, uint32_t row);
-
-static inline quern__view_edit *quern__view_edit_at(const quern__chunk_edits *edits, uint32_t index)
-{
-    return &edits->scratch->view_edits.items[index];
-}
+/* ------------------------------------------------------------------------------------------- applying */
 
 /* Applying, the last stage of a sync point. It changes the world and cannot fail. */
 
@@ -879,7 +834,7 @@ void quern__edits_move(const quern__storage *storage, const quern__scratch *scra
                        const quern__sequence *sequence, uintptr_t to, uintptr_t from,
                        const quern__edit *rows, uint32_t count);
 
-/* The first and the last step of applying; the last stage and the fast path stages.h share them.
+/* The first and the last step of applying; the last stage and the fast path of destroys and creates share them.
  * quern__change_begin allocates the handles of creates, stores them in resolved->created, and appends all
  * reserved rows, uninitialised, except those of prefab instances. */
 void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathered,
@@ -892,6 +847,8 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
 /* Replaces provisional handles in the values of an item. created: the handles of the creates of the item's
  * stream; recording has rejected provisional handles of other streams. */
 void quern__item_remap(const quern__operation *operation, char *item, quern_entity *created);
+
+/* --------------------------------------------------------------------------------- accumulated values */
 
 /* Applying accumulated values (core/record/accumulator.h): the sync point combines them with the values of
  * entities after it has applied all other commands.
@@ -934,6 +891,8 @@ void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *c
                                const quern_entity *created, quern__drops *drops, uint32_t first_drop,
                                const quern__executor *executor);
 
+/* ------------------------------------------------------------------------- fast path: values in place */
+
 /* Fast path of a sync point, tried right after gathering. It applies if all commands only set values without
  * hooks, or enable or disable components, and their entities have these components. Rows then neither appear,
  * disappear nor move, and applying the commands in order makes the last one win. Merging and resolving are not
@@ -946,16 +905,7 @@ bool quern__gathered_is_in_place(const quern__gathered *gathered, const quern__s
 /* Applies all commands in order. Precondition: quern__gathered_is_in_place. */
 void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern__storage *storage);
 
-/* The column `set` of QUERN__COMMAND_KINDS. Applies the items of a batch if `writes` is true, otherwise only
- * checks them. Returns false if an entity is dead or lacks the component; the caller must have checked the
- * batch before it writes. */
-typedef bool quern__set_function(const quern__storage *storage, quern__command_batch *batch,
-                                 bool is_located, bool writes);
-
-quern__set_function quern__set_values;
-
-/* Change the bit of the row flag that the kind needs (needed_flag). */
-quern__set_function quern__clear_bits, quern__set_bits;
+/* ------------------------------------------------------------------------------ fast path: one entity */
 
 /* Fast path of a sync point, tried right after gathering. It applies if there are only a few commands, all on
  * one living entity. At most one row leaves or arrives then, so no order of rows has to be determined: chunk
@@ -969,25 +919,16 @@ bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolv
                                   const quern__gathered *gathered, quern__storage *storage,
                                   const quern__executor *observer);
 
+/* -------------------------------------------------------------------- fast path: destroys and creates */
+
 /* Fast path of a sync point, tried right after gathering. It applies if commands only destroy existing
  * entities, in the order of their rows and without destroy hooks, create entities from types without hooks,
- * and spawn compact instances of prefabs (stages.h). Each entity then has exactly one command, so merging is
+ * and spawn compact instances of prefabs. Each entity then has exactly one command, so merging is
  * not needed. Systems destroy entities in the order of rows, and this order rules out that an entity is
  * destroyed twice. Commands in another order go through all stages: sorting them was measured to be slower.
- * The resulting rows, handles and values are those of all stages (stages.h). */
+ * The resulting rows, handles and values are those of all stages. */
 
-/* A create span: creates of one stream with the same operation, with only destroys between them. Spawned
- * instances (stages.h) end a span, since their members have handles in between. */
-typedef struct quern__create_span {
-    quern__command_batch *batch; /* first batch */
-    uint32_t first_item;         /* index of the first item in that batch */
-    uint32_t count;              /* may extend over several batches */
-    const quern__operation *operation;
-    uint32_t sequence; /* index in `sequences` of the sequence with only this operation, on a new entity */
-    uint32_t first_created; /* index of the first create, among the creates of all streams */
-    uint32_t stream_first;  /* index of the stream's first create, among the creates of all streams */
-    uint32_t rank;          /* rank of the first create, among all creates in the same archetype */
-} quern__create_span;
+typedef struct quern__create_span quern__create_span;
 
 typedef struct quern__destroy_and_create {
     quern__sequences sequences;
@@ -1010,8 +951,10 @@ void quern__destroy_and_create_apply(const quern__destroy_and_create *lists, que
                                      const quern__gathered *gathered, quern__storage *storage,
                                      const quern__executor *executor);
 
+/* -------------------------------------------------------------------------------- fast path: relating */
+
 /* A fast path for sync points whose commands all relate or unrelate existing entities, in one relation with a single
- * target per source. The commands change links one after the other, as the relate stage does (stages.h). Then
+ * target per source. The commands change links one after the other, as the relate stage does. Then
  * the rows move as after quern_entity_relate_many (core/relations/relation_internal.h), instead of by follow-up commands
  * that go through all stages. The result is the same, including the order of rows.
  *
@@ -1023,6 +966,31 @@ void quern__destroy_and_create_apply(const quern__destroy_and_create *lists, que
 bool quern__commands_only_relate(quern__relating *relating, quern__gathered *gathered,
                                  quern__merged *merged, quern__resolved *resolved, quern__drops *drops,
                                  const quern__executor *observer);
+
+/* ---------------------------------------------------------------------------------- kinds of commands */
+
+/* State of reading a sequence of commands (resolve.c). */
+typedef struct quern__effect quern__effect;
+
+/* Reads the i-th operand of an operation. hop: distance from the last operation of the sequence. */
+typedef void quern__read_function(quern__effect *effect, const quern__operation *operation, uint32_t i,
+                                  uint32_t hop);
+
+quern__read_function quern__read_add, quern__read_value, quern__read_remove;
+
+/* Change the bit of the row flag that the kind needs (needed_flag). */
+quern__read_function quern__read_clear_bit, quern__read_set_bit;
+
+/* The column `set` of QUERN__COMMAND_KINDS. Applies the items of a batch if `writes` is true, otherwise only
+ * checks them. Returns false if an entity is dead or lacks the component; the caller must have checked the
+ * batch before it writes. */
+typedef bool quern__set_function(const quern__storage *storage, quern__command_batch *batch,
+                                 bool is_located, bool writes);
+
+quern__set_function quern__set_values;
+
+/* Change the bit of the row flag that the kind needs (needed_flag). */
+quern__set_function quern__clear_bits, quern__set_bits;
 
 /* The functions `read`, `set` and `play` of each kind in QUERN__COMMAND_KINDS. */
 

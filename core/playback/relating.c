@@ -433,7 +433,7 @@ static quern_result add_of_entity(quern__relating *relating, const quern__gather
 }
 
 /* Adds follow-up commands on the entities that a stream creates, chained to that stream after its last batch. Only streams
- * that relate entities get follow-up commands, and these streams leave space for the jump (leave_tail in record.c). The
+ * that relate entities get follow-up commands, and these streams leave space for the jump (quern__commands_close_stream). The
  * notes of other streams are of entities that the stream itself destroys. Errors: OUT_OF_MEMORY. */
 static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t index)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Recording of accumulated values: how numbers are combined, the registry of combine functions, and the accumulations of
+ * a recorder, each with an operation of its own. */
 #include "core/record/accumulator.h"
 
 #include "core/base/containers.h"
@@ -146,7 +148,7 @@ quern_result quern__combines_register(quern__combines *combines, const quern_all
 
 /* Finds how `combine` combines values of the type. Errors: INVALID_ARGUMENT if the handle is invalid, or if the
  * type is not suitable for a built-in function. */
-static quern_result combines_find(const quern__combines *combines, uint32_t world_tag,
+static quern_result find_combiner(const quern__combines *combines, uint32_t world_tag,
                                   quern_combine combine, const quern__type *type,
                                   quern__combiner *out_combiner)
 {
@@ -226,28 +228,6 @@ static quern_result check_component(const quern__components *components, quern_c
     return QUERN_OK;
 }
 
-static bool is_quick(const quern__operation *operation)
-{
-    const quern__operand *operand = &operation->operands[0];
-    return operation->is_copied && operand->size_bytes <= 16 && operand->size_bytes % 4 == 0;
-}
-
-static quern_result init_accumulation(const quern__storage *storage, quern_component component,
-                                      quern_combine combine, quern__accumulation *out_accumulation)
-{
-    const quern__components *components = &storage->components;
-    const quern_result result = check_component(components, component);
-    if (result != QUERN_OK) return result;
-    const uint32_t index = quern__component_index(component);
-    *out_accumulation = (quern__accumulation){.type = quern__components_type(components, index),
-                                              .component = component,
-                                              .combine = combine,
-                                              .world_tag = components->first_bits >> 24,
-                                              .component_index = (uint16_t)index};
-    return combines_find(storage->combines, out_accumulation->world_tag, combine, out_accumulation->type,
-                         &out_accumulation->combiner);
-}
-
 /* Creates a copy of `from` with its operation. Returns NULL if out of memory. */
 static quern__accumulation *create_accumulation(const quern__storage *storage,
                                                 const quern__accumulation *from)
@@ -266,7 +246,9 @@ static quern__accumulation *create_accumulation(const quern__storage *storage,
     made->item_bytes = made->operation->item_bytes;
     made->offset_bytes = made->operation->operands[0].offset_bytes;
     made->size_bytes = made->operation->operands[0].size_bytes;
-    made->quick_operation = is_quick(made->operation) ? made->operation : &no_operation;
+    const uint32_t size_bytes = made->size_bytes;
+    const bool is_quick = made->operation->is_copied && size_bytes <= 16 && size_bytes % 4 == 0;
+    made->quick_operation = is_quick ? made->operation : &no_operation;
     return made;
 }
 
@@ -274,13 +256,21 @@ static quern_result add_accumulation(quern_commands *commands, quern_component c
                                      quern_combine combine)
 {
     quern__accumulator *accumulator = commands->accumulator;
-    quern__accumulation fresh;
-    const quern_result result = init_accumulation(commands->storage, component, combine, &fresh);
+    const quern__storage *storage = commands->storage;
+    const quern__components *components = &storage->components;
+    quern_result result = check_component(components, component);
     if (result != QUERN_OK) return result;
-    if (!quern__array_reserve(&commands->storage->allocator, &accumulator->list,
-                              accumulator->list.count + 1))
+    const uint32_t index = quern__component_index(component);
+    quern__accumulation fresh = {.type = quern__components_type(components, index),
+                                 .component = component,
+                                 .combine = combine,
+                                 .world_tag = components->first_bits >> 24,
+                                 .component_index = (uint16_t)index};
+    result = find_combiner(storage->combines, fresh.world_tag, combine, fresh.type, &fresh.combiner);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(&storage->allocator, &accumulator->list, accumulator->list.count + 1))
         return quern__commands_fail_memory(commands);
-    quern__accumulation *made = create_accumulation(commands->storage, &fresh);
+    quern__accumulation *made = create_accumulation(storage, &fresh);
     if (made == NULL) return quern__commands_fail_memory(commands);
     accumulator->list.items[accumulator->list.count++] = made;
     accumulator->last = made;

@@ -131,13 +131,6 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
     operation->has_entity_fields |= type->has_entity_fields;
 }
 
-static bool has_relation(const quern__operation *operation)
-{
-    for (uint32_t i = 0; i < operation->operand_count; i++)
-        if (operation->operands[i].is_relation) return true;
-    return false;
-}
-
 static void finish_layout(quern__operation *operation)
 {
     if (operation->has_destroy) {
@@ -145,16 +138,18 @@ static void finish_layout(quern__operation *operation)
         operation->item_bytes += operation->operand_count;
     }
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, operation->alignment_bytes);
-    bool is_plain = true;
-    for (uint32_t i = 0; i < operation->operand_count; i++)
+    bool is_plain = true, has_relation = false;
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
         is_plain &= operation->operands[i].is_plain;
+        has_relation |= operation->operands[i].is_relation;
+    }
     const quern__command_kind *kind = &quern__command_kinds[operation->kind];
     operation->traits = kind->traits;
     if (is_plain) operation->traits |= kind->plain_traits;
     operation->is_copied = is_plain && !operation->has_entity_fields;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
-    if (kind->merge_kind == QUERN__MERGE_CREATE && has_relation(operation))
+    if (kind->merge_kind == QUERN__MERGE_CREATE && has_relation)
         operation->traits &= (uint8_t)~QUERN__TRAIT_UNRELATED;
 }
 
@@ -268,23 +263,41 @@ static uint64_t key_of_list(const quern_component *list, const void *const *valu
     return key | 1ull << 63;
 }
 
-/* Inserts an operation into the map, which has a free entry. */
-static void link_create(quern__operations *operations, quern__operation *operation)
+/* Whether the operation creates entities with the listed components, with values exactly where values[i] is not
+ * NULL. */
+static inline bool operation_has_list(const quern__operation *operation, const quern_component *list,
+                                      const void *const *values, uint32_t count)
 {
-    uint64_t *first = quern__map_find(&operations->creates, operation->key);
-    if (first == NULL) {
-        quern__map_put(&operations->creates, operation->key, (uintptr_t)operation);
-        return;
+    if (operation->operand_count != count) return false;
+    const quern__operand *operand = operation->operands;
+    for (uint32_t i = 0; i < count; i++, operand++) {
+        if (operand->component.bits != list[i].bits) return false;
+        if ((operand->offset_bytes != 0) != is_given(values, i) && operand->size_bytes > 0) return false;
     }
-    operation->next_same_key = (quern__operation *)(uintptr_t)*first;
-    *first = (uintptr_t)operation;
+    return true;
 }
 
-static quern_result add_create(quern__operations *operations, const quern__components *components,
-                               const quern_allocator *allocator, const quern_component *list,
-                               const void *const *values, uint32_t count)
+/* Makes the operation for the list, which is found or created, the latest result. Checks the length of the list before reading it. */
+static quern_result select_create(quern__operations *operations, const quern__components *components,
+                                  const quern_allocator *allocator, const quern_component *list,
+                                  const void *const *values, uint32_t count)
 {
-    bool has_room = quern__map_reserve(&operations->creates, allocator, operations->creates.count + 1);
+    if (count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                           "%u components are listed; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)", count,
+                           QUERN_MAX_ENTITY_COMPONENTS);
+    const uint64_t key = key_of_list(list, values, count);
+    quern__operation *known = quern__map_find_pointer(&operations->creates, key);
+    while (known != NULL && !operation_has_list(known, list, values, count))
+        known = known->next_same_key;
+    if (known != NULL) {
+        operations->last_create = known;
+        return QUERN_OK;
+    }
+    const quern_result result = check_list(operations, components, list, values, count);
+    if (result != QUERN_OK) return result;
+    const bool has_room =
+        quern__map_reserve(&operations->creates, allocator, operations->creates.count + 1);
     quern__operation *operation =
         has_room ? operation_allocate(allocator, QUERN__OPERATION_CREATE, count) : NULL;
     if (operation == NULL)
@@ -294,46 +307,16 @@ static quern_result add_create(quern__operations *operations, const quern__compo
     for (uint32_t i = 0; i < count; i++)
         set_operand(operation, i, components, quern__component_index(list[i]), is_given(values, i));
     finish_layout(operation);
-    operation->key = key_of_list(list, values, count);
-    link_create(operations, operation);
+    operation->key = key;
+    uint64_t *first = quern__map_find(&operations->creates, key);
+    if (first != NULL) {
+        operation->next_same_key = (quern__operation *)(uintptr_t)*first;
+        *first = (uintptr_t)operation;
+    } else {
+        quern__map_put(&operations->creates, key, (uintptr_t)operation);
+    }
     operations->last_create = operation;
     return QUERN_OK;
-}
-
-/* Whether the operation creates entities with the listed components, with values exactly where values[i] is not
- * NULL. */
-static inline bool operation_has_list(const quern__operation *operation, const quern_component *list,
-                                      const void *const *values, uint32_t count)
-{
-    if (operation->operand_count != count) return false;
-    const quern__operand *operand = operation->operands;
-    for (uint32_t i = 0; i < count; i++, operand++) {
-        const bool is_given = values != NULL && values[i] != NULL;
-        if (operand->component.bits != list[i].bits) return false;
-        if ((operand->offset_bytes != 0) != is_given && operand->size_bytes > 0) return false;
-    }
-    return true;
-}
-
-/* Makes the operation for the list the latest result. Checks the length of the list before reading it. */
-static quern_result select_create(quern__operations *operations, const quern__components *components,
-                                  const quern_allocator *allocator, const quern_component *list,
-                                  const void *const *values, uint32_t count)
-{
-    if (count > QUERN_MAX_ENTITY_COMPONENTS)
-        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
-                           "%u components are listed; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)", count,
-                           QUERN_MAX_ENTITY_COMPONENTS);
-    quern__operation *known =
-        quern__map_find_pointer(&operations->creates, key_of_list(list, values, count));
-    while (known != NULL && !operation_has_list(known, list, values, count))
-        known = known->next_same_key;
-    if (known != NULL) {
-        operations->last_create = known;
-        return QUERN_OK;
-    }
-    quern_result result = check_list(operations, components, list, values, count);
-    return result != QUERN_OK ? result : add_create(operations, components, allocator, list, values, count);
 }
 
 quern_result quern__operations_find_create(quern__operations *operations,

@@ -13,14 +13,14 @@
 /* Properties of an operation. A stream and a sync point have the traits that all their commands share; each
  * trait lets a sync point skip work. */
 typedef enum quern__trait {
-    /* sets one component to a value without hooks, or enables or disables it: stages.h */
+    /* sets one component to a value without hooks, or enables or disables it: core/playback/fast_paths.c */
     QUERN__TRAIT_IN_PLACE = 1,
     /* destroys an entity, spawns a prefab, or creates an entity from types without hooks:
-     * stages.h */
+     * core/playback/fast_paths.c */
     QUERN__TRAIT_DESTROY_OR_CREATE = 2,
     QUERN__TRAIT_NO_HANDLES = 4, /* no value contains entity handles */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value needs its destroy hook called if the command is dropped */
-    /* needs no work by stages.h, unless it destroys an entity with links or a name */
+    /* needs no work by core/playback/relating.c, unless it destroys an entity with links or a name */
     QUERN__TRAIT_UNRELATED = 16,
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64,
@@ -34,7 +34,7 @@ typedef enum quern__trait {
 typedef enum quern__merge_kind {
     QUERN__MERGE_ROW,    /* part of the one edit that holds all commands on the entity */
     QUERN__MERGE_CREATE, /* start of the edit of a new entity */
-    QUERN__MERGE_SPAWN,  /* no edit: stages.h adds the new entities to the world */
+    QUERN__MERGE_SPAWN,  /* no edit: core/playback/spawned.c adds the new entities to the world */
     QUERN__MERGE_NONE    /* nothing: the function `play` of the kind has done all the command does */
 } quern__merge_kind;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Recording commands: the blocks of a recorder, space for items, streams, checks, and the public calls. */
 #include "core/record/record.h"
 
 #include "core/record/accumulator.h"
@@ -31,12 +32,6 @@ static void use_block(quern_commands *commands, uint32_t index)
     commands->block_index = index;
     commands->next = commands->blocks.items[index].memory;
     commands->end = commands->next + COMMAND_BLOCK_BYTES - sizeof(quern__command_batch);
-}
-
-/* Makes the first block, if any, the current one. */
-static void blocks_rewind(quern_commands *commands)
-{
-    if (commands->blocks.count > 0) use_block(commands, 0);
 }
 
 /* Releases all blocks except the first keep_count. */
@@ -171,29 +166,22 @@ quern_result quern__item_space_reserve_mixed(quern_commands *commands, uint64_t 
     return QUERN_OK;
 }
 
-/* Makes the next block the current one, and writes a jump to it at the end of the current one. Only a stream
- * that continues in the next block reads the jump. */
-static void next_block(quern_commands *commands)
-{
-    quern__command_batch *jump = (quern__command_batch *)(void *)commands->next;
-    use_block(commands, commands->block_index + 1);
-    *jump = (quern__command_batch){.next = (quern__command_batch *)(void *)commands->next};
-}
-
-static void begin_stream(quern_commands *commands, quern__command_batch *first)
-{
-    commands->open = &commands->streams.items[commands->streams.count++];
-    *commands->open = (quern__stream){.origin = commands->origin,
-                                      .first = first,
-                                      .traits = UINT8_MAX,
-                                      .structure_version = commands->storage->structure_version};
-}
-
 char *quern__item_space_open_bytes(quern_commands *commands, uint32_t bytes)
 {
     quern__batch_close(commands);
-    if (block_left_bytes(commands) < bytes) next_block(commands);
-    if (commands->open == NULL) begin_stream(commands, (quern__command_batch *)(void *)commands->next);
+    if (block_left_bytes(commands) < bytes) {
+        /* A jump at the end of the current block leads to the next one. Only a stream that continues there reads it. */
+        quern__command_batch *jump = (quern__command_batch *)(void *)commands->next;
+        use_block(commands, commands->block_index + 1);
+        *jump = (quern__command_batch){.next = (quern__command_batch *)(void *)commands->next};
+    }
+    if (commands->open == NULL) {
+        commands->open = &commands->streams.items[commands->streams.count++];
+        *commands->open = (quern__stream){.origin = commands->origin,
+                                          .first = (quern__command_batch *)(void *)commands->next,
+                                          .traits = UINT8_MAX,
+                                          .structure_version = commands->storage->structure_version};
+    }
     return commands->next;
 }
 
@@ -257,23 +245,19 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* Leaves space for a jump after a stream that creates entities and relates or names some. The sync point may
- * append follow-up commands to such a stream and needs a jump to them (stages.h). If the block has no
- * space left, the jump goes to the space reserved for the recorder's own jump: no stream continues across the
- * end of the block then. */
-static void leave_tail(quern_commands *commands)
-{
-    const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
-    commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
-}
-
 void quern__commands_close_stream(quern_commands *commands)
 {
     const quern__stream *open = commands->open;
     if (open != NULL) {
         quern__batch_close(commands);
-        if (QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) && open->create_count > 0)
-            leave_tail(commands);
+        /* Leaves space for a jump after a stream that creates entities and relates or names some. The sync point may append
+         * follow-up commands to such a stream and needs a jump to them (core/playback/relating.c). If the block has no space
+         * left, the jump goes to the space reserved for the recorder's own jump: no stream continues across the end of the
+         * block then. */
+        if (QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) && open->create_count > 0) {
+            const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
+            commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
+        }
         commands->open = NULL;
     }
     if (QUERN__UNLIKELY(commands->accumulator != NULL))
@@ -324,7 +308,7 @@ void quern__commands_reset(quern_commands *commands)
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
     if (QUERN__UNLIKELY(commands->retains_prefabs)) quern__spawns_release_prefabs(commands);
-    blocks_rewind(commands);
+    if (commands->blocks.count > 0) use_block(commands, 0);
     if (commands->accumulator != NULL) quern__commands_reset(&commands->accumulator->recorder);
 }
 
@@ -397,27 +381,21 @@ static quern_entity check_handle(void *argument, quern_entity entity)
     return entity;
 }
 
-/* Checks the target that a command gives to a source. The source itself has been checked. */
-static quern_result check_target(quern_commands *commands, quern_entity source, quern_entity target,
-                                 const char *function)
-{
-    quern__item ignored;
-    const quern_result result = find_entity(commands, target, function, &ignored);
-    if (result != QUERN_OK) return quern__message_add_call(result, "the target", NULL);
-    if (!quern_entity_equal(source, target)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u cannot be its own target",
-                       quern_entity_index(source), quern_entity_generation(source));
-}
-
 quern_result quern__commands_check_value(quern_commands *commands, const quern__operand *operand,
                                          quern_entity entity, const void *value, const char *function)
 {
     const quern__type *type = operand->type;
     if (value == NULL || !type->has_entity_fields) return QUERN_OK;
     if (operand->is_relation) {
+        /* `entity` is the source, which has been checked */
+        quern__item ignored;
         quern_entity target;
         memcpy(&target, value, sizeof target);
-        return check_target(commands, entity, target, function);
+        const quern_result result = find_entity(commands, target, function, &ignored);
+        if (result != QUERN_OK) return quern__message_add_call(result, "the target", NULL);
+        if (!quern_entity_equal(entity, target)) return QUERN_OK;
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u cannot be its own target",
+                           quern_entity_index(entity), quern_entity_generation(entity));
     }
     handle_check check = {.commands = commands, .function = function};
     quern__type_visit_entities(type, value, check_handle, &check);
@@ -434,19 +412,10 @@ static inline const void *given_value(const quern__operation *operation, const v
     return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
 }
 
-static void write_values(const quern__operation *operation, char *item, const void *const *values,
-                         uint32_t i)
-{
-    quern__item_clear_owned(operation, item);
-    for (uint32_t k = 0; k < operation->operand_count; k++)
-        if (operation->operands[k].offset_bytes != 0)
-            quern__item_write_value(operation, item, k, given_value(operation, values, k, i));
-}
-
 /* Appends a create to the given space; its values are written before or after this call. Returns the
  * provisional handle. */
-static inline quern_entity item_append_create(quern_commands *commands, const quern__operation *operation,
-                                              char *space)
+static inline quern_entity append_create(quern_commands *commands, const quern__operation *operation,
+                                         char *space)
 {
     quern__item *item = quern__item_append(commands, operation, space);
     assert(commands->open != NULL);
@@ -466,8 +435,11 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
     for (uint32_t i = 0; i < count; i++) {
         char *space = quern__item_space_find(commands, operation);
         if (space == NULL) space = quern__item_space_open(commands, operation);
-        const quern_entity entity = item_append_create(commands, operation, space);
-        write_values(operation, space, values, i);
+        const quern_entity entity = append_create(commands, operation, space);
+        quern__item_clear_owned(operation, space);
+        for (uint32_t k = 0; k < operation->operand_count; k++)
+            if (operation->operands[k].offset_bytes != 0)
+                quern__item_write_value(operation, space, k, given_value(operation, values, k, i));
         if (out_entities != NULL) out_entities[i] = entity;
     }
     return QUERN_OK;
@@ -554,7 +526,7 @@ quern_entity quern_commands_create_with(quern_commands *commands, const quern_co
                       quern__commands_can_record(commands)))
         space = write_known_values(commands, commands->operations.last_create, components, values, count);
     if (QUERN__LIKELY(space != NULL))
-        return item_append_create(commands, commands->operations.last_create, space);
+        return append_create(commands, commands->operations.last_create, space);
     quern_entity entity = quern_entity_null();
     create_many(commands, components, values, count, 1, &entity, function);
     return entity;
@@ -582,7 +554,6 @@ quern_entity quern_commands_create(quern_commands *commands)
     return entity;
 }
 
-/* Slow path: the entity is not alive, or no space is available without reserving. */
 /* Records a command without operands. */
 static quern_result record_bare(quern_commands *commands, const quern__operation *operation,
                                 quern_entity entity, const char *function)
@@ -597,6 +568,7 @@ static quern_result record_bare(quern_commands *commands, const quern__operation
     return QUERN_OK;
 }
 
+/* Slow path: the entity is not alive, or no space is available without reserving. */
 static QUERN__NO_INLINE quern_result destroy_checked(quern_commands *commands, quern_entity entity)
 {
     static const char function[] = "quern_commands_destroy";

@@ -4,7 +4,7 @@
 #define QUERN_CORE_RECORD_RECORD_H
 
 /* Recording commands. Each worker has its own recorder with its own memory blocks, so recording needs no lock.
- * The commands of one callback form a *stream*, identified by its key. At the sync point, stages.h sorts the
+ * The commands of one callback form a *stream*, identified by its key. At the sync point, playback (core/playback/stages.h) sorts the
  * streams of all recorders by key; from then on, the recording threads are irrelevant.
  *
  * A stream is a list of *command batches*. Consecutive commands with the same operation (operation.h) share one

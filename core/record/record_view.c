@@ -166,14 +166,6 @@ static quern_entity entity_of(const view_command *it, uint32_t row)
     return it->view->entities[row - it->view->first_row];
 }
 
-/* Whether each row needs an item of its own. */
-static bool needs_items(const view_command *it)
-{
-    const quern__operation *operation = it->operation;
-    if (quern__command_kinds[operation->kind].merge_kind != QUERN__MERGE_ROW) return true;
-    return it->values != NULL && !operation->operands[0].is_plain;
-}
-
 /* Checks the handles inside of values. */
 static quern_result check_values(const view_command *it, const selection *rows)
 {
@@ -326,75 +318,74 @@ static quern_result find_operation(view_command *it, quern_component component, 
     return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__commands_fail_memory(commands);
 }
 
-static quern_result record_view(view_command *it, const quern_view_rows *chosen, quern_component component,
+/* Records a command with everything but its operation. chosen: the rows, NULL: those that the view shows. */
+static quern_result record_view(view_command it, const quern_view_rows *chosen, quern_component component,
                                 quern__operation_kind kind)
 {
-    quern_commands *commands = it->commands;
+    quern_commands *commands = it.commands;
     selection rows;
+    if (commands == NULL) return quern__fail_null(it.function, "commands");
+    if (it.view == NULL)
+        return quern__commands_fail(commands, quern__fail_null(it.function, "view"), it.function);
     quern_result result = quern__commands_can_record(commands)
                               ? QUERN_OK
-                              : quern__commands_fail_foreign_use(commands, it->function);
-    if (result == QUERN_OK) result = check_view(commands, it->view);
-    if (result == QUERN_OK) result = find_operation(it, component, kind);
-    if (result == QUERN_OK) result = select_rows(&rows, it->view, chosen);
-    if (result == QUERN_OK) result = check_values(it, &rows);
-    if (result == QUERN_OK && rows.count > 0)
-        result = needs_items(it) ? record_items(it, &rows) : record_batches(it, &rows);
+                              : quern__commands_fail_foreign_use(commands, it.function);
+    if (result == QUERN_OK) result = check_view(commands, it.view);
+    if (result == QUERN_OK) result = find_operation(&it, component, kind);
+    if (result == QUERN_OK) result = select_rows(&rows, it.view, chosen);
+    if (result == QUERN_OK) result = check_values(&it, &rows);
+    if (result == QUERN_OK && rows.count > 0) {
+        const quern__operation *operation = it.operation;
+        const bool needs_items = quern__command_kinds[operation->kind].merge_kind != QUERN__MERGE_ROW ||
+                                 (it.values != NULL && !operation->operands[0].is_plain);
+        result = needs_items ? record_items(&it, &rows) : record_batches(&it, &rows);
+    }
     return QUERN__LIKELY(result == QUERN_OK) ? QUERN_OK
-                                             : quern__commands_fail(commands, result, it->function);
+                                             : quern__commands_fail(commands, result, it.function);
 }
 
 /* ---------------------------------------------------------------------------------------------- calls */
-
-static quern_result record(quern_commands *commands, const quern_view *view, const quern_view_rows *rows,
-                           quern_component component, quern__operation_kind kind, const void *values,
-                           bool has_value_per_row, const char *function)
-{
-    if (commands == NULL) return quern__fail_null(function, "commands");
-    if (view == NULL) return quern__commands_fail(commands, quern__fail_null(function, "view"), function);
-    view_command it = {.commands = commands,
-                       .view = view,
-                       .function = function,
-                       .values = values,
-                       .has_value_per_row = has_value_per_row};
-    return record_view(&it, rows, component, kind);
-}
 
 quern_result quern_commands_add_view(quern_commands *commands, const quern_view *view,
                                      const quern_view_rows *rows, quern_component component,
                                      const void *value)
 {
-    return record(commands, view, rows, component,
-                  value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD, value, false,
-                  "quern_commands_add_view");
+    const view_command it = {
+        .commands = commands, .view = view, .function = "quern_commands_add_view", .values = value};
+    return record_view(it, rows, component, value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD);
 }
 
 quern_result quern_commands_set_view(quern_commands *commands, const quern_view *view,
                                      const quern_view_rows *rows, quern_component component,
                                      const void *value)
 {
-    return record(commands, view, rows, component, QUERN__OPERATION_SET, value, false,
-                  "quern_commands_set_view");
+    const view_command it = {
+        .commands = commands, .view = view, .function = "quern_commands_set_view", .values = value};
+    return record_view(it, rows, component, QUERN__OPERATION_SET);
 }
 
 quern_result quern_commands_set_view_values(quern_commands *commands, const quern_view *view,
                                             const quern_view_rows *rows, quern_component component,
                                             const void *values)
 {
-    return record(commands, view, rows, component, QUERN__OPERATION_SET, values, true,
-                  "quern_commands_set_view_values");
+    const view_command it = {.commands = commands,
+                             .view = view,
+                             .function = "quern_commands_set_view_values",
+                             .values = values,
+                             .has_value_per_row = true};
+    return record_view(it, rows, component, QUERN__OPERATION_SET);
 }
 
 quern_result quern_commands_remove_view(quern_commands *commands, const quern_view *view,
                                         const quern_view_rows *rows, quern_component component)
 {
-    return record(commands, view, rows, component, QUERN__OPERATION_REMOVE, NULL, false,
-                  "quern_commands_remove_view");
+    const view_command it = {.commands = commands, .view = view, .function = "quern_commands_remove_view"};
+    return record_view(it, rows, component, QUERN__OPERATION_REMOVE);
 }
 
 quern_result quern_commands_destroy_view(quern_commands *commands, const quern_view *view,
                                          const quern_view_rows *rows)
 {
-    return record(commands, view, rows, (quern_component){0}, QUERN__OPERATION_DESTROY, NULL, false,
-                  "quern_commands_destroy_view");
+    const view_command it = {.commands = commands, .view = view, .function = "quern_commands_destroy_view"};
+    return record_view(it, rows, (quern_component){0}, QUERN__OPERATION_DESTROY);
 }

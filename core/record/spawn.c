@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Recording spawns (spawn.h): what a recorder caches of each prefab, expanded and compact instances, the calls, and the
+ * expansion of compact instances. */
 #include "core/record/spawn.h"
 
-#include "core/record/record.h"
-
 #include <quern/prefab.h>
+
+/* An instance while it is recorded. */
+typedef struct spawning {
+    quern_commands *commands;
+    const quern__prefab *prefab;
+    quern__spawn_cache *cache;
+    quern_entity parent; /* null: the root has no parent */
+    quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
+    uint32_t override_count;
+    uint32_t first_number; /* number of the root, among the creates of the stream */
+} spawning;
 
 /* ---------------------------------------------------------------------------------------------- caches */
 
 /* Frees a cache and its variants, but does not release the prefab. cache may be NULL. */
-static void spawn_cache_release(const quern_commands *commands, quern__spawn_cache *cache)
+static void release_cache(const quern_commands *commands, quern__spawn_cache *cache)
 {
     const quern_allocator *allocator = &commands->storage->allocator;
     if (cache == NULL) return;
@@ -26,9 +37,27 @@ static void spawn_cache_release(const quern_commands *commands, quern__spawn_cac
 void quern__spawns_release(quern_commands *commands)
 {
     for (uint32_t i = 0; i < commands->spawns.count; i++)
-        spawn_cache_release(commands, commands->spawns.items[i]);
+        release_cache(commands, commands->spawns.items[i]);
     quern__array_release(&commands->storage->allocator, &commands->spawns);
     quern__array_release(&commands->storage->allocator, &commands->spawn_batches);
+}
+
+void quern__spawns_release_prefabs(quern_commands *commands)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    for (uint32_t i = 0; i < commands->spawns.count; i++) {
+        quern__spawn_cache *cache = commands->spawns.items[i];
+        if (cache == NULL || !cache->retains_prefab) continue;
+        quern__prefab_release(cache->prefab, allocator);
+        cache->retains_prefab = false;
+    }
+    for (quern__spawn_cache *cache = commands->old_spawn_caches, *next; cache != NULL; cache = next) {
+        next = cache->next_old;
+        quern__prefab_release(cache->prefab, allocator);
+        release_cache(commands, cache);
+    }
+    commands->old_spawn_caches = NULL;
+    commands->retains_prefabs = false;
 }
 
 /* Components and values of the creates of a group. Targets of relations other than the parent relation are left
@@ -126,18 +155,6 @@ static quern_result fill_cache(quern_commands *commands, const quern__prefab *pr
     return result;
 }
 
-/* Disposes of the cached data of a destroyed prefab when its index is used again. Keeps the data while compact
- * instances refer to it. cache may be NULL. */
-static void retire_cache(quern_commands *commands, quern__spawn_cache *cache)
-{
-    if (cache == NULL || !cache->retains_prefab) {
-        spawn_cache_release(commands, cache);
-        return;
-    }
-    cache->next_old = commands->old_spawn_caches;
-    commands->old_spawn_caches = cache;
-}
-
 /* Creates the cached data of a prefab, and retires those of an earlier prefab with the same index. Errors:
  * OUT_OF_MEMORY. */
 static quern_result create_cache(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
@@ -157,10 +174,17 @@ static quern_result create_cache(quern_commands *commands, quern_prefab handle, 
     cache->operations[group_count] = NULL;
     const quern_result result = fill_cache(commands, prefab, cache);
     if (result != QUERN_OK) {
-        spawn_cache_release(commands, cache);
+        release_cache(commands, cache);
         return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__commands_fail_memory(commands) : result;
     }
-    retire_cache(commands, commands->spawns.items[index]);
+    /* the data of the earlier prefab stay while compact instances refer to them */
+    quern__spawn_cache *earlier = commands->spawns.items[index];
+    if (earlier != NULL && earlier->retains_prefab) {
+        earlier->next_old = commands->old_spawn_caches;
+        commands->old_spawn_caches = earlier;
+    } else {
+        release_cache(commands, earlier);
+    }
     commands->spawns.items[index] = *out_cache = cache;
     return QUERN_OK;
 }
@@ -200,7 +224,7 @@ static quern_result find_related_root(quern_commands *commands, const quern__pre
 
 /* ------------------------------------------------------------------------------------------ recording */
 
-static quern_entity member_handle(const quern__spawning *it, uint32_t member)
+static quern_entity member_handle(const spawning *it, uint32_t member)
 {
     return quern__entity_make(0, it->commands->origin.serial, it->first_number + member);
 }
@@ -212,8 +236,7 @@ static char *open_space(quern_commands *commands, const quern__operation *operat
 }
 
 /* Returns NULL if no override applies, so that the captured value is used. */
-static const char *overridden_value(const quern__spawning *it, const quern__prefab_member *member,
-                                    uint32_t column)
+static const char *overridden_value(const spawning *it, const quern__prefab_member *member, uint32_t column)
 {
     for (uint32_t i = 0; i < it->override_count; i++) {
         const quern__prefab_override *override = &it->overrides[i];
@@ -225,7 +248,7 @@ static const char *overridden_value(const quern__spawning *it, const quern__pref
 
 /* Writes the values of a member. Columns and operands have the same order, so the search for an operand
  * continues from the previous one. */
-static void write_columns(const quern__spawning *it, const quern__prefab_member *member,
+static void write_columns(const spawning *it, const quern__prefab_member *member,
                           const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
@@ -250,7 +273,7 @@ static void write_columns(const quern__spawning *it, const quern__prefab_member 
 
 /* Replaces handles of captured members in the values by handles of the instance's members. Values from
  * overrides stay as they are. */
-static void write_fields(const quern__spawning *it, const quern__prefab_member *member,
+static void write_fields(const spawning *it, const quern__prefab_member *member,
                          const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
@@ -269,7 +292,7 @@ static void write_fields(const quern__spawning *it, const quern__prefab_member *
     }
 }
 
-static void record_create(const quern__spawning *it, uint32_t i)
+static void record_create(const spawning *it, uint32_t i)
 {
     const quern__prefab_member *member = &it->prefab->members.items[i];
     const bool has_parent = i == 0 && it->parent.bits != 0;
@@ -285,7 +308,7 @@ static void record_create(const quern__spawning *it, uint32_t i)
 }
 
 /* The operations exist since the cached data of the prefab was created, so finding them cannot fail. */
-static void record_relates(const quern__spawning *it)
+static void record_relates(const spawning *it)
 {
     quern_commands *commands = it->commands;
     const quern__storage *storage = commands->storage;
@@ -306,7 +329,7 @@ static void record_relates(const quern__spawning *it)
     }
 }
 
-static void record_names(const quern__spawning *it)
+static void record_names(const spawning *it)
 {
     const quern__operation *operation = &quern__operation_name;
     for (uint32_t i = 0; i < it->prefab->members.count; i++) {
@@ -320,7 +343,7 @@ static void record_names(const quern__spawning *it)
     }
 }
 
-static void record_toggles(const quern__spawning *it)
+static void record_toggles(const spawning *it)
 {
     quern_commands *commands = it->commands;
     const quern__storage *storage = commands->storage;
@@ -338,7 +361,7 @@ static void record_toggles(const quern__spawning *it)
 
 /* Records an expanded instance. Its members have the numbers from first_number on; the caller counts them as
  * creates of the stream. Errors: OUT_OF_MEMORY. */
-static quern_result spawn_record_expanded(const quern__spawning *it, const char *function)
+static quern_result record_expanded(const spawning *it, const char *function)
 {
     const quern_result result =
         quern__item_space_reserve_mixed(it->commands, it->cache->bytes, it->cache->largest_bytes, function);
@@ -354,7 +377,7 @@ static quern_result spawn_record_expanded(const quern__spawning *it, const char 
 /* -------------------------------------------------------------------------------------------- the calls */
 
 /* Checks the definition and copies its overrides and parent to `it`. */
-static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, const char *function)
+static quern_result check_def(spawning *it, const quern_spawn_def *def, const char *function)
 {
     quern_commands *commands = it->commands;
     if (def->fill != NULL || def->fill_components[0].bits != 0)
@@ -379,7 +402,7 @@ static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, c
                                        quern_entity_null(), &it->parent, function);
 }
 
-static quern_result check_outside(const quern__spawning *it)
+static quern_result check_outside(const spawning *it)
 {
     for (uint32_t i = 0; i < it->prefab->links.count && it->prefab->has_outside; i++) {
         const quern__prefab_link *link = &it->prefab->links.items[i];
@@ -399,9 +422,8 @@ static const quern__prefab_column *column_of(const quern__prefab *prefab,
     return &prefab->columns.items[prefab->groups.items[override->group].first_column + override->column];
 }
 
-/* Record an instance in the compact form. spawn_can_be_compact returns whether that is possible, which
- * spawn_record_compact requires. Errors: OUT_OF_MEMORY. */
-static bool spawn_can_be_compact(const quern__spawning *it)
+/* Whether the instance can have the compact form, which record_compact requires. */
+static bool can_be_compact(const spawning *it)
 {
     size_t bytes = 0;
     if (it->parent.bits != 0 || it->prefab->has_outside || it->prefab->has_edges) return false;
@@ -413,7 +435,7 @@ static bool spawn_can_be_compact(const quern__spawning *it)
     return bytes <= MOST_OVERRIDE_BYTES;
 }
 
-static bool overrides_match(const quern__spawn_variant *variant, const quern__spawning *it)
+static bool overrides_match(const quern__spawn_variant *variant, const spawning *it)
 {
     if (variant->override_count != it->override_count) return false;
     for (uint32_t i = 0; i < it->override_count; i++)
@@ -425,7 +447,7 @@ static bool overrides_match(const quern__spawn_variant *variant, const quern__sp
 }
 
 /* Creates the variant for the overrides of this instance. Returns NULL if out of memory. */
-static quern__spawn_variant *add_variant(const quern__spawning *it)
+static quern__spawn_variant *add_variant(const spawning *it)
 {
     const quern__storage *storage = it->commands->storage;
     uint16_t components[QUERN_MAX_SPAWN_OVERRIDES];
@@ -450,23 +472,15 @@ static quern__spawn_variant *add_variant(const quern__spawning *it)
     return variant;
 }
 
-static inline quern__spawn_variant *find_variant(const quern__spawning *it)
+static inline quern__spawn_variant *find_variant(const spawning *it)
 {
     for (quern__spawn_variant *variant = it->cache->variants; variant != NULL; variant = variant->next)
         if (overrides_match(variant, it)) return variant;
     return add_variant(it);
 }
 
-/* Retains the prefab until its commands are applied. */
-static inline void retain_prefab(const quern__spawning *it)
-{
-    if (QUERN__LIKELY(it->cache->retains_prefab)) return;
-    it->cache->retains_prefab = true;
-    it->commands->retains_prefabs = true;
-    quern__prefab_retain(it->cache->prefab);
-}
-
-static quern_result spawn_record_compact(const quern__spawning *it, const char *function)
+/* Records an instance in the compact form. Errors: OUT_OF_MEMORY. */
+static quern_result record_compact(const spawning *it, const char *function)
 {
     quern_commands *commands = it->commands;
     const quern__spawn_variant *variant = find_variant(it);
@@ -489,11 +503,14 @@ static quern_result spawn_record_compact(const quern__spawning *it, const char *
         commands->spawn_batches.items[commands->spawn_batches.count++] =
             (quern__spawn_batch){.batch = commands->batch, .first_number = it->first_number};
     commands->open->create_count += it->prefab->members.count;
-    retain_prefab(it);
+    if (QUERN__LIKELY(it->cache->retains_prefab)) return QUERN_OK;
+    it->cache->retains_prefab = true; /* until its commands are applied */
+    commands->retains_prefabs = true;
+    quern__prefab_retain(it->cache->prefab);
     return QUERN_OK;
 }
 
-static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const quern_spawn_def *def,
+static quern_result record_spawn(spawning *it, quern_prefab handle, const quern_spawn_def *def,
                                  const char *function)
 {
     quern_commands *commands = it->commands;
@@ -511,8 +528,8 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
         return quern__fail(QUERN_ERROR_LIMIT,
                            "one callback cannot create more than %u entities: spawn fewer",
                            QUERN_MAX_ENTITIES);
-    if (spawn_can_be_compact(it)) return spawn_record_compact(it, function);
-    result = spawn_record_expanded(it, function);
+    if (can_be_compact(it)) return record_compact(it, function);
+    result = record_expanded(it, function);
     if (result != QUERN_OK) return result;
     assert(commands->open != NULL);
     commands->open->create_count += count;
@@ -524,7 +541,7 @@ quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
 {
     static const char function[] = "quern_commands_spawn";
     if (commands == NULL) return quern__fail_null(function, "commands");
-    quern__spawning it;
+    spawning it;
     it.commands = commands;
     it.parent = quern_entity_null();
     it.override_count = 0;
@@ -585,28 +602,6 @@ quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_p
     return quern_entity_null();
 }
 
-/* --------------------------------------------------------------------------------------------- variants */
-
-/* ------------------------------------------------------------------------------------------- compact instances */
-
-void quern__spawns_release_prefabs(quern_commands *commands)
-{
-    const quern_allocator *allocator = &commands->storage->allocator;
-    for (uint32_t i = 0; i < commands->spawns.count; i++) {
-        quern__spawn_cache *cache = commands->spawns.items[i];
-        if (cache == NULL || !cache->retains_prefab) continue;
-        quern__prefab_release(cache->prefab, allocator);
-        cache->retains_prefab = false;
-    }
-    for (quern__spawn_cache *cache = commands->old_spawn_caches, *next; cache != NULL; cache = next) {
-        next = cache->next_old;
-        quern__prefab_release(cache->prefab, allocator);
-        spawn_cache_release(commands, cache);
-    }
-    commands->old_spawn_caches = NULL;
-    commands->retains_prefabs = false;
-}
-
 /* ------------------------------------------------------------------------------------------- expanding */
 
 /* Returns the last batch that starts at this number or a lower one, or NULL. */
@@ -627,16 +622,16 @@ static quern_result expand_item(quern_commands *commands, const quern__operation
                                 quern__item *item, const char *function)
 {
     const quern__spawn_variant *variant = operation->variant;
-    quern__spawning it = {.commands = commands,
-                          .prefab = variant->cache->prefab,
-                          .cache = variant->cache,
-                          .override_count = variant->override_count,
-                          .first_number = quern_entity_index(item->entity)};
+    spawning it = {.commands = commands,
+                   .prefab = variant->cache->prefab,
+                   .cache = variant->cache,
+                   .override_count = variant->override_count,
+                   .first_number = quern_entity_index(item->entity)};
     for (uint32_t i = 0; i < variant->override_count; i++) {
         it.overrides[i] = variant->overrides[i];
         it.overrides[i].values = (const char *)item + operation->operands[i].offset_bytes;
     }
-    const quern_result result = spawn_record_expanded(&it, function);
+    const quern_result result = record_expanded(&it, function);
     if (result != QUERN_OK) return result;
     item->entity = quern_entity_null();
     /* The expanded creates count as commands of their own. */

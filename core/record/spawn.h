@@ -7,7 +7,7 @@
  * instance is recorded in one of two forms.
  *
  * A *compact* instance is one item with the values of its overrides. The sync point spawns consecutive compact
- * instances of one prefab together (stages.h). A recorder with compact instances retains the prefab until
+ * instances of one prefab together (core/playback/spawned.c). A recorder with compact instances retains the prefab until
  * its commands are applied, even if the prefab is destroyed.
  *
  * An *expanded* instance is one create per member, followed by commands that relate and name the members. An
@@ -47,17 +47,6 @@ typedef struct quern__spawn_variant {
     uint32_t override_count;
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
 } quern__spawn_variant;
-
-/* An instance while it is recorded. */
-typedef struct quern__spawning {
-    quern_commands *commands;
-    const quern__prefab *prefab;
-    quern__spawn_cache *cache;
-    quern_entity parent; /* null: the root has no parent */
-    quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
-    uint32_t override_count;
-    uint32_t first_number; /* number of the root, among the creates of the stream */
-} quern__spawning;
 
 /* Number of members of an instance that the operation spawns. */
 static inline uint32_t quern__spawn_member_count(const quern__operation *operation)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* What follows from links for many rows at once: the entities that are destroyed with their targets (cascades), and the
+ * rows that move to other tiers after links have changed (tier moves). */
 #include "core/relations/relation_internal.h"
 
 #include "core/base/containers.h"
@@ -202,16 +204,6 @@ quern_result quern__cascade_detach(const quern__cascade *cascade, quern__storage
     return quern__relate_rows(storage, result);
 }
 
-/* Clears the links of a destroyed entity. Unlinks it from its target first, unless the target is destroyed, too. */
-static void unlink_one(const quern__cascade *cascade, const quern__links *links, uint32_t slot)
-{
-    if (!quern__links_has_page(links, slot)) return;
-    const quern__link_node *node = quern__links_at(links, slot);
-    if (node->target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, node->target))
-        quern__links_unlink(links, slot);
-    quern__links_clear(links, slot);
-}
-
 /* Clears the edges of all destroyed entities, after removing them from the sources of surviving targets. */
 static void unlink_edges(const quern__cascade *cascade, const quern__storage *storage,
                          quern__relation *relation)
@@ -231,19 +223,28 @@ static void unlink_edges(const quern__cascade *cascade, const quern__storage *st
     relation->links.version++;
 }
 
+/* Unlinks destroyed entities from surviving targets only: the links of destroyed targets are cleared as a whole. */
 void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storage)
 {
     const quern__relations *relations = storage->relations;
     for (uint32_t k = 0; k < relations->list.count; k++) {
         const quern__links *links = &relations->list.items[k]->links;
-        for (uint32_t i = 0; i < cascade->slots.count; i++)
-            unlink_one(cascade, links, cascade->slots.items[i]);
+        for (uint32_t i = 0; i < cascade->slots.count; i++) {
+            const uint32_t slot = cascade->slots.items[i];
+            if (!quern__links_has_page(links, slot)) continue;
+            const uint32_t target = quern__links_at(links, slot)->target;
+            if (target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, target))
+                quern__links_unlink(links, slot);
+            quern__links_clear(links, slot);
+        }
     }
     for (uint32_t k = 0; k < relations->list.count && relations->many_count > 0; k++)
         if (relations->list.items[k]->is_many) unlink_edges(cascade, storage, relations->list.items[k]);
     for (uint32_t i = 0; i < cascade->slots.count && storage->names->count > 0; i++)
         quern__names_drop(storage->names, cascade->slots.items[i]);
 }
+
+/* ------------------------------------------------------------------------------------------ tier moves */
 
 enum {
     TIER_COUNT = QUERN__LEVEL_COUNT + 1,
@@ -277,14 +278,6 @@ static uint32_t take_words(quern__tier_moves *moves, const quern_allocator *allo
     return first;
 }
 
-/* Returns the tier of the entities of an archetype. */
-static uint32_t tier_of(const quern__relation *relation, const quern__archetype *archetype)
-{
-    return quern__archetype_has(archetype, relation->component_index)
-               ? quern__relation_level(relation, archetype) + 1
-               : 0;
-}
-
 /* Adds an archetype to the sources. Returns NULL if out of memory. */
 static QUERN__NO_INLINE quern__tier_source *
 add_source(quern__storage *storage, const quern__relation *relation, quern__archetype *archetype)
@@ -296,9 +289,12 @@ add_source(quern__storage *storage, const quern__relation *relation, quern__arch
     const uint32_t first = take_words(moves, allocator, archetype->chunk_count * words_per_chunk);
     const uint32_t first_chunk = take_words(moves, allocator, QUERN__BITSET_WORDS(archetype->chunk_count));
     if (first == UINT32_MAX || first_chunk == UINT32_MAX) return NULL;
+    uint32_t tier = 0;
+    if (quern__archetype_has(archetype, relation->component_index))
+        tier = quern__relation_level(relation, archetype) + 1;
     quern__tier_source *source = &moves->sources.items[moves->sources.count++];
     *source = (quern__tier_source){.archetype = archetype,
-                                   .tier = tier_of(relation, archetype),
+                                   .tier = tier,
                                    .words_per_chunk = words_per_chunk,
                                    .first_word = first,
                                    .first_chunk_word = first_chunk};
@@ -517,18 +513,6 @@ static void write_targets(const quern__storage *storage, const quern__relation *
     }
 }
 
-/* Moves listed rows of a chunk to consecutive raw rows. */
-static void move_rows(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
-                      quern__chunk *chunk, const uint16_t *rows, uint32_t count)
-{
-    if (QUERN__LIKELY(plan->is_plain)) {
-        quern__rows_move_picked(storage, plan, to, chunk, rows, count);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        quern__rows_move(storage, plan, to + i, quern__location_make(chunk, rows[i]), 1);
-}
-
 /* Moves the rows of a chunk that leave for one tier. */
 static void depart(quern__storage *storage, const quern__relation *relation,
                    const quern__tier_source *source, const quern__tier_departure *departure,
@@ -537,7 +521,11 @@ static void depart(quern__storage *storage, const quern__relation *relation,
     const quern__move_plan *plan = departure->plan;
     for (uint32_t i = 0, fitting; i < count; i += fitting) {
         const uintptr_t to = quern__rows_append(storage, plan->target, count - i, &fitting);
-        move_rows(storage, plan, to, chunk, rows + i, fitting);
+        if (QUERN__LIKELY(plan->is_plain))
+            quern__rows_move_picked(storage, plan, to, chunk, rows + i, fitting);
+        else
+            for (uint32_t k = 0; k < fitting; k++)
+                quern__rows_move(storage, plan, to + k, quern__location_make(chunk, rows[i + k]), 1);
         if (departure->tier > 0)
             write_targets(storage, relation, plan->target, source->archetype, to, fitting,
                           source->tier > 0);
@@ -560,28 +548,26 @@ static void sort_by_tier(const quern__tier_row *entries, uint32_t count, uint16_
         out_rows[next_of_tier[entries[i].tier]++] = entries[i].row;
 }
 
-/* Prefetches the records of the new targets, which have the upper halves of their handles. */
-static void fetch_targets(const quern__storage *storage, const quern__relation *relation,
-                          const quern_entity *handles, const quern__tier_row *entries, uint32_t count)
+/* Applies the changes of one chunk; entries: those of its rows. Returns the end of the list of gaps, to which it
+ * appends. */
+static uintptr_t *apply_chunk(quern__storage *storage, const quern__relation *relation,
+                              const quern__tier_chunk *changed, const quern__tier_row *entries,
+                              uintptr_t *gap)
 {
+    const quern__tier_moves *moves = &storage->relations->tier_moves;
+    const quern__tier_source *source = &moves->sources.items[changed->source];
+    const uint32_t count = changed->row_count;
+    quern__chunk *chunk = source->archetype->slots[changed->index].chunk;
+    const quern_entity *handles = quern__archetype_entities(source->archetype, chunk);
+    uint16_t rows[MAX_ROWS];
+    uint32_t first_of_tier[TIER_COUNT + 1];
+    /* the records of the new targets have the upper halves of their handles */
     for (uint32_t i = 0; i < count; i++) {
         if (entries[i].tier == 0) continue;
         const uint32_t slot = quern_entity_index(handles[entries[i].row]);
         QUERN__PREFETCH(
             quern__entities_record(&storage->entities, quern__links_at(&relation->links, slot)->target));
     }
-}
-
-/* Applies the changes of one chunk. Returns the end of the list of gaps, to which it appends. */
-static uintptr_t *apply_chunk(quern__storage *storage, const quern__relation *relation,
-                              const quern__tier_source *source, uint32_t chunk_index,
-                              const quern__tier_row *entries, uint32_t count, uintptr_t *gap)
-{
-    const quern__tier_moves *moves = &storage->relations->tier_moves;
-    quern__chunk *chunk = source->archetype->slots[chunk_index].chunk;
-    uint16_t rows[MAX_ROWS];
-    uint32_t first_of_tier[TIER_COUNT + 1];
-    fetch_targets(storage, relation, quern__archetype_entities(source->archetype, chunk), entries, count);
     sort_by_tier(entries, count, rows, first_of_tier);
     for (uint32_t i = 0; i < source->departure_count; i++) {
         const quern__tier_departure *departure = &moves->departures.items[source->first_departure + i];
@@ -605,8 +591,7 @@ void quern__tier_moves_apply(quern__storage *storage, const quern__relation *rel
     uintptr_t *gap = moves->gaps.items;
     for (uint32_t i = 0; i < moves->chunks.count; i++) {
         const quern__tier_chunk *chunk = &moves->chunks.items[i];
-        gap = apply_chunk(storage, relation, &moves->sources.items[chunk->source], chunk->index, entries,
-                          chunk->row_count, gap);
+        gap = apply_chunk(storage, relation, chunk, entries, gap);
         entries += chunk->row_count;
     }
     const uintptr_t *first_gap = moves->gaps.items;

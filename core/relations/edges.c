@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Edges: sets of slots in small blocks of a pool, or, if large, in blocks of a directory; and the pages that have a set of
+ * targets and a set of sources per slot. */
 #include "core/relations/links.h"
 
 const quern__edge_list quern__no_edges = {.slots = NULL};
@@ -162,25 +164,15 @@ void quern__edge_list_release(quern__edge_pool *pool, const quern_allocator *all
     *list = quern__no_edges;
 }
 
-static inline uint32_t class_of(uint32_t capacity)
-{
-    const uint32_t log2 = quern__highest_bit_32(capacity);
-    return 2 * (log2 - 2) + (capacity > 1u << log2);
-}
-
-/* Classes of capacity 2 * 2^k and 3 * 2^k, from 4 slots. */
-static inline uint32_t class_capacity(uint32_t size_class)
-{
-    return (size_class % 2 == 0 ? 4u : 6u) << size_class / 2;
-}
-
 static QUERN__SLOW_PATH quern__edge_page *
 pool_add_page(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t size_class)
 {
     quern__edge_page *page = quern__link_pages_take(pool->memory, allocator);
     if (page == NULL) return NULL;
+    /* classes of capacity 2 * 2^k and 3 * 2^k, from 4 slots */
+    const uint32_t capacity = (size_class % 2 == 0 ? 4u : 6u) << size_class / 2;
     *page = (quern__edge_page){.size_class = size_class,
-                               .block_bytes = class_capacity(size_class) * (uint32_t)sizeof(uint32_t),
+                               .block_bytes = capacity * (uint32_t)sizeof(uint32_t),
                                .untouched = sizeof *page};
     list_insert(pool, page);
     return page;
@@ -189,7 +181,8 @@ pool_add_page(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t
 /* Returns a block of this capacity, which quern__edge_pool_capacity returned; NULL if out of memory. */
 static uint32_t *edge_pool_take(quern__edge_pool *pool, const quern_allocator *allocator, uint32_t capacity)
 {
-    const uint32_t size_class = class_of(capacity);
+    const uint32_t log2 = quern__highest_bit_32(capacity);
+    const uint32_t size_class = 2 * (log2 - 2) + (capacity > 1u << log2);
     quern__edge_page *page = pool->partial[size_class];
     if (page == NULL) page = pool_add_page(pool, allocator, size_class);
     if (page == NULL) return NULL;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Links: the pages of link nodes, the log of changes of links, edges and names that a failure reverts, and the memory of
+ * pages. */
 #include "core/relations/links.h"
 
 #include "core/platform/platform.h"
 #include "core/relations/relation_internal.h"
 
-static void page_release(quern__links *links, const quern_allocator *allocator, uint32_t page)
+/* --------------------------------------------------------------------------------------------- pages */
+
+static void release_page(quern__links *links, const quern_allocator *allocator, uint32_t page)
 {
     quern__link_pages_give(links->memory, allocator, links->pages.items[page]);
     links->pages.items[page] = NULL;
@@ -15,7 +19,7 @@ static void page_release(quern__links *links, const quern_allocator *allocator, 
 void quern__links_release(quern__links *links, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < links->pages.count; i++)
-        if (links->pages.items[i] != NULL) page_release(links, allocator, i);
+        if (links->pages.items[i] != NULL) release_page(links, allocator, i);
     quern__array_release(allocator, &links->pages);
     quern__links_stop_touching(links, allocator);
     *links = (quern__links){0};
@@ -155,9 +159,11 @@ void quern__links_trim(quern__links *links, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < links->pages.count; i++) {
         if (links->pages.items[i] == NULL || !is_page_unused(links->pages.items[i])) continue;
-        page_release(links, allocator, i);
+        release_page(links, allocator, i);
     }
 }
+
+/* ------------------------------------------------------------------------------------ the log: links */
 
 void quern__link_log_release(quern__link_log *log, const quern_allocator *allocator)
 {
@@ -165,8 +171,6 @@ void quern__link_log_release(quern__link_log *log, const quern_allocator *alloca
     quern__array_release(allocator, &log->saved_names);
     *log = (quern__link_log){0};
 }
-
-/* --------------------------------------------------------------------------------------------- links */
 
 QUERN__SLOW_PATH quern_result quern__link_log_fail(const quern__storage *storage)
 {
@@ -222,7 +226,7 @@ quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *re
     return QUERN_OK;
 }
 
-/* --------------------------------------------------------------------------------------------- edges */
+/* ------------------------------------------------------------------------------------ the log: edges */
 
 /* Logs a change of an edge. had_target and has_target: whether the source has targets before and after it. */
 static bool log_edge(quern__storage *storage, quern__relation *relation, uint32_t source, uint32_t target,
@@ -263,7 +267,7 @@ quern_result quern__link_log_remove_edge(quern__storage *storage, quern__relatio
     return QUERN_OK;
 }
 
-/* --------------------------------------------------------------------------------------------- names */
+/* ------------------------------------------------------------------------------------ the log: names */
 
 /* Logs the current name of a slot, or that it has none. Returns false if out of memory. */
 static bool log_name(quern__storage *storage, uint32_t slot)
@@ -302,45 +306,39 @@ quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, ui
     return QUERN_OK;
 }
 
-/* --------------------------------------------------------------------------------------------- undo */
-
-/* Restores the name of a slot. The table has room for the name, because the name was in it before. */
-static void revert_name(const quern__storage *storage, const quern__link_change *change)
-{
-    quern__names *names = storage->names;
-    quern__names_drop(names, change->slot);
-    if (change->old_target == QUERN__SLOT_NONE) return;
-    const quern__name *saved = &storage->relations->log.saved_names.items[change->old_target];
-    quern__names_put(names, change->slot, saved->parent, saved->text, (uint32_t)strlen(saved->text));
-}
-
-static void revert_link(quern__storage *storage, const quern__link_change *change)
-{
-    quern__links *links = &change->relation->links;
-    const uint32_t slot = change->slot;
-    quern__links_set_level(links, slot, change->old_level);
-    if (change->kind == QUERN__CHANGE_LEVEL) return;
-    if (quern__links_at(links, slot)->target != QUERN__SLOT_NONE) quern__links_unlink(links, slot);
-    if (change->old_target != QUERN__SLOT_NONE)
-        quern__links_link(links, slot, change->old_target, change->old_next);
-    quern__naming_update_parent(storage, change->relation, slot, change->old_target);
-}
+/* ------------------------------------------------------------------------------------- the log: undo */
 
 void quern__link_log_revert(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
     for (uint32_t i = log->changes.count; i-- > 0;) {
         const quern__link_change *change = &log->changes.items[i];
-        if (change->kind == QUERN__CHANGE_NAME)
-            revert_name(storage, change);
-        else if (change->kind == QUERN__CHANGE_EDGE_ADDED)
-            quern__edges_remove(&change->relation->edges, change->slot, change->old_target);
+        const uint32_t slot = change->slot;
+        if (change->kind == QUERN__CHANGE_NAME) {
+            quern__names_drop(storage->names, slot);
+            if (change->old_target == QUERN__SLOT_NONE) continue;
+            /* the table has room for the name, because the name was in it before */
+            const quern__name *saved = &log->saved_names.items[change->old_target];
+            quern__names_put(storage->names, slot, saved->parent, saved->text,
+                             (uint32_t)strlen(saved->text));
+            continue;
+        }
+        if (change->kind == QUERN__CHANGE_EDGE_ADDED)
+            quern__edges_remove(&change->relation->edges, slot, change->old_target);
         else if (change->kind == QUERN__CHANGE_EDGE_REMOVED)
-            quern__edges_add(&change->relation->edges, change->slot, change->old_target);
-        else
-            revert_link(storage, change);
+            quern__edges_add(&change->relation->edges, slot, change->old_target);
+        if (change->relation->is_many) continue; /* it has only edges */
+        quern__links *links = &change->relation->links;
+        quern__links_set_level(links, slot, change->old_level);
+        if (change->kind == QUERN__CHANGE_LEVEL) continue;
+        if (quern__links_at(links, slot)->target != QUERN__SLOT_NONE) quern__links_unlink(links, slot);
+        if (change->old_target != QUERN__SLOT_NONE)
+            quern__links_link(links, slot, change->old_target, change->old_next);
+        quern__naming_update_parent(storage, change->relation, slot, change->old_target);
     }
 }
+
+/* ------------------------------------------------------------------------------------ memory of pages */
 
 #define ALL_FREE ((uint32_t)((1ull << QUERN__LINK_BLOCK_PAGES) - 1))
 
@@ -363,7 +361,7 @@ static uint32_t find_entry(const quern__link_pages *pages)
     return unused;
 }
 
-static bool block_add(quern__link_pages *pages, const quern_allocator *allocator, uint32_t index)
+static bool add_block(quern__link_pages *pages, const quern_allocator *allocator, uint32_t index)
 {
     if (!quern__array_reserve(allocator, &pages->blocks, index + 1)) return false;
     char *memory = quern__allocate(allocator, QUERN__LINK_BLOCK_BYTES, QUERN__LINK_BLOCK_BYTES);
@@ -381,7 +379,7 @@ void *quern__link_pages_take(quern__link_pages *pages, const quern_allocator *al
 {
     const uint32_t index = find_entry(pages);
     const bool has_page = index < pages->blocks.count && pages->blocks.items[index].free_mask != 0;
-    if (!has_page && !block_add(pages, allocator, index)) return NULL;
+    if (!has_page && !add_block(pages, allocator, index)) return NULL;
     quern__link_block *block = &pages->blocks.items[index];
     const uint32_t page = quern__lowest_bit_32(block->free_mask);
     block->free_mask &= block->free_mask - 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Immediate calls that relate and unrelate: changing links or edges, and moving the rows that this changes. A call reserves
+ * everything before the first row moves; the log of links reverts what a failure leaves. */
 #include "core/relations/relation_internal.h"
 
 #include "core/base/containers.h"
@@ -18,24 +20,6 @@ enum {
 static inline void fetch_record(const quern__storage *storage, uint32_t slot)
 {
     QUERN__PREFETCH_WRITE(quern__entities_record(&storage->entities, slot));
-}
-
-/* Returns whether the log contains links of several relations, so that the row of an entity may move more than once.
- * The entries of one relation are consecutive. */
-static bool has_several_relations(const quern__link_log *log)
-{
-    return log->changes.items[0].relation != log->changes.items[log->changes.count - 1].relation;
-}
-
-/* Returns the archetype in which an entity is after the moves reserved so far. notes_moves: entities may move more than
- * once, so reserved moves are noted in `moved`. */
-static inline quern__archetype *find_source(const quern__storage *storage, uint32_t slot, bool notes_moves)
-{
-    quern__archetype *moved =
-        notes_moves ? quern__map_find_pointer(&storage->relations->moved, (uint64_t)slot + 1) : NULL;
-    return moved != NULL
-               ? moved
-               : quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
 }
 
 /* Notes the archetype in which an entity is after its latest reserved move. */
@@ -75,7 +59,8 @@ static inline bool shares_plan(const quern__storage *storage, const quern__link_
 }
 
 /* Finds the plan of a change and reserves rows for it and for all changes directly after it with the same plan; the
- * entities below one target often have the same. *out_count: number of these changes. */
+ * entities below one target often have the same. notes_moves: entities may move more than once, so reserved moves are noted
+ * in `moved`. *out_count: number of these changes. */
 static quern_result reserve_same_plan(quern__storage *storage, uint32_t first, bool notes_moves,
                                       uint32_t *out_count)
 {
@@ -84,9 +69,14 @@ static quern_result reserve_same_plan(quern__storage *storage, uint32_t first, b
     const quern__link_change *end = log->changes.items + log->changes.count;
     const bool is_short = log->changes.count <= SHORT_LIST;
     uint32_t count = 1;
+    quern__archetype *source = NULL; /* where the entity is after the moves reserved so far */
+    if (notes_moves)
+        source = quern__map_find_pointer(&storage->relations->moved, (uint64_t)change->slot + 1);
+    if (source == NULL)
+        source =
+            quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, change->slot));
     quern_result result =
-        quern__relation_plan(storage, change->relation, find_source(storage, change->slot, notes_moves),
-                             change->row_tier, &change->plan);
+        quern__relation_plan(storage, change->relation, source, change->row_tier, &change->plan);
     if (result != QUERN_OK) return result;
     const quern__move_plan *plan = change->plan;
     if (is_short) fetch_row(storage, change);
@@ -105,7 +95,10 @@ static quern_result reserve_same_plan(quern__storage *storage, uint32_t first, b
 static quern_result reserve_rows(quern__storage *storage)
 {
     const quern__link_log *log = &storage->relations->log;
-    const bool notes_moves = has_several_relations(log);
+    /* With links of several relations, the row of an entity may move more than once. The entries of one relation are
+     * consecutive. */
+    const bool notes_moves =
+        log->changes.items[0].relation != log->changes.items[log->changes.count - 1].relation;
     quern_result result = QUERN_OK;
     uint32_t first = 0;
     for (uint32_t count = 1; first < log->changes.count; first += count, count = 1) {
@@ -162,11 +155,8 @@ static quern_result move_logged_rows(quern__storage *storage)
 
 quern_result quern__relate_rows(quern__storage *storage, quern_result result)
 {
-    if (result == QUERN_OK) result = reserve_rows(storage);
-    if (result == QUERN_OK)
-        move_rows(storage);
-    else
-        quern__link_log_revert(storage);
+    if (result == QUERN_OK) result = move_logged_rows(storage);
+    if (result != QUERN_OK) quern__link_log_revert(storage);
     quern__link_log_clear(&storage->relations->log);
     return result;
 }
@@ -259,6 +249,10 @@ static quern_result change_target(quern__storage *storage, quern__relation *rela
     return quern__relate_rows(storage, quern__link_log_set_target(storage, relation, source, target, NULL));
 }
 
+/* --------------------------------------------------------------------------------------------- edges */
+
+/* The row of a source moves only with its first and its last edge. */
+
 static QUERN__SLOW_PATH quern_result fail_memory(void)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the edges of entities");
@@ -279,7 +273,7 @@ static quern_result move_source(quern__storage *storage, quern__relation *relati
     return result;
 }
 
-/* quern__relate and quern__relate_many for a relation with several targets per source. */
+/* Performs quern__relate in a relation with several targets per source. */
 static quern_result relate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
                                 uint32_t target)
 {
@@ -294,6 +288,42 @@ static quern_result relate_edge(quern__storage *storage, quern__relation *relati
     relation->links.version++;
     return QUERN_OK;
 }
+
+void quern__list_edge_entities(const quern__storage *storage, const quern__edge_list *list,
+                               quern_entity *out_entities, uint32_t capacity)
+{
+    uint32_t written = 0;
+    for (uint32_t i = 0; i < quern__edge_list_ranges(list) && written < capacity; i++) {
+        const quern__edge_range range = quern__edge_list_range(list, i);
+        for (uint32_t k = 0; k < range.count && written < capacity; k++)
+            out_entities[written++] = quern__entity_of_slot(storage, range.slots[k]);
+    }
+}
+
+quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
+                                  uint32_t target)
+{
+    if (quern__edges_at(&relation->edges, source)->targets.count == 1) {
+        const quern_result result = move_source(storage, relation, source, false);
+        if (result != QUERN_OK) return result;
+    }
+    quern__edges_remove(&relation->edges, source, target);
+    relation->links.version++;
+    return QUERN_OK;
+}
+
+quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation *relation, uint32_t source)
+{
+    const quern__edge_list *targets = quern__edges_targets(&relation->edges, source);
+    const quern_result result = move_source(storage, relation, source, false);
+    if (result != QUERN_OK) return result;
+    while (targets->count > 0)
+        quern__edges_remove(&relation->edges, source, quern__edge_list_next(targets, QUERN__SLOT_NONE));
+    relation->links.version++;
+    return QUERN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- one pair */
 
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target)
@@ -336,15 +366,6 @@ quern_result quern__unrelate(quern__storage *storage, quern__relation *relation,
 
 /* -------------------------------------------------------------------------------------------- many */
 
-static quern_result relate_links(quern__storage *storage, quern__relation *relation, quern_entity source,
-                                 quern_entity target)
-{
-    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
-    if (quern__links_at(&relation->links, s)->target == t) return QUERN_OK;
-    const quern_result result = check_pair(storage, relation, source, target);
-    return result == QUERN_OK ? quern__link_log_set_target(storage, relation, s, t, NULL) : result;
-}
-
 /* Links the pairs in order until one fails. *out_failed: index of the failed pair. */
 static quern_result relate_all_links(quern__storage *storage, quern__relation *relation,
                                      const quern_entity *sources, const quern_entity *targets,
@@ -360,7 +381,11 @@ static quern_result relate_all_links(quern__storage *storage, quern__relation *r
                                       quern_entity_index(sources[i + QUERN__LINKS_AROUND_AHEAD]),
                                       quern_entity_index(targets[i + QUERN__LINKS_AROUND_AHEAD]));
         }
-        result = relate_links(storage, relation, sources[i], targets[i]);
+        const uint32_t source = quern_entity_index(sources[i]), target = quern_entity_index(targets[i]);
+        if (quern__links_at(&relation->links, source)->target == target) continue;
+        result = check_pair(storage, relation, sources[i], targets[i]);
+        if (result == QUERN_OK)
+            result = quern__link_log_set_target(storage, relation, source, target, NULL);
         if (result != QUERN_OK) break;
     }
     *out_failed = i;
@@ -381,18 +406,6 @@ static quern_result reserve_links(quern__storage *storage, quern__relation *rela
 }
 
 enum { EDGE_NODES_AHEAD = 16, EDGE_SETS_AHEAD = 8 }; /* prefetch distances, in pairs of a list */
-
-static inline void fetch_nodes(const quern__edges *edges, uint32_t source, uint32_t target)
-{
-    if (quern__edges_has_page(edges, source)) QUERN__PREFETCH_WRITE(quern__edges_at(edges, source));
-    if (quern__edges_has_page(edges, target)) QUERN__PREFETCH_WRITE(quern__edges_at(edges, target));
-}
-
-static inline void fetch_sets(const quern__edges *edges, uint32_t source, uint32_t target)
-{
-    QUERN__PREFETCH_WRITE(quern__edges_targets(edges, source)->slots);
-    QUERN__PREFETCH_WRITE(quern__edges_sources(edges, target)->slots);
-}
 
 /* Adds one of many edges unless it exists. Only the first edge of a source is logged, because it moves a row. */
 static quern_result add_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
@@ -417,14 +430,19 @@ static quern_result add_edges(quern__storage *storage, quern__relation *relation
                               const quern_entity *sources, const quern_entity *targets, uint32_t count,
                               uint32_t *out_count)
 {
+    const quern__edges *edges = &relation->edges;
     quern_result result = QUERN_OK;
     uint32_t i = 0;
     for (; i < count && result == QUERN_OK; i++) {
         if (count - i > EDGE_NODES_AHEAD) {
-            fetch_nodes(&relation->edges, quern_entity_index(sources[i + EDGE_NODES_AHEAD]),
-                        quern_entity_index(targets[i + EDGE_NODES_AHEAD]));
-            fetch_sets(&relation->edges, quern_entity_index(sources[i + EDGE_SETS_AHEAD]),
-                       quern_entity_index(targets[i + EDGE_SETS_AHEAD]));
+            uint32_t source = quern_entity_index(sources[i + EDGE_NODES_AHEAD]),
+                     target = quern_entity_index(targets[i + EDGE_NODES_AHEAD]);
+            if (quern__edges_has_page(edges, source)) QUERN__PREFETCH_WRITE(quern__edges_at(edges, source));
+            if (quern__edges_has_page(edges, target)) QUERN__PREFETCH_WRITE(quern__edges_at(edges, target));
+            source = quern_entity_index(sources[i + EDGE_SETS_AHEAD]);
+            target = quern_entity_index(targets[i + EDGE_SETS_AHEAD]);
+            QUERN__PREFETCH_WRITE(quern__edges_targets(edges, source)->slots);
+            QUERN__PREFETCH_WRITE(quern__edges_sources(edges, target)->slots);
         }
         result =
             add_edge(storage, relation, quern_entity_index(sources[i]), quern_entity_index(targets[i]), i);
@@ -485,41 +503,3 @@ quern_result quern__relate_many(quern__storage *storage, quern__relation *relati
     quern__link_log_clear(&storage->relations->log);
     return result;
 }
-
-/* Changes of edges by immediate calls. The row of a source moves only with its first and its last edge. */
-
-void quern__list_edge_entities(const quern__storage *storage, const quern__edge_list *list,
-                               quern_entity *out_entities, uint32_t capacity)
-{
-    uint32_t written = 0;
-    for (uint32_t i = 0; i < quern__edge_list_ranges(list) && written < capacity; i++) {
-        const quern__edge_range range = quern__edge_list_range(list, i);
-        for (uint32_t k = 0; k < range.count && written < capacity; k++)
-            out_entities[written++] = quern__entity_of_slot(storage, range.slots[k]);
-    }
-}
-
-quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
-                                  uint32_t target)
-{
-    if (quern__edges_at(&relation->edges, source)->targets.count == 1) {
-        const quern_result result = move_source(storage, relation, source, false);
-        if (result != QUERN_OK) return result;
-    }
-    quern__edges_remove(&relation->edges, source, target);
-    relation->links.version++;
-    return QUERN_OK;
-}
-
-quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation *relation, uint32_t source)
-{
-    const quern__edge_list *targets = quern__edges_targets(&relation->edges, source);
-    const quern_result result = move_source(storage, relation, source, false);
-    if (result != QUERN_OK) return result;
-    while (targets->count > 0)
-        quern__edges_remove(&relation->edges, source, quern__edge_list_next(targets, QUERN__SLOT_NONE));
-    relation->links.version++;
-    return QUERN_OK;
-}
-
-/* -------------------------------------------------------------------------------------------- many */

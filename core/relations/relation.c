@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Relations themselves: registering and finding them, their settings, and their cached move plans. */
 #include "core/relations/relation_internal.h"
 
 #include "core/base/text.h"
@@ -243,11 +244,6 @@ void quern__relation_clear_touched(const quern__relation *relation)
 
 /* ------------------------------------------------------------------------------------------- plans */
 
-static bool belongs_to(const quern__relation *relation, uint32_t component_index)
-{
-    return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
-}
-
 /* Writes the sorted component set of an archetype, with the relation's components replaced by those of the tier.
  * Returns the size of the set. */
 static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, uint32_t tier,
@@ -258,8 +254,9 @@ static uint32_t make_set(const quern__relation *relation, const quern__archetype
         out_indices[count++] = source->component_indices[i];
     if (tier > 0) out_indices[count++] = (uint16_t)relation->component_index;
     if (tier > 1) out_indices[count++] = (uint16_t)quern__relation_tag(relation, tier - 1);
+    const uint32_t own_count = relation->has_levels ? QUERN__LEVEL_COUNT : 1;
     for (; i < source->component_count; i++)
-        if (!belongs_to(relation, source->component_indices[i]))
+        if (source->component_indices[i] - relation->component_index >= own_count)
             out_indices[count++] = source->component_indices[i];
     return count;
 }

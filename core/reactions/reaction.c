@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The registry of reactions, their subscriptions, and the listener functions that collect changes.
- * core/reactions/reaction.c hands the collected changes to reactions. */
+/* Reactions: their subscriptions to archetypes, the registry, the listener functions that collect changes, and taking the
+ * collected changes for a run, or putting them back. reaction_values.c keeps copies of removed rows and old values. */
 #include "core/reactions/reaction.h"
 
 #include "core/base/containers.h"
@@ -196,15 +196,6 @@ static quern_result begin_subscription(quern__reaction *reaction, quern__archety
     return QUERN_OK;
 }
 
-static void end_last_subscription(quern__reaction *reaction, const quern_allocator *allocator)
-{
-    quern__subscription *subscription = reaction->subscriptions.items[--reaction->subscriptions.count];
-    quern__row_listener_remove(&subscription->listener);
-    remove_bit_columns(subscription, reaction->kinds, allocator);
-    find_bit_columns(subscription->archetype);
-    subscription_release(subscription, allocator);
-}
-
 bool quern__archetype_has_removed_copies(const quern__archetype *archetype)
 {
     for (const quern__subscription *subscription = quern__first_subscription(archetype);
@@ -307,18 +298,6 @@ static void set_added(quern__subscription *subscription, uintptr_t first, uint32
     set_bits(subscription, subscription->added_column, first, count);
 }
 
-/* Marks all rows that exist as ADDED. */
-static void note_present(const quern__reaction *reaction)
-{
-    for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
-        quern__subscription *subscription = reaction->subscriptions.items[i];
-        for (uint32_t k = 0; k < subscription->archetype->chunk_count; k++) {
-            const quern__chunk_slot *slot = &subscription->archetype->slots[k];
-            set_added(subscription, quern__location_make(slot->chunk, 0), slot->row_count);
-        }
-    }
-}
-
 quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_def *def,
                                  quern__reaction **out_reaction)
 {
@@ -333,8 +312,16 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
         quern__reaction_remove(storage, reaction);
         return result;
     }
-    if (requests(reaction, QUERN_REACT_PRESENT) && requests(reaction, QUERN_REACT_ADDED))
-        note_present(reaction);
+    /* rows that exist count as added */
+    const bool has_present =
+        requests(reaction, QUERN_REACT_PRESENT) && requests(reaction, QUERN_REACT_ADDED);
+    for (uint32_t i = 0; i < reaction->subscriptions.count && has_present; i++) {
+        quern__subscription *subscription = reaction->subscriptions.items[i];
+        for (uint32_t k = 0; k < subscription->archetype->chunk_count; k++) {
+            const quern__chunk_slot *slot = &subscription->archetype->slots[k];
+            set_added(subscription, quern__location_make(slot->chunk, 0), slot->row_count);
+        }
+    }
     *out_reaction = reaction;
     return QUERN_OK;
 }
@@ -346,8 +333,13 @@ void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
     const quern_allocator *allocator = &storage->allocator;
     quern__reaction_finish(storage, reaction);
     quern__reaction_drop(storage, reaction);
-    while (reaction->subscriptions.count > 0)
-        end_last_subscription(reaction, allocator);
+    while (reaction->subscriptions.count > 0) {
+        quern__subscription *subscription = reaction->subscriptions.items[--reaction->subscriptions.count];
+        quern__row_listener_remove(&subscription->listener);
+        remove_bit_columns(subscription, reaction->kinds, allocator);
+        find_bit_columns(subscription->archetype);
+        subscription_release(subscription, allocator);
+    }
     quern__array_release(allocator, &reaction->subscriptions);
     quern__array_release(allocator, &reaction->taken.removed);
     quern__array_release(allocator, &reaction->taken.rows);
@@ -390,24 +382,20 @@ void quern__reactions_release(quern__storage *storage)
 }
 
 /* Insertion sort: nearly all subscriptions are in order already. */
-static void order_subscriptions(quern__reaction *reaction)
-{
-    for (uint32_t i = 1; i < reaction->subscriptions.count; i++) {
-        quern__subscription *subscription = reaction->subscriptions.items[i];
-        uint32_t at = i;
-        for (; at > 0 &&
-               subscription->archetype->index < reaction->subscriptions.items[at - 1]->archetype->index;
-             at--)
-            reaction->subscriptions.items[at] = reaction->subscriptions.items[at - 1];
-        reaction->subscriptions.items[at] = subscription;
-    }
-}
-
 void quern__reactions_sort_subscriptions(quern__storage *storage)
 {
-    for (uint32_t i = 0; i < storage->reactions->list.count; i++)
-        if (storage->reactions->list.items[i] != NULL)
-            order_subscriptions(storage->reactions->list.items[i]);
+    for (uint32_t k = 0; k < storage->reactions->list.count; k++) {
+        const quern__reaction *reaction = storage->reactions->list.items[k];
+        if (reaction == NULL) continue;
+        quern__subscription **list = reaction->subscriptions.items;
+        for (uint32_t i = 1; i < reaction->subscriptions.count; i++) {
+            quern__subscription *subscription = list[i];
+            uint32_t at = i;
+            for (; at > 0 && subscription->archetype->index < list[at - 1]->archetype->index; at--)
+                list[at] = list[at - 1];
+            list[at] = subscription;
+        }
+    }
 }
 
 void quern__reactions_forget_removed(quern__storage *storage)
@@ -765,24 +753,22 @@ static bool prepare(quern__reaction *reaction, const quern_allocator *allocator)
 
 /* -------------------------------------------------------------------------------------------- taking */
 
-/* Returns the column addresses of a chunk, one per term; NULL if the reaction has no old terms. */
-static inline const void *const *old_values_of(const quern__old_values *old, uint32_t slot)
-{
-    return old->column_count > 0 ? (const void *const *)(const void *)old->blocks.items[slot] : NULL;
-}
-
 /* Lists the rows of a chunk with a set bit, and clears the bits. */
 static void take_bits(quern__taken *taken, const quern__subscription *subscription, uint32_t slot,
                       uint32_t bit_column, quern_reaction_kind kind)
 {
     const quern__row_bits *row_bits = subscription->archetype->row_bits;
-    taken->rows.items[taken->rows.count++] = (quern__taken_rows){
-        .archetype = subscription->archetype,
-        .slot = slot,
-        .first_word = taken->words.count,
-        .count = quern__bit_column_count(row_bits, bit_column, slot),
-        .kind = kind,
-        .old = kind == QUERN_REACT_SET ? old_values_of(&subscription->old, slot) : NULL};
+    const quern__old_values *old = &subscription->old;
+    const void *const *old_values = NULL; /* column addresses of the chunk, one per term */
+    if (kind == QUERN_REACT_SET && old->column_count > 0)
+        old_values = (const void *const *)(const void *)old->blocks.items[slot];
+    taken->rows.items[taken->rows.count++] =
+        (quern__taken_rows){.archetype = subscription->archetype,
+                            .slot = slot,
+                            .first_word = taken->words.count,
+                            .count = quern__bit_column_count(row_bits, bit_column, slot),
+                            .kind = kind,
+                            .old = old_values};
     memcpy(taken->words.items + taken->words.count, quern__bit_column_words(row_bits, bit_column, slot),
            row_words(subscription) * sizeof *taken->words.items);
     taken->words.count += row_words(subscription);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Values that reactions keep: copies of removed rows in blocks, and their order; and the old values of rows that were set. */
 #include "core/reactions/reaction.h"
 
 #include "core/base/containers.h"
 
 enum { REMOVED_ALIGNMENT_BYTES = 64, MAX_BLOCK_SHIFT = 9 };
 
-/* ------------------------------------------------------------------------------------------- blocks */
+/* ------------------------------------------------------------------------ copies of removed rows: blocks */
 
 void quern__removed_lay_out(quern__removed *removed, const quern__archetype *archetype)
 {
@@ -102,7 +103,7 @@ bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allo
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------- copying */
+/* ----------------------------------------------------------------------- copies of removed rows: copying */
 
 static uint64_t *keys_of(const quern__removed *removed, char *block)
 {
@@ -174,7 +175,7 @@ void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t coun
     }
 }
 
-/* ------------------------------------------------------------------------------------------- sorting */
+/* ----------------------------------------------------------------------- copies of removed rows: sorting */
 
 static bool is_sorted(const quern__removed *removed)
 {
@@ -299,7 +300,7 @@ bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocat
 
 enum { OLD_ALIGNMENT_BYTES = 64 };
 
-/* -------------------------------------------------------------------------------------------- blocks */
+/* ------------------------------------------------------------------------------------ old values: blocks */
 
 void quern__old_values_init(quern__old_values *old, quern__old_column *columns,
                             const quern__archetype *archetype, const quern_term *terms, uint32_t term_count)
@@ -321,15 +322,6 @@ void quern__old_values_init(quern__old_values *old, quern__old_column *columns,
     old->block_bytes = (uint32_t)offset_bytes;
 }
 
-/* Writes the addresses of the columns to the start of a block. */
-static void set_addresses(const quern__old_values *old, char *block, const quern_term *terms,
-                          uint32_t term_count)
-{
-    const void **addresses = (const void **)(void *)block;
-    for (uint32_t i = 0, k = 0; i < term_count; i++)
-        addresses[i] = terms[i].old ? block + old->columns[k++].offset_bytes : NULL;
-}
-
 bool quern__old_values_hold(quern__old_values *old, const quern_allocator *allocator,
                             const quern_term *terms, uint32_t term_count, uint32_t chunk_count)
 {
@@ -338,7 +330,9 @@ bool quern__old_values_hold(quern__old_values *old, const quern_allocator *alloc
     while (old->blocks.count < chunk_count) {
         char *block = quern__allocate(allocator, old->block_bytes, OLD_ALIGNMENT_BYTES);
         if (block == NULL) return false;
-        set_addresses(old, block, terms, term_count);
+        const void **addresses = (const void **)(void *)block;
+        for (uint32_t i = 0, k = 0; i < term_count; i++)
+            addresses[i] = terms[i].old ? block + old->columns[k++].offset_bytes : NULL;
         old->blocks.items[old->blocks.count++] = block;
     }
     return true;
@@ -357,7 +351,7 @@ void quern__old_values_release(quern__old_values *old, const quern_allocator *al
     quern__array_release(allocator, &old->blocks);
 }
 
-/* -------------------------------------------------------------------------------------------- values */
+/* ------------------------------------------------------------------------------------ old values: values */
 
 /* Returns the address of the old value of a row. */
 static char *value_at(const quern__old_values *old, uint32_t column, uintptr_t location)
@@ -387,17 +381,7 @@ void quern__old_values_move(const quern__old_values *old, uintptr_t to, const qu
         memcpy(value_at(old, i, to), value_at(source, i, from), (size_t)count * old->columns[i].size_bytes);
 }
 
-/* ------------------------------------------------------------------------------------------ visiting */
-
-static void visit_row(const quern__old_values *old, uint32_t slot, uint32_t row, quern__old_visit *visit,
-                      void *argument)
-{
-    for (uint32_t i = 0; i < old->column_count; i++) {
-        const quern__old_column *column = &old->columns[i];
-        visit(argument, column,
-              old->blocks.items[slot] + column->offset_bytes + (size_t)row * column->size_bytes);
-    }
-}
+/* ---------------------------------------------------------------------------------- old values: visiting */
 
 uint32_t quern__old_values_visit(const quern__old_values *old, const quern__archetype *archetype,
                                  uint32_t bit_column, quern__old_visit *visit, void *argument)
@@ -409,7 +393,11 @@ uint32_t quern__old_values_visit(const quern__old_values *old, const quern__arch
         count += row_count;
         for (uint32_t row = 0, left = visit != NULL ? row_count : 0; left > 0; row++) {
             if ((words[row / 64] >> row % 64 & 1) == 0) continue;
-            visit_row(old, slot, row, visit, argument);
+            for (uint32_t i = 0; i < old->column_count; i++) {
+                const quern__old_column *column = &old->columns[i];
+                char *values = old->blocks.items[slot] + column->offset_bytes;
+                visit(argument, column, values + (size_t)row * column->size_bytes);
+            }
             left--;
         }
     }

@@ -22,13 +22,6 @@ quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
     return quern__list_count(terms, QUERN_MAX_TERMS, is_end_of_terms, "term", NULL, out_count);
 }
 
-/* Returns whether two terms name the same component of the same entity. */
-static bool are_duplicates(const quern_term *a, const quern_term *b)
-{
-    return quern_component_equal(a->component, b->component) && a->path == b->path && a->old == b->old &&
-           a->relation.bits == b->relation.bits;
-}
-
 static quern_result check_enabled(const quern__storage *storage, const quern_term *term, uint32_t i)
 {
     const uint32_t index = quern__component_index(term->component);
@@ -49,22 +42,6 @@ static quern_result check_enabled(const quern__storage *storage, const quern_ter
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "term %u selects rows with '%s' disabled: it must be QUERN_MATCH_ALL, on the row itself", i, name);
-}
-
-/* Returns whether the term selects single rows of an archetype that has the component. */
-static bool is_row_term(const quern__storage *storage, const quern_term *term)
-{
-    return term->match == QUERN_MATCH_ALL && term->path == QUERN_PATH_ROW &&
-           term->enabled != QUERN_TERM_EITHER &&
-           quern__components_has_flag(&storage->components, quern__component_index(term->component),
-                                      QUERN__FLAG_CAN_DISABLE);
-}
-
-static bool is_row_filter(const quern__storage *storage, const quern_term *term)
-{
-    return term->changed &&
-           quern__components_has_flag(&storage->components, quern__component_index(term->component),
-                                      QUERN__FLAG_ROW_CHANGES);
 }
 
 static quern_result check_old(const quern__storage *storage, const quern_term *term, uint32_t i)
@@ -128,7 +105,8 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
     if (result == QUERN_OK) result = check_old(storage, term, i);
     if (result != QUERN_OK) return result;
     for (uint32_t k = 0; k < i; k++)
-        if (are_duplicates(&terms[k], term))
+        if (quern_component_equal(terms[k].component, term->component) && terms[k].path == term->path &&
+            terms[k].old == term->old && terms[k].relation.bits == term->relation.bits)
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
                                "'%s' is in term %u and again in term %u: keep one of them", name, k, i);
     if (term->by_target) return quern__target_check(storage, terms, i);
@@ -193,14 +171,6 @@ static uint32_t renumber(const quern__storage *storage)
     return count;
 }
 
-/* Returns the number of a new query. The list begins with the newest query, which has the greatest number. */
-static uint32_t next_number(const quern__storage *storage)
-{
-    if (storage->first_query == NULL) return 0;
-    const uint32_t number = storage->first_query->number + 1;
-    return QUERN__UNLIKELY(number == QUERN_LIST_END) ? renumber(storage) : number;
-}
-
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count)
 {
@@ -219,12 +189,20 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         .iterated_version = QUERN__NO_VERSION,
         .scope = {.accessor = &query->accessor, .storage = storage, .caller = QUERN__CALLER_ITERATION}};
     for (uint32_t i = 0; i < term_count; i++) {
-        query->terms[i] = terms[i];
-        query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
-        query->up_count += terms[i].path != QUERN_PATH_ROW;
-        if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
-        if (is_row_filter(storage, &terms[i])) query->row_filters |= UINT64_C(1) << i;
-        if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
+        const uint32_t index = quern__component_index(terms[i].component);
+        quern_term *term = &query->terms[i];
+        *term = terms[i];
+        query->names_disabled |= index == storage->disabled_index;
+        query->up_count += term->path != QUERN_PATH_ROW;
+        if (term->match == 0) term->match = QUERN_MATCH_ALL;
+        if (term->changed &&
+            quern__components_has_flag(&storage->components, index, QUERN__FLAG_ROW_CHANGES))
+            query->row_filters |= UINT64_C(1) << i;
+        /* the term selects single rows of an archetype that has the component */
+        if (term->match == QUERN_MATCH_ALL && term->path == QUERN_PATH_ROW &&
+            term->enabled != QUERN_TERM_EITHER &&
+            quern__components_has_flag(&storage->components, index, QUERN__FLAG_CAN_DISABLE))
+            query->row_terms[query->row_term_count++] = (uint8_t)i;
     }
     query->selects_rows = query->up_count > 0 || query->row_term_count > 0 || query->row_filters != 0;
     result = quern__target_create(query);
@@ -236,7 +214,9 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         return result;
     }
     query->driver = find_driver(storage, query->terms, term_count);
-    query->number = next_number(storage);
+    /* the list begins with the newest query, which has the greatest number */
+    if (storage->first_query != NULL) query->number = storage->first_query->number + 1;
+    if (QUERN__UNLIKELY(query->number == QUERN_LIST_END)) query->number = renumber(storage);
     query->next = storage->first_query;
     if (query->next != NULL) query->next->previous = query;
     storage->first_query = query;
@@ -506,20 +486,16 @@ quern_result quern_query_get_def(const quern_query *query, quern_query_def *out_
     return QUERN_OK;
 }
 
-/* Returns the oldest query of a world. The list begins with the newest one. */
-static quern__query *find_oldest(const quern_world *world)
+uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *cursor,
+                                       quern_query **out_queries, uint32_t capacity)
 {
-    quern__query *query = world->storage.first_query;
+    static const char function[] = "quern_world_list_queries_from";
+    if (!quern__check_page(world, cursor, out_queries, "out_queries", capacity, function)) return 0;
+    quern__query *query = world->storage.first_query; /* the newest one */
     while (query != NULL && query->next != NULL)
         query = query->next;
-    return query;
-}
-
-static uint32_t list_from(const quern_world *world, uint32_t *cursor, quern_query **out_queries,
-                          uint32_t capacity)
-{
     uint32_t count = 0;
-    for (quern__query *query = find_oldest(world); query != NULL; query = query->previous) {
+    for (; query != NULL; query = query->previous) {
         if (query->world == NULL || query->number < *cursor) continue;
         if (count == capacity) {
             *cursor = query->number;
@@ -529,14 +505,6 @@ static uint32_t list_from(const quern_world *world, uint32_t *cursor, quern_quer
     }
     *cursor = QUERN_LIST_END;
     return count;
-}
-
-uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *cursor,
-                                       quern_query **out_queries, uint32_t capacity)
-{
-    static const char function[] = "quern_world_list_queries_from";
-    if (!quern__check_page(world, cursor, out_queries, "out_queries", capacity, function)) return 0;
-    return list_from(world, cursor, out_queries, capacity);
 }
 
 uint64_t quern_query_count(quern_query *query)

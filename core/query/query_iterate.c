@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Iteration over the matches of a query: selection of rows, counting, the list of chunks that repeated iterations use, change
+ * filters, and the iterator. */
 #include "core/query/query_internal.h"
 
 #include "core/world/world_internal.h"
@@ -277,27 +279,6 @@ static uint64_t count_chunks(const quern__query *query)
     return count;
 }
 
-/* Returns the bytes of a row that the terms access. */
-static uint32_t accessed_bytes(const quern__query *query, const quern__query_match *match)
-{
-    uint32_t bytes = 0;
-    for (uint32_t i = 0; i < query->term_count; i++)
-        if (match->columns[i].access != QUERN_ACCESS_NONE) bytes += match->columns[i].size_bytes;
-    return bytes;
-}
-
-/* Decides which chunks are prefetched. Each is prefetched while the previous entry is visited. bytes: size of all
- * accessed columns. */
-static void plan_prefetches(quern__query *query, uint64_t bytes)
-{
-    if (bytes <= CACHED_BYTES) return;
-    for (uint32_t i = 1; i < query->entries.count; i++) {
-        if (query->entries.items[i].count < FEW_ROWS) continue;
-        query->entries.items[i - 1].fetches_next = true;
-        query->entries.items[i - 1].is_plain = false;
-    }
-}
-
 /* Builds the list of chunks. If out of memory, there is no list, and iterations go from match to match. */
 static void list_entries(quern__query *query)
 {
@@ -312,7 +293,10 @@ static void list_entries(quern__query *query)
     bool any_tracks = false;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
-        bytes += quern__archetype_row_count(match->archetype) * accessed_bytes(query, match);
+        uint32_t row_bytes = 0; /* that the terms access */
+        for (uint32_t k = 0; k < query->term_count; k++)
+            if (match->columns[k].access != QUERN_ACCESS_NONE) row_bytes += match->columns[k].size_bytes;
+        bytes += quern__archetype_row_count(match->archetype) * row_bytes;
         for (uint32_t k = 0; k < match->archetype->chunk_count; k++) {
             const quern__chunk_slot *slot = &match->archetype->slots[k];
             query->entries.items[query->entries.count] = (quern__chunk_entry){
@@ -332,7 +316,12 @@ static void list_entries(quern__query *query)
         query->entries.items[i].is_plain = false;
     for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
         query->entries.items[count + i] = query->entries.items[count - 1];
-    plan_prefetches(query, bytes);
+    /* each chunk with many rows is prefetched while the previous entry is visited, unless all columns fit a cache */
+    for (uint32_t i = 1; i < query->entries.count && bytes > CACHED_BYTES; i++) {
+        if (query->entries.items[i].count < FEW_ROWS) continue;
+        query->entries.items[i - 1].fetches_next = true;
+        query->entries.items[i - 1].is_plain = false;
+    }
     query->entries_version = query->storage->structure_version;
 }
 
@@ -395,16 +384,6 @@ static void use_entries(quern__query *query, quern_query_iterator *iterator)
     iterator->end_entry = query->entries.items + query->entries.count;
 }
 
-/* Notes that the application may hold writable columns: views of an iteration stay usable while frames run. Only
- * for builds with QUERN_CHECKS. */
-static void note_exposed_columns(const quern__query *query)
-{
-    for (uint32_t i = 0; i < query->term_count; i++)
-        if (query->terms[i].access == QUERN_ACCESS_WRITE)
-            quern__storage_note_pointer_given(query->storage,
-                                              quern__component_index(query->terms[i].component));
-}
-
 /* The store is relaxed: an iteration belongs to one thread. */
 quern_query_iterator quern_query_iterate(quern_query *query)
 {
@@ -430,7 +409,11 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK && query->up_count > 0)
         iterator.result = quern__in_call(quern__ups_begin_iteration(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) use_entries(query, &iterator);
-    if (QUERN_CHECKS && iterator.result == QUERN_OK) note_exposed_columns(query);
+    /* the application may hold writable columns: views of an iteration stay usable while frames run */
+    for (uint32_t i = 0; QUERN_CHECKS && iterator.result == QUERN_OK && i < query->term_count; i++)
+        if (query->terms[i].access == QUERN_ACCESS_WRITE)
+            quern__storage_note_pointer_given(query->storage,
+                                              quern__component_index(query->terms[i].component));
     iterator.seen_version = query->seen_version;
     if (iterator.result == QUERN_OK && query->filter_count > 0)
         query->seen_version = query->storage->clock++;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Terms that name other entities than the row's: up-terms (definition, buffers of iterations, finding values, rows), and
+ * terms by target (definition, the list of rows, views, calls). */
 #include "core/query/query_internal.h"
 
 #include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 
-/* --------------------------------------------------------------------------------------- definition */
+/* ------------------------------------------------------------------------------ up-terms: definition */
 
 quern_result quern__up_check(const quern__storage *storage, const quern_term *term, uint32_t i)
 {
@@ -61,7 +63,7 @@ uint32_t quern__query_up_conflict(const quern__query *query, quern_relation leve
     return query->term_count;
 }
 
-/* ------------------------------------------------------------------------------------------ create */
+/* -------------------------------------------------------------------------------- up-terms: create */
 
 static size_t ups_bytes(uint32_t up_count)
 {
@@ -148,7 +150,7 @@ quern_result quern__ups_reserve_workers(const quern__query *query, uint32_t work
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- iterations */
+/* --------------------------------------------------------------------------------- up-terms: iterations */
 
 /* Returns the number of steps that iterations have made since the buffer was used last. */
 static uint32_t age_of(const quern__ups *ups, const quern__up_buffer *buffer)
@@ -202,7 +204,7 @@ quern_result quern__ups_begin_iteration(quern_query_iterator *iterator)
     return QUERN_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- find */
+/* ---------------------------------------------------------------------------------- up-terms: find */
 
 /* Returns the address of the target's component, or NULL if the target is invalid or lacks it. */
 static inline const void *find_up(const quern__up *up, const quern__entities *entities, quern_entity target)
@@ -236,13 +238,6 @@ static const void *find_nearest(const quern__up *up, const quern__entities *enti
     }
 }
 
-/* Prefetches the first and the last cache line of a value. Most values have no others. */
-static inline void prefetch_value(const void *value, uint32_t size_bytes)
-{
-    QUERN__PREFETCH(value);
-    QUERN__PREFETCH((const char *)value + size_bytes - 1);
-}
-
 /* Writes the address of the value for targets[i], or NULL, into out_values[i]. Returns whether all were found.
  * is_nearest is a constant at each call. */
 QUERN__ALWAYS_INLINE bool find_all(const quern__up *up, const quern__entities *entities,
@@ -261,7 +256,10 @@ QUERN__ALWAYS_INLINE bool find_all(const quern__up *up, const quern__entities *e
             if (!quern_entity_equal(targets[i], target)) {
                 target = targets[i];
                 value = is_nearest ? find_nearest(up, entities, target) : find_up(up, entities, target);
-                if (value != NULL) prefetch_value(value, size_bytes);
+                if (value != NULL) { /* most values have no other cache lines than these two */
+                    QUERN__PREFETCH(value);
+                    QUERN__PREFETCH((const char *)value + size_bytes - 1);
+                }
             }
             out_values[i] = value;
             has_all &= value != NULL;
@@ -303,7 +301,7 @@ quern__up_rows quern__up_find(const quern__query *query, const void **addresses,
     return rows;
 }
 
-/* ------------------------------------------------------------------------------------------- rows */
+/* --------------------------------------------------------------------------------- up-terms: rows */
 
 /* Returns whether all required up-terms have a value for a row of the chunk. */
 static bool is_selected(const quern__ups *ups, const void *const *addresses, uint32_t row)
@@ -344,7 +342,7 @@ bool quern__up_selects(const quern__query *query, const quern__archetype *archet
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- definition */
+/* ------------------------------------------------------------------------ terms by target: definition */
 
 static quern_result check_entity(const quern__storage *storage, quern_entity target)
 {
@@ -379,17 +377,12 @@ quern_result quern__target_check(const quern__storage *storage, const quern_term
     return result != QUERN_OK ? quern__message_add_element(result, "the target of term", i) : QUERN_OK;
 }
 
-static const quern_term *find_term(const quern__query *query)
-{
-    for (uint32_t i = 0; i < query->term_count; i++)
-        if (query->terms[i].by_target) return &query->terms[i];
-    return NULL;
-}
-
 quern_result quern__target_create(quern__query *query)
 {
-    const quern_term *term = find_term(query);
-    if (term == NULL) return QUERN_OK;
+    const quern_term *term = query->terms, *end = query->terms + query->term_count;
+    while (term < end && !term->by_target)
+        term++;
+    if (term == end) return QUERN_OK;
     query->target =
         quern__allocate(&query->storage->allocator, sizeof(quern__target), _Alignof(quern__target));
     if (query->target == NULL)
@@ -419,7 +412,7 @@ quern_result quern__target_set(const quern__query *query, quern_entity target)
     return result;
 }
 
-/* ---------------------------------------------------------------------------------------------- list */
+/* ----------------------------------------------------------------------------- terms by target: list */
 
 bool quern__target_is_listed(const quern__query *query)
 {
@@ -552,7 +545,7 @@ quern_result quern__target_list(const quern__query *query)
     return QUERN_OK;
 }
 
-/* --------------------------------------------------------------------------------------------- views */
+/* ---------------------------------------------------------------------------- terms by target: views */
 
 void quern__target_get_view(const quern__query *query, uint32_t i, quern_view *view)
 {
@@ -591,7 +584,7 @@ bool quern__target_next(quern_query_iterator *iterator)
     return false;
 }
 
-/* -------------------------------------------------------------------------------------------- calls */
+/* --------------------------------------------------------------------------- terms by target: calls */
 
 uint64_t quern__target_count(const quern__query *query)
 {
@@ -606,18 +599,12 @@ uint64_t quern__target_count(const quern__query *query)
     return count;
 }
 
-static quern_result set_target(quern_query *query, quern_entity target)
+quern_result quern_query_set_target(quern_query *query, quern_entity target)
 {
     static const char function[] = "quern_query_set_target";
     if (query == NULL) return quern__fail_null(function, "query");
+    if (!quern__world_enter(query->world, function)) return QUERN_ERROR_WORLD_LOCKED;
     quern_result result = quern__world_check_unlocked(query->world, function);
     if (result == QUERN_OK) result = quern__target_set(query, target);
-    return quern__in_call(result, function);
-}
-
-quern_result quern_query_set_target(quern_query *query, quern_entity target)
-{
-    quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_query_set_target")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, set_target(query, target));
+    return quern__world_leave(query->world, quern__in_call(result, function));
 }

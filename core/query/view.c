@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Views: refused accesses and the scratch memory that they get, columns, and the rows that change filters select. */
 #include "core/query/query_internal.h"
 
 /* ----------------------------------------------------------------------------------------- refusals */
@@ -93,17 +94,13 @@ void quern__scratch_release(quern__scope *scope)
     }
 }
 
-static bool is_block(const quern__scratch_block *block, const quern__scratch_block *wanted)
-{
-    return block->view == wanted->view && block->rows == wanted->rows && block->term == wanted->term &&
-           block->address_count == wanted->address_count && block->size_bytes == wanted->size_bytes;
-}
-
 /* Acquire: pairs with the release in add_block, so that the cleared block is visible. */
 static quern__scratch_block *find_block(quern__scope *scope, const quern__scratch_block *wanted)
 {
     quern__scratch_block *block = atomic_load_explicit(&scope->scratch, memory_order_acquire);
-    while (block != NULL && !is_block(block, wanted))
+    while (block != NULL &&
+           (block->view != wanted->view || block->rows != wanted->rows || block->term != wanted->term ||
+            block->address_count != wanted->address_count || block->size_bytes != wanted->size_bytes))
         block = block->next;
     return block;
 }
@@ -276,17 +273,14 @@ static void report_access(const quern_view *view, uint32_t term, quern_access ac
                       remedy_for(view, term, access));
 }
 
-/* Returns the old values of the rows; NULL if the rows were not set. */
-static void *old_column(const quern_view *view, uint32_t term)
-{
-    if (view->old == NULL) return NULL;
-    return (char *)(uintptr_t)view->old[term] + (size_t)view->first_row * type_of(view, term)->size_bytes;
-}
-
 void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access, size_t size_bytes,
                          const char *function)
 {
-    if (access == QUERN_ACCESS_READ && is_old(view, term)) return old_column(view, term);
+    if (access == QUERN_ACCESS_READ && is_old(view, term)) {
+        if (view->old == NULL) return NULL; /* the rows were not set */
+        const size_t offset_bytes = (size_t)view->first_row * type_of(view, term)->size_bytes;
+        return (char *)(uintptr_t)view->old[term] + offset_bytes;
+    }
     report_access(view, term, access, function);
     return quern__scratch_column(view, term, size_bytes);
 }

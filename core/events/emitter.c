@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Emitters and the pool of their blocks (event_internal.h): packing of loaded events, blocks, batches, the life of an
+ * emitter, and the calls that emit. */
 #include "core/events/event_internal.h"
 
 char *quern__packing_append(quern__event_packing *packing, quern__channel *channel, uint32_t count)
@@ -36,19 +38,12 @@ static void release_block(quern__event_pool *pool, const quern_allocator *alloca
     atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
 }
 
-/* Releases a claimed block without batches to the allocator. */
-static void pool_release_block(quern__event_pool *pool, const quern_allocator *allocator,
-                               quern__event_block *block)
-{
-    release_block(pool, allocator, block);
-}
-
 void quern__packing_undo(quern_world *world, quern__event_block **blocks)
 {
     while (*blocks != NULL) {
         quern__event_block *block = *blocks;
         *blocks = block->next;
-        pool_release_block(&world->events->pool, &world->storage.allocator, block);
+        release_block(&world->events->pool, &world->storage.allocator, block);
     }
 }
 
@@ -152,26 +147,22 @@ static void close_batch(quern__emitter *emitter)
     set_next_value(emitter, emitter->cursor);
 }
 
-/* Begins a block: the emitter's own one again if all its batches were dropped meanwhile, otherwise a spare. */
-static void begin_block(quern__emitter *emitter)
-{
-    if (emitter->block == NULL || emitter->block->use_count > 1) {
-        if (emitter->block != NULL) emitter->block->use_count--;
-        emitter->block = emitter->spares;
-        emitter->spares = emitter->block->next;
-        emitter->block->use_count = 1;
-    }
-    emitter->cursor = (char *)emitter->block + QUERN__EVENT_BLOCK_ALIGNMENT_BYTES;
-    emitter->block_end = (char *)emitter->block + QUERN__EVENT_BLOCK_BYTES;
-}
-
 /* Ends the open batch and begins a new one. Precondition: room was reserved. */
 static void begin_batch(quern__emitter *emitter)
 {
     close_batch(emitter);
     const size_t bytes = emitter->channel->batch_bytes;
-    if (emitter->block == NULL || (size_t)(emitter->block_end - emitter->cursor) < bytes)
-        begin_block(emitter);
+    if (emitter->block == NULL || (size_t)(emitter->block_end - emitter->cursor) < bytes) {
+        /* the emitter's own block again if all its batches were dropped meanwhile, otherwise a spare */
+        if (emitter->block == NULL || emitter->block->use_count > 1) {
+            if (emitter->block != NULL) emitter->block->use_count--;
+            emitter->block = emitter->spares;
+            emitter->spares = emitter->block->next;
+            emitter->block->use_count = 1;
+        }
+        emitter->cursor = (char *)emitter->block + QUERN__EVENT_BLOCK_ALIGNMENT_BYTES;
+        emitter->block_end = (char *)emitter->block + QUERN__EVENT_BLOCK_BYTES;
+    }
     emitter->first = emitter->cursor;
     emitter->batch_end = emitter->first + bytes;
     set_next_value(emitter, emitter->first);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Events of a world: the registry of channels, readers, dropping of batches that were read or exceed a limit, publication at
+ * sync points, immediate events, and reading. */
 #include "core/events/event_internal.h"
 
 #include "core/base/containers.h"
@@ -252,15 +254,6 @@ void quern__channel_drop_first(quern__channel *channel)
     quern__pool_drop_batch(&world->events->pool, batch);
 }
 
-/* Returns the number of the first batch that some reader has not seen, or of the next batch to be published. */
-static uint64_t find_first_unseen(const quern__channel *channel)
-{
-    uint64_t needed = quern__channel_end(channel);
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        if (reader->cursor < needed) needed = reader->cursor;
-    return needed;
-}
-
 /* Counts the batches that readers hold as seen. Called before a publication, which invalidates their values, so that no
  * loss is reported of events that a reader was given. */
 static void count_held_as_seen(const quern__channel *channel)
@@ -275,7 +268,9 @@ static void count_held_as_seen(const quern__channel *channel)
  * most half of it, so that each batch is moved at most once on average. */
 static void drop_seen(quern__channel *channel)
 {
-    const uint64_t needed = find_first_unseen(channel);
+    uint64_t needed = quern__channel_end(channel); /* the first batch that some reader has not seen */
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        if (reader->cursor < needed) needed = reader->cursor;
     while (channel->first_number < needed)
         quern__channel_drop_first(channel);
     const uint32_t left = channel->batches.count - channel->head;
@@ -300,23 +295,16 @@ static void note_loss(quern__event_loss *loss, const quern__channel *channel,
         loss->other_count++;
 }
 
-/* Returns the number of the first batch that must not be dropped: batches from first_new on, and those that a running
- * system may read. */
-static uint64_t find_first_retained(const quern__channel *channel, uint64_t first_new)
-{
-    uint64_t retained = first_new;
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        if (reader->is_running && reader->cursor < retained) retained = reader->cursor;
-    return retained;
-}
-
 /* Drops the oldest batches while the waiting bytes exceed the limit. Each reader that has not seen a dropped batch loses
  * its events. Precondition: no reader holds a batch (count_held_as_seen). */
 static void enforce_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
-    const uint64_t retained = find_first_retained(channel, first_new), old_first = channel->first_number;
-    uint64_t bytes = channel->waiting_bytes, first = old_first;
+    uint64_t retained =
+        first_new; /* batches from here on stay: new ones, and those that a running system may read */
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        if (reader->is_running && reader->cursor < retained) retained = reader->cursor;
+    uint64_t bytes = channel->waiting_bytes, first = channel->first_number;
     for (; first < retained && bytes > channel->limit_bytes; first++)
         bytes -= waiting_bytes(channel, quern__channel_batch(channel, first));
     for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
@@ -461,18 +449,6 @@ static bool channel_reserve(quern__channel *channel, uint32_t batch_count)
            quern__array_reserve(allocator, &channel->batches, channel->batches.count + batch_count);
 }
 
-static void channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
-{
-    count_held_as_seen(channel);
-    drop_seen(channel);
-    const uint64_t first_new = quern__channel_end(channel);
-    for (uint32_t i = 0; i < emitter->batches.count; i++)
-        quern__channel_append(channel, &emitter->batches.items[i].batch);
-    emitter->batches.count = 0;
-    drop_excess(channel, first_new, loss);
-    quern__emitter_reclaim(emitter);
-}
-
 /* -------------------------------------------------------------------------------- all events of a world */
 
 /* Relaxed: no callback emits meanwhile. */
@@ -610,18 +586,6 @@ static bool extend_in_place(quern__channel *channel, const void *values, uint32_
     return true;
 }
 
-/* Replaces the last waiting batch by the only batch of the emitter, which begins with the same values. */
-static void replace_last(quern__channel *channel, quern__emitter *emitter)
-{
-    assert(emitter->batches.count == 1);
-    const quern__event_batch old = *last_batch(channel), *fresh = &emitter->batches.items[0].batch;
-    count_extension(channel, fresh->count - old.count);
-    *last_batch(channel) = *fresh;
-    emitter->batches.count = 0;
-    quern__pool_drop_batch(&channel->world->events->pool, &old);
-    quern__emitter_reclaim(emitter);
-}
-
 static quern_result fail_memory(const quern__channel *channel, uint32_t count)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_emit: no memory for %u events '%s'", count,
@@ -644,7 +608,13 @@ static QUERN__NO_INLINE quern_result move_and_extend(quern__channel *channel, co
     }
     quern__emitter_close(emitter);
     if (!has_room) return fail_memory(channel, count);
-    replace_last(channel, emitter);
+    assert(emitter->batches.count == 1);
+    const quern__event_batch old = *last_batch(channel), *fresh = &emitter->batches.items[0].batch;
+    count_extension(channel, fresh->count - old.count);
+    *last_batch(channel) = *fresh;
+    emitter->batches.count = 0;
+    quern__pool_drop_batch(&channel->world->events->pool, &old);
+    quern__emitter_reclaim(emitter);
     return QUERN_OK;
 }
 
@@ -667,20 +637,13 @@ static quern_result check_values(const quern__channel *channel, const void *valu
         type->name, quern_entity_index(found));
 }
 
-/* Returns whether events that are emitted outside of frames would be dropped at once, without a call of a hook: the
- * channel has no reader, and nothing waits. */
-static inline bool channel_would_drop(const quern__channel *channel)
-{
-    return channel->readers == NULL && channel->head == channel->batches.count &&
-           !quern__hooks_own_resources(&channel->type.hooks);
-}
-
 /* Emits and publishes immediately, so the channel's own emitter never holds values between calls. */
 static QUERN__NO_INLINE quern_result publish_batch(quern__channel *channel, const void *values,
                                                    uint32_t count)
 {
     quern__event_loss loss = {.channel = NULL};
-    if (channel_would_drop(channel)) return QUERN_OK;
+    const bool would_drop = channel->readers == NULL && channel->head == channel->batches.count;
+    if (would_drop && !quern__hooks_own_resources(&channel->type.hooks)) return QUERN_OK;
     quern__emitter *emitter = &channel->emitter;
     quern__emitter_open(emitter, channel, 0, NULL, NULL);
     if (!quern__emitter_reserve(emitter, count) || !channel_reserve(channel, emitter->batches.capacity)) {
@@ -689,7 +652,14 @@ static QUERN__NO_INLINE quern_result publish_batch(quern__channel *channel, cons
     }
     quern__emitter_put(emitter, values, count);
     quern__emitter_close(emitter);
-    channel_publish(channel, emitter, &loss);
+    count_held_as_seen(channel);
+    drop_seen(channel);
+    const uint64_t first_new = quern__channel_end(channel);
+    for (uint32_t i = 0; i < emitter->batches.count; i++)
+        quern__channel_append(channel, &emitter->batches.items[i].batch);
+    emitter->batches.count = 0;
+    drop_excess(channel, first_new, &loss);
+    quern__emitter_reclaim(emitter);
     return loss.channel != NULL ? quern__event_loss_fail(&loss, "quern_world_emit") : QUERN_OK;
 }
 

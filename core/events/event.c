@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Events of a world: the registry of channels, readers, dropping of batches that were read or exceed a limit, publication at
- * sync points, immediate events, and reading. */
+/* Events of a world: the registry of channels, readers, dropping of batches that were read or exceed a limit,
+ * publication at sync points, immediate events, and reading. */
 #include "core/events/event_internal.h"
 
 #include "core/base/containers.h"
@@ -295,8 +295,8 @@ static void note_loss(quern__event_loss *loss, const quern__channel *channel,
         loss->other_count++;
 }
 
-/* Drops the oldest batches while the waiting bytes exceed the limit. Each reader that has not seen a dropped batch loses
- * its events. Precondition: no reader holds a batch (count_held_as_seen). */
+/* Drops the oldest batches while the waiting bytes exceed the limit. Each reader that has not seen a dropped batch
+ * loses its events. Precondition: no reader holds a batch (count_held_as_seen). */
 static void enforce_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
@@ -539,9 +539,9 @@ static quern__event_batch *last_batch(const quern__channel *channel)
     return &channel->batches.items[channel->batches.count - 1];
 }
 
-/* Returns whether `count` events extend the last waiting batch: if it stays within the size of a batch and the channel
- * within its limit, readers exist and none has begun it, and the type is plain bytes. Without readers a publication drops
- * the waiting batches. Depends only on what a history saves, and not on the memory of the batch. */
+/* Returns whether `count` events extend the last waiting batch: if it stays within the size of a batch and the
+ * channel within its limit, readers exist and none has begun it, and the type is plain bytes. Without readers a
+ * publication drops the waiting batches. Depends only on what a history saves, and not on the memory of the batch. */
 static bool can_extend(const quern__channel *channel, uint32_t count)
 {
     if (channel->head == channel->batches.count || channel->readers == NULL ||
@@ -563,8 +563,8 @@ static void count_extension(quern__channel *channel, uint32_t count)
     channel->waiting_bytes += (uint64_t)count * channel->stride_bytes;
 }
 
-/* Appends values to the last waiting batch if the memory after it is free and the emitter's. Returns false, with nothing
- * changed, if it is not. Precondition: can_extend. */
+/* Appends values to the last waiting batch if the memory after it is free and the emitter's. Returns false, with
+ * nothing changed, if it is not. Precondition: can_extend. */
 static bool extend_in_place(quern__channel *channel, const void *values, uint32_t count)
 {
     quern__emitter *emitter = &channel->emitter;

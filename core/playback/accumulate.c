@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Combining accumulated values, after the stages. Input: streams of accumulated values, and a world with all other commands applied. Output: the values of
- * entities, and dropped items. Applying cannot fail: preparing reserves the memory for it. */
+/* Combining accumulated values, after the stages. Input: streams of accumulated values, and a world with all other
+ * commands applied. Output: the values of entities, and dropped items. Applying cannot fail: preparing reserves the
+ * memory for it. */
 #include "core/playback/stages.h"
 
 #include "core/reactions/reaction.h"
@@ -181,9 +182,9 @@ static bool note_unmatched(quern__accumulating *it, quern_entity entity, const q
     return true;
 }
 
-/* Notes the entities that some reaction to sets does not match before the commands. If commands make them match, they are
- * new to the reaction, and accumulated values must not count as set. Reserves room for those that commands create.
- * Returns false if out of memory. */
+/* Notes the entities that some reaction to sets does not match before the commands. If commands make them match,
+ * they are new to the reaction, and accumulated values must not count as set. Reserves room for those that commands
+ * create. Returns false if out of memory. */
 static bool note_all_unmatched(quern__accumulating *it)
 {
     item_batch batch;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The merge stage. Input: streams in order. Output: the edits of creates and of chunks, in order, grouped by sequence. Can fail:
- * memory. The world does not change.
+/* The merge stage. Input: streams in order. Output: the edits of creates and of chunks, in order, grouped by
+ * sequence. Can fail: memory. The world does not change.
  *
  * On one thread, each stream is iterated once, and each command is added to the edit of its entity immediately.
  *
  * On several threads, merging has two steps. First, threads share the streams: each stream is iterated, and
- * *command spans* record which commands touch which chunk. Then threads share the chunks: each chunk iterates
- * its spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of
- * creates are always made in the first step.
+ * *command spans* record which commands touch which chunk. Then threads share the chunks: each chunk iterates its
+ * spans, in the order of streams. Provisional handles are valid only in their own stream, so edits of creates are
+ * always made in the first step.
  *
  * Commands for views become view edits as long as that is possible.
  *
- * Parts: the tree of sequences, view edits, chunk edits, merging items, groups, one thread, several threads, the stage. */
+ * Parts: the tree of sequences, view edits, chunk edits, merging items, groups, one thread, several threads, the
+ * stage. */
 #include "core/playback/stages.h"
 
 #include "core/record/spawn.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Playing: what the relate stage does for each kind of command. First what all kinds share, then the commands that change
- * links, destroys and creates, names, and the commands that disable and enable trees. */
+/* Playing: what the relate stage does for each kind of command. First what all kinds share, then the commands that
+ * change links, destroys and creates, names, and the commands that disable and enable trees. */
 #include "core/playback/stages.h"
 
 void quern__play_drop(const quern__play_walk *walk, const quern__item *item, uint32_t i,
@@ -302,11 +302,12 @@ void quern__play_names(const quern__play_walk *walk)
 
 /* --------------------------------------------------------------------------------------------- trees */
 
-/* Commands that disable and enable trees (quern_commands_set_enabled). The state of an entity is that of its
- * two tags (core/calls/enabled_calls.c). Rows do not change before merging, so notes have the tags of entities whose tags
- * earlier commands changed. Follow-up commands give rows the tags of switched entities. */
+/* Commands that disable and enable trees (quern_commands_set_enabled). The state of an entity is that of its two
+ * tags (core/calls/enabled_calls.c). Rows do not change before merging, so notes have the tags of entities whose
+ * tags earlier commands changed. Follow-up commands give rows the tags of switched entities. */
 
-/* Bit i of a note's tags is the i-th tag (disabled_index + i); TAGS_KNOWN: the note has the tags, otherwise the row has them. */
+/* Bit i of a note's tags is the i-th tag (disabled_index + i); TAGS_KNOWN: the note has the tags, otherwise the row
+ * has them. */
 enum { TAG_DISABLED = 1, TAG_BY_PARENT = 2, TAGS_KNOWN = 4, BOTH_TAGS = TAG_DISABLED | TAG_BY_PARENT };
 
 /* The tag that the component is, or 0. */

@@ -140,8 +140,8 @@ void quern__playback_release(quern__playback *playback)
     quern__array_release(allocator, &playback->drops);
 }
 
-/* Runs the stages after relating, or a fast path instead. relating: NULL if the relate stage did not run; it may ask for
- * a repetition in *out_is_again. */
+/* Runs the stages after relating, or a fast path instead. relating: NULL if the relate stage did not run; it may
+ * ask for a repetition in *out_is_again. */
 static quern_result change_rows(quern__playback *playback, quern__relating *relating,
                                 const quern__executor *shared, const quern__executor *observer,
                                 bool *out_is_again)

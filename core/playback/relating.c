@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The relate stage. Input: streams in order. Output: final links and names, and streams with follow-up commands on rows.
- * Can fail: memory, and slots for created entities; then everything is reverted. Parts: the lists of follow-up commands,
- * notes, changes of links and names, entities that end, the follow-up commands of each note, the stage, and refusals. */
+/* The relate stage. Input: streams in order. Output: final links and names, and streams with follow-up commands on
+ * rows. Can fail: memory, and slots for created entities; then everything is reverted. Parts: the lists of
+ * follow-up commands, notes, changes of links and names, entities that end, the follow-up commands of each note,
+ * the stage, and refusals. */
 #include "core/playback/stages.h"
 
 #include <quern/world.h>
@@ -358,7 +359,8 @@ static quern_result add_follow_up(quern__relating *relating, uint32_t component_
     return append_item(&relating->follow_ups, operation, head, out_item);
 }
 
-/* Gives the row its target. The handle is that of the entity in the slot, or the one that the next entity there gets. */
+/* Gives the row its target. The handle is that of the entity in the slot, or the one that the next entity there
+ * gets. */
 static quern_result add_target(quern__relating *relating, const quern__relation *relation, uint32_t target,
                                quern__item head)
 {
@@ -432,9 +434,10 @@ static quern_result add_of_entity(quern__relating *relating, const quern__gather
     return result;
 }
 
-/* Adds follow-up commands on the entities that a stream creates, chained to that stream after its last batch. Only streams
- * that relate entities get follow-up commands, and these streams leave space for the jump (quern__commands_close_stream). The
- * notes of other streams are of entities that the stream itself destroys. Errors: OUT_OF_MEMORY. */
+/* Adds follow-up commands on the entities that a stream creates, chained to that stream after its last batch. Only
+ * streams that relate entities get follow-up commands, and these streams leave space for the jump
+ * (quern__commands_close_stream). The notes of other streams are of entities that the stream itself destroys.
+ * Errors: OUT_OF_MEMORY. */
 static quern_result add_of_stream(quern__relating *relating, quern__gathered *gathered, uint32_t index)
 {
     quern_result result = QUERN_OK;
@@ -460,8 +463,8 @@ static quern_result add_of_stream(quern__relating *relating, quern__gathered *ga
     return QUERN_OK;
 }
 
-/* Adds the follow-up commands to the streams: those on created entities to the streams that create them, and all others as
- * one more stream after all streams. Errors: OUT_OF_MEMORY. */
+/* Adds the follow-up commands to the streams: those on created entities to the streams that create them, and all
+ * others as one more stream after all streams. Errors: OUT_OF_MEMORY. */
 static quern_result add_follow_ups(quern__relating *relating, quern__gathered *gathered)
 {
     quern_result result = QUERN_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The resolve stage. Input: edits and groups. Output: target, plan and values of each sequence; ranks of each group's rows among
- * the arriving rows; numbers of leaving and arriving rows in each archetype delta; reserved memory. Can fail:
- * memory, and the limits of the world. If an entity cannot have its components, or the world cannot have the
- * archetype for them, the commands on this entity are refused and resolving succeeds. Parts: the effect
- * of a sequence, sequences, archetype deltas, room, refusals. */
+/* The resolve stage. Input: edits and groups. Output: target, plan and values of each sequence; ranks of each
+ * group's rows among the arriving rows; numbers of leaving and arriving rows in each archetype delta; reserved
+ * memory. Can fail: memory, and the limits of the world. If an entity cannot have its components, or the world
+ * cannot have the archetype for them, the commands on this entity are refused and resolving succeeds. Parts: the
+ * effect of a sequence, sequences, archetype deltas, room, refusals. */
 #include "core/playback/stages.h"
 
 #include "core/storage/change.h"
@@ -14,13 +14,14 @@
 
 /* --------------------------------------------------------------------------------------------- effects */
 
-/* The effect of a sequence of commands on each component of an entity. The sequence is read backwards, so the
- * first command read that decides about a component is the last one recorded. The function `read` of each kind
- * in QUERN__COMMAND_KINDS reads one operand.
+/* The effect of a sequence of commands on each component of an entity. The sequence is read backwards, so the first
+ * command read that decides about a component is the last one recorded. The function `read` of each kind in
+ * QUERN__COMMAND_KINDS reads one operand.
  *
- * Required components are decided at the end, by the components that are present then. A remove of a component that one of
- * these requires has no effect, whether or not a later command adds the component again: if there is such a remove, the
- * sequence is read once more without these removes. What is then still missing is added and constructed. */
+ * Required components are decided at the end, by the components that are present then. A remove of a component that
+ * one of these requires has no effect, whether or not a later command adds the component again: if there is such a
+ * remove, the sequence is read once more without these removes. What is then still missing is added and
+ * constructed. */
 
 struct quern__effect {
     /* components with a command that decides whether they are present */
@@ -88,8 +89,8 @@ static void finalize_bits_of(quern__effect *it, uint32_t index, uint32_t row_fla
     }
 }
 
-/* Makes later changes of the component's bits final: the component is present from this command on, and so are those that
- * it requires, unless a later command removes the component. */
+/* Makes later changes of the component's bits final: the component is present from this command on, and so are
+ * those that it requires, unless a later command removes the component. */
 static void finalize_bits(quern__effect *it, const quern__operand *operand)
 {
     finalize_bits_of(it, operand->component_index, operand->row_flags);
@@ -383,8 +384,8 @@ quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const que
     return delta;
 }
 
-/* Resolves one group of the edits, and assigns ranks to its rows that arrive in another archetype. Rows of several groups
- * of the same edits share one counter, in the leader: the first of these groups. number: index of the edits.
+/* Resolves one group of the edits, and assigns ranks to its rows that arrive in another archetype. Rows of several
+ * groups of the same edits share one counter, in the leader: the first of these groups. number: index of the edits.
  * source_delta: index of the delta of the chunk's archetype. */
 static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits, uint32_t number,
                                   uint32_t group_index, uint32_t source_delta)

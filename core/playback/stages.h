@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_PLAYBACK_STAGES_H
 #define QUERN_CORE_PLAYBACK_STAGES_H
 
-/* The stages of a sync point, in the order in which they run, and what each hands to the next; playback.h has their list.
- * After the stages: accumulated values, and the fast paths, which replace some of the stages. Last, the functions of each
- * kind of command in the stages. */
+/* The stages of a sync point, in the order in which they run, and what each hands to the next; playback.h has their
+ * list. After the stages: accumulated values, and the fast paths, which replace some of the stages. Last, the
+ * functions of each kind of command in the stages. */
 
 #include "core/base/base_internal.h"
 #include "core/base/containers.h"
@@ -288,7 +288,8 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot);
 
 /* -------------------------------------------------------------------------------------------- playing */
 
-/* Playing commands: applying their changes of links and names, in order and before merging. The column `play` of QUERN__COMMAND_KINDS lists the functions. */
+/* Playing commands: applying their changes of links and names, in order and before merging. The column `play` of
+ * QUERN__COMMAND_KINDS lists the functions. */
 
 /* State of iterating a stream. */
 typedef struct quern__play_walk {
@@ -791,10 +792,10 @@ static inline quern__archetype_delta *quern__resolved_delta(const quern__resolve
 
 /* ------------------------------------------------------------------------------- instances of prefabs */
 
-/* Spawning by command at a sync point. No other command refers to members of a compact instance (core/record/spawn.h), so
- * compact instances and other commands do not affect each other. The stages skip these instances, except that
- * their members get handles among all creates. Consecutive instances of a prefab are spawned together, by the
- * same functions as immediate spawning (core/prefabs/prefab_internal.h). */
+/* Spawning by command at a sync point. No other command refers to members of a compact instance
+ * (core/record/spawn.h), so compact instances and other commands do not affect each other. The stages skip these
+ * instances, except that their members get handles among all creates. Consecutive instances of a prefab are spawned
+ * together, by the same functions as immediate spawning (core/prefabs/prefab_internal.h). */
 
 /* Consecutive instances of one prefab. */
 struct quern__spawned {
@@ -953,9 +954,9 @@ void quern__destroy_and_create_apply(const quern__destroy_and_create *lists, que
 
 /* -------------------------------------------------------------------------------- fast path: relating */
 
-/* A fast path for sync points whose commands all relate or unrelate existing entities, in one relation with a single
- * target per source. The commands change links one after the other, as the relate stage does. Then
- * the rows move as after quern_entity_relate_many (core/relations/relation_internal.h), instead of by follow-up commands
+/* A fast path for sync points whose commands all relate or unrelate existing entities, in one relation with a
+ * single target per source. The commands change links one after the other, as the relate stage does. Then the rows
+ * move as after quern_entity_relate_many (core/relations/relation_internal.h), instead of by follow-up commands
  * that go through all stages. The result is the same, including the order of rows.
  *
  * All stages run instead if the commands are of other kinds, if a row that changes has hooks or listeners, or if

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Iteration over the matches of a query: selection of rows, counting, the list of chunks that repeated iterations use, change
- * filters, and the iterator. */
+/* Iteration over the matches of a query: selection of rows, counting, the list of chunks that repeated iterations
+ * use, change filters, and the iterator. */
 #include "core/query/query_internal.h"
 
 #include "core/world/world_internal.h"
@@ -47,8 +47,8 @@ static uint64_t find_newer(const uint64_t *versions, uint32_t count, uint64_t se
 
 enum { WORD_GROUPS = 64 / QUERN__ROW_GROUP }; /* groups of the rows of a mask word */
 
-/* Like find_newer, for `count` rows from a multiple of 64 on, of which moves brought none since seen_version: reads only
- * groups that are newer. */
+/* Like find_newer, for `count` rows from a multiple of 64 on, of which moves brought none since seen_version: reads
+ * only groups that are newer. */
 static uint64_t find_newer_in_groups(const uint64_t *lane, uint32_t row, uint32_t count,
                                      uint64_t seen_version)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Terms that name other entities than the row's: up-terms (definition, buffers of iterations, finding values, rows), and
- * terms by target (definition, the list of rows, views, calls). */
+/* Terms that name other entities than the row's: up-terms (definition, buffers of iterations, finding values,
+ * rows), and terms by target (definition, the list of rows, views, calls). */
 #include "core/query/query_internal.h"
 
 #include "core/relations/relation_internal.h"

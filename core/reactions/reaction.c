@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Reactions: their subscriptions to archetypes, the registry, the listener functions that collect changes, and taking the
- * collected changes for a run, or putting them back. reaction_values.c keeps copies of removed rows and old values. */
+/* Reactions: their subscriptions to archetypes, the registry, the listener functions that collect changes, and
+ * taking the collected changes for a run, or putting them back. reaction_values.c keeps copies of removed rows and
+ * old values. */
 #include "core/reactions/reaction.h"
 
 #include "core/base/containers.h"
@@ -695,7 +696,8 @@ const quern__row_events quern__subscription_events = {.arrive = on_arrive,
 static const quern_reaction_kind kinds[] = {QUERN_REACT_ADDED, QUERN_REACT_SET};
 enum { KIND_COUNT = QUERN__COUNT_OF(kinds) };
 
-/* Lists the indices of the bit columns of a subscription by kind; QUERN__NO_BIT_COLUMN for a kind without a bit column. */
+/* Lists the indices of the bit columns of a subscription by kind; QUERN__NO_BIT_COLUMN for a kind without a bit
+ * column. */
 static void list_bit_columns(const quern__subscription *subscription, uint32_t *out_indices)
 {
     out_indices[0] = subscription->added_column;
@@ -716,8 +718,8 @@ static uint32_t row_words(const quern__subscription *subscription)
 
 /* ---------------------------------------------------------------------------------------------- room */
 
-/* Adds the numbers of rows, words and blocks that a subscription will list to `counts`, and reserves memory in the lists
- * for `counts`. Returns false if out of memory. */
+/* Adds the numbers of rows, words and blocks that a subscription will list to `counts`, and reserves memory in the
+ * lists for `counts`. Returns false if out of memory. */
 static bool reserve_subscription(quern__taken *taken, const quern__subscription *subscription,
                                  const quern_allocator *allocator, quern__taken *counts)
 {
@@ -737,8 +739,8 @@ static bool reserve_subscription(quern__taken *taken, const quern__subscription 
            quern__array_reserve(allocator, &taken->removed, counts->removed.count);
 }
 
-/* Reserves memory for everything that will be taken, and sorts the copies, which does not change what is pending. Returns
- * false if out of memory. */
+/* Reserves memory for everything that will be taken, and sorts the copies, which does not change what is pending.
+ * Returns false if out of memory. */
 static bool prepare(quern__reaction *reaction, const quern_allocator *allocator)
 {
     quern__taken counts = {0};

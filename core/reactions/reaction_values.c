@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Values that reactions keep: copies of removed rows in blocks, and their order; and the old values of rows that were set. */
+/* Values that reactions keep: copies of removed rows in blocks, and their order; and the old values of rows that
+ * were set. */
 #include "core/reactions/reaction.h"
 
 #include "core/base/containers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Recording of accumulated values: how numbers are combined, the registry of combine functions, and the accumulations of
- * a recorder, each with an operation of its own. */
+/* Recording of accumulated values: how numbers are combined, the registry of combine functions, and the
+ * accumulations of a recorder, each with an operation of its own. */
 #include "core/record/accumulator.h"
 
 #include "core/base/containers.h"

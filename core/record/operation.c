@@ -277,7 +277,8 @@ static inline bool operation_has_list(const quern__operation *operation, const q
     return true;
 }
 
-/* Makes the operation for the list, which is found or created, the latest result. Checks the length of the list before reading it. */
+/* Makes the operation for the list, which is found or created, the latest result. Checks the length of the list
+ * before reading it. */
 static quern_result select_create(quern__operations *operations, const quern__components *components,
                                   const quern_allocator *allocator, const quern_component *list,
                                   const void *const *values, uint32_t count)

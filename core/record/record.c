@@ -122,8 +122,8 @@ quern_result quern__commands_fail_foreign_use(const quern_commands *commands, co
         function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
 }
 
-/* A use outside of the callback, or on another thread, was logged; the recorder may be in use meanwhile. Relaxed: the flag
- * orders no other access. */
+/* A use outside of the callback, or on another thread, was logged; the recorder may be in use meanwhile. Relaxed:
+ * the flag orders no other access. */
 quern_result quern__commands_fail(quern_commands *commands, quern_result result, const char *function)
 {
     quern__message_add_call(result, function, commands->origin.name);
@@ -250,10 +250,10 @@ void quern__commands_close_stream(quern_commands *commands)
     const quern__stream *open = commands->open;
     if (open != NULL) {
         quern__batch_close(commands);
-        /* Leaves space for a jump after a stream that creates entities and relates or names some. The sync point may append
-         * follow-up commands to such a stream and needs a jump to them (core/playback/relating.c). If the block has no space
-         * left, the jump goes to the space reserved for the recorder's own jump: no stream continues across the end of the
-         * block then. */
+        /* Leaves space for a jump after a stream that creates entities and relates or names some. The sync point
+         * may append follow-up commands to such a stream and needs a jump to them (core/playback/relating.c). If
+         * the block has no space left, the jump goes to the space reserved for the recorder's own jump: no stream
+         * continues across the end of the block then. */
         if (QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) && open->create_count > 0) {
             const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
             commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;

@@ -88,8 +88,8 @@ struct quern_commands {
     /* QUERN_OK, or OUT_OF_MEMORY if a command could not be recorded for lack of memory */
     quern_result failed;
     uint32_t failed_count; /* failed calls since the owner of the recorder last reset the number */
-    /* Whether a failed call of the running callback's system or query has been logged. All threads that run its callbacks
-     * share the flag. NULL: failures are not logged. */
+    /* Whether a failed call of the running callback's system or query has been logged. All threads that run its
+     * callbacks share the flag. NULL: failures are not logged. */
     _Atomic bool *has_logged_failure;
     uint32_t block_index; /* index of the current block; later blocks are unused and kept for reuse */
     QUERN__ARRAY(quern__block) blocks;

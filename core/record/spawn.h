@@ -3,20 +3,20 @@
 #ifndef QUERN_CORE_RECORD_SPAWN_H
 #define QUERN_CORE_RECORD_SPAWN_H
 
-/* Spawning prefabs by command. The members of an instance are numbered among the creates of the stream. An
- * instance is recorded in one of two forms.
+/* Spawning prefabs by command. The members of an instance are numbered among the creates of the stream. An instance
+ * is recorded in one of two forms.
  *
  * A *compact* instance is one item with the values of its overrides. The sync point spawns consecutive compact
- * instances of one prefab together (core/playback/spawned.c). A recorder with compact instances retains the prefab until
- * its commands are applied, even if the prefab is destroyed.
+ * instances of one prefab together (core/playback/spawned.c). A recorder with compact instances retains the prefab
+ * until its commands are applied, even if the prefab is destroyed.
  *
  * An *expanded* instance is one create per member, followed by commands that relate and name the members. An
- * instance is expanded from the start if its root has a parent, if members have targets outside of the tree,
- * or if overrides have hooks, contain handles, or exceed 4096 bytes together.
+ * instance is expanded from the start if its root has a parent, if members have targets outside of the tree, or if
+ * overrides have hooks, contain handles, or exceed 4096 bytes together.
  *
- * The first command that refers to a member of a compact instance expands it. Only the callback that spawned
- * the instance knows its members, and none of its earlier commands refers to one. Recording the creates this
- * late is therefore equivalent.
+ * The first command that refers to a member of a compact instance expands it. Only the callback that spawned the
+ * instance knows its members, and none of its earlier commands refers to one. Recording the creates this late is
+ * therefore equivalent.
  *
  * A recorder caches what it needs for each prefab. */
 

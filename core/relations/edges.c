@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Edges: sets of slots in small blocks of a pool, or, if large, in blocks of a directory; and the pages that have a set of
- * targets and a set of sources per slot. */
+/* Edges: sets of slots in small blocks of a pool, or, if large, in blocks of a directory; and the pages that have a
+ * set of targets and a set of sources per slot. */
 #include "core/relations/links.h"
 
 const quern__edge_list quern__no_edges = {.slots = NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Links: the pages of link nodes, the log of changes of links, edges and names that a failure reverts, and the memory of
- * pages. */
+/* Links: the pages of link nodes, the log of changes of links, edges and names that a failure reverts, and the
+ * memory of pages. */
 #include "core/relations/links.h"
 
 #include "core/platform/platform.h"

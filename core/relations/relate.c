@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Immediate calls that relate and unrelate: changing links or edges, and moving the rows that this changes. A call reserves
- * everything before the first row moves; the log of links reverts what a failure leaves. */
+/* Immediate calls that relate and unrelate: changing links or edges, and moving the rows that this changes. A call
+ * reserves everything before the first row moves; the log of links reverts what a failure leaves. */
 #include "core/relations/relation_internal.h"
 
 #include "core/base/containers.h"
@@ -59,8 +59,8 @@ static inline bool shares_plan(const quern__storage *storage, const quern__link_
 }
 
 /* Finds the plan of a change and reserves rows for it and for all changes directly after it with the same plan; the
- * entities below one target often have the same. notes_moves: entities may move more than once, so reserved moves are noted
- * in `moved`. *out_count: number of these changes. */
+ * entities below one target often have the same. notes_moves: entities may move more than once, so reserved moves
+ * are noted in `moved`. *out_count: number of these changes. */
 static quern_result reserve_same_plan(quern__storage *storage, uint32_t first, bool notes_moves,
                                       uint32_t *out_count)
 {

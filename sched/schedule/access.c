@@ -7,6 +7,8 @@
 
 enum { UNIT_BITS = 16, UNITS_PER_WORD = 4, UNUSED_UNITS = 65536 };
 
+/* ------------------------------------------------------------------------------------------ sets of pairs */
+
 void quern__pair_set_release(quern__pair_set *set, const quern_allocator *allocator)
 {
     quern__array_release(allocator, &set->units);
@@ -30,15 +32,8 @@ static uint32_t units_of_bits(uint32_t later)
     return later / UNIT_BITS + 1;
 }
 
-static uint32_t count_bits(const uint64_t *words, uint32_t word_count)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < word_count; i++)
-        if (words[i] != 0) count += quern__count_bits_64(words[i]);
-    return count;
-}
-
-/* Moves all rows to the beginning of new memory, in order. Returns false, with the set unchanged, if out of memory. */
+/* Moves all rows to the beginning of new memory, in order. Returns false, with the set unchanged, if out of
+ * memory. */
 static bool compact(quern__pair_set *set, const quern_allocator *allocator)
 {
     const uint32_t count = set->units.count - set->unused_count;
@@ -58,22 +53,14 @@ static bool compact(quern__pair_set *set, const quern_allocator *allocator)
     return true;
 }
 
-static void write_units(const quern__pair_set *set, const quern__pair_row *row, uint32_t word_count,
-                        const uint64_t *words)
-{
-    uint16_t *units = set->units.items + row->first_unit;
-    if (!row->is_bits)
-        quern__bitset_list(words, word_count, units);
-    else
-        for (uint32_t i = 0; i < row->unit_count; i++)
-            units[i] = (uint16_t)(words[i / UNITS_PER_WORD] >> i % UNITS_PER_WORD * UNIT_BITS);
-}
-
 bool quern__pair_set_put(quern__pair_set *set, const quern_allocator *allocator, uint32_t later,
                          const uint64_t *words)
 {
     quern__pair_row *row = &set->rows.items[later];
-    const uint32_t word_count = QUERN__BITSET_WORDS(later + 1), count = count_bits(words, word_count);
+    const uint32_t word_count = QUERN__BITSET_WORDS(later + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < word_count; i++)
+        if (words[i] != 0) count += quern__count_bits_64(words[i]);
     const bool is_bits = count > units_of_bits(later);
     const uint32_t unit_count = is_bits ? units_of_bits(later) : count;
     if (unit_count > row->unit_count) {
@@ -88,7 +75,12 @@ bool quern__pair_set_put(quern__pair_set *set, const quern_allocator *allocator,
         set->unused_count += row->unit_count - unit_count;
     row->unit_count = (uint16_t)unit_count;
     row->is_bits = is_bits;
-    write_units(set, row, word_count, words);
+    uint16_t *units = set->units.items + row->first_unit;
+    if (!row->is_bits)
+        quern__bitset_list(words, word_count, units);
+    else
+        for (uint32_t i = 0; i < row->unit_count; i++)
+            units[i] = (uint16_t)(words[i / UNITS_PER_WORD] >> i % UNITS_PER_WORD * UNIT_BITS);
     return true;
 }
 
@@ -119,31 +111,119 @@ bool quern__pair_set_has(const quern__pair_set *set, uint32_t earlier, uint32_t 
     return low < row->unit_count && units[low] == earlier;
 }
 
-/* Adds the components that the terms read or write. Matching a component that can be disabled reads its
- * enabled bits, which counts as reading the component. */
-static void add_terms(quern__access *access, const quern_world *world, const quern_system_def *def,
-                      uint32_t term_count)
+/* ------------------------------------------------------------------------------------------------ lookups */
+
+static bool is_end_of_lookups(const void *list, uint32_t i)
 {
-    const quern__components *components = &world->storage.components;
-    for (uint32_t i = 0; i < term_count; i++) {
-        if (def->terms[i].path != QUERN_PATH_ROW) {
-            const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
-            quern__bitset_add(is_level ? access->upward_by_levels : access->upward_by_others,
-                              quern__component_index(def->terms[i].component));
-            quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
-            access->has_optional_terms = true;
-            continue;
-        }
-        uint32_t index = quern__component_index(def->terms[i].component);
-        const bool is_read = def->terms[i].access != QUERN_ACCESS_NONE || def->terms[i].changed ||
-                             (def->terms[i].match != QUERN_MATCH_NONE &&
-                              quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE));
-        if (is_read) quern__bitset_add(access->reads, index);
-        const bool is_required = def->terms[i].match == 0 || def->terms[i].match == QUERN_MATCH_ALL;
-        access->has_optional_terms |= is_read && !is_required;
-        if (def->terms[i].access == QUERN_ACCESS_WRITE) quern__bitset_add(access->writes, index);
-    }
+    const quern_lookup *lookup = &((const quern_lookup *)list)[i];
+    return quern_component_is_null(lookup->component) && quern_component_is_null(lookup->with) &&
+           quern_component_is_null(lookup->without);
 }
+
+static quern_result read_limit(const quern__components *components, quern_component component,
+                               uint16_t *out_index)
+{
+    *out_index = QUERN__FILTER_NONE;
+    if (quern_component_is_null(component)) return QUERN_OK;
+    const quern_result result = quern__components_check(components, component);
+    if (result == QUERN_OK) *out_index = (uint16_t)quern__component_index(component);
+    return result;
+}
+
+/* Rejects a lookup if its limit excludes every entity: it must be a mistake. */
+static quern_result check_limit(const quern__components *components, const quern__lookup *lookup)
+{
+    const uint16_t without = lookup->limit.without;
+    if (without == QUERN__FILTER_NONE || (without != lookup->index && without != lookup->limit.with))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "a lookup of '%s' asks for entities with and without '%s', which finds nothing: "
+                       "remove it from one list",
+                       quern__components_type(components, lookup->index)->name,
+                       quern__components_type(components, without)->name);
+}
+
+static quern_result add_lookup(quern__lookups *lookups, const quern__components *components,
+                               const quern_lookup *declared, bool writes)
+{
+    quern__lookup lookup = {.writes = writes};
+    quern_result result = quern__components_check(components, declared->component);
+    if (result != QUERN_OK) return result;
+    lookup.index = (uint16_t)quern__component_index(declared->component);
+    result = read_limit(components, declared->with, &lookup.limit.with);
+    if (result == QUERN_OK) result = read_limit(components, declared->without, &lookup.limit.without);
+    if (result == QUERN_OK) result = check_limit(components, &lookup);
+    if (result != QUERN_OK) return result;
+    const quern__type *type = quern__components_type(components, lookup.index);
+    if (type->size_bytes == 0 && writes)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a tag, which has no value to write: list it in lookups", type->name);
+    if (writes && quern__components_is_managed(components, lookup.index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is the component of a relation: change it with relate and unrelate",
+                           type->name);
+    if (quern__lookups_find(lookups, lookup.index) != NULL)
+        return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                           "the lookup of '%s' is declared twice; once is enough, and write_lookups "
+                           "permit reading, too",
+                           quern__components_type(components, lookup.index)->name);
+    const bool is_limited =
+        lookup.limit.with != QUERN__FILTER_NONE || lookup.limit.without != QUERN__FILTER_NONE;
+    quern__bitset_add(is_limited ? lookups->limited : lookups->unlimited, lookup.index);
+    if (writes) quern__bitset_add(lookups->written, lookup.index);
+    lookups->list[lookups->count++] = lookup;
+    return QUERN_OK;
+}
+
+static quern_result add_list(quern__lookups *lookups, const quern_world *world, const quern_lookup *list,
+                             bool writes)
+{
+    const char *what = writes ? "write lookup" : "lookup";
+    uint32_t count = 0;
+    quern_result result = quern__list_count(list, QUERN_MAX_ACCESS, is_end_of_lookups, what, NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = add_lookup(lookups, &world->storage.components, &list[i], writes);
+        if (result != QUERN_OK) quern__message_add_element(result, what, i);
+    }
+    return result;
+}
+
+quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
+                                 const quern_system_def *def)
+{
+    quern_result result = add_list(lookups, world, def->lookups, false);
+    return result != QUERN_OK ? result : add_list(lookups, world, def->write_lookups, true);
+}
+
+const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index)
+{
+    for (uint32_t i = 0; i < lookups->count; i++)
+        if (lookups->list[i].index == component_index) return &lookups->list[i];
+    return NULL;
+}
+
+/* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
+static bool exclude_each_other(quern__archetype_filter a, quern__archetype_filter b)
+{
+    return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
+           (b.with != QUERN__FILTER_NONE && b.with == a.without);
+}
+
+uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first)
+{
+    uint32_t found = QUERN_MAX_COMPONENTS;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const quern__lookup *mine = &a->list[i];
+        if (mine->index < first || mine->index >= found) continue;
+        const quern__lookup *other = quern__lookups_find(b, mine->index);
+        if (other != NULL && (mine->writes || other->writes) &&
+            !exclude_each_other(mine->limit, other->limit))
+            found = mine->index;
+    }
+    return found;
+}
+
+/* ---------------------------------------------------------------------------------------- declared access */
 
 static bool is_end_of_relations(const void *list, uint32_t i)
 {
@@ -215,13 +295,40 @@ static void add_uses(quern__access *access, quern__use_kind kind, uint32_t word,
             .index = (uint16_t)(64 * word + quern__bitset_pop_lowest(&bits)), .kind = (uint16_t)kind};
 }
 
-/* Lists the uses: at most two for each term, lookup and resource. */
-static quern_result list_uses(quern__access *access, const quern_world *world, const char *name,
-                              uint32_t term_count)
+quern_result quern__access_init(quern__access *access, const quern_world *world,
+                                const quern_system_def *def, uint32_t term_count)
 {
+    *access = (quern__access){.levels = def->levels};
+    /* Adds the components that the terms read or write. Matching a component that can be disabled reads its
+     * enabled bits, which counts as reading the component. */
+    const quern__components *components = &world->storage.components;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (def->terms[i].path != QUERN_PATH_ROW) {
+            const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
+            quern__bitset_add(is_level ? access->upward_by_levels : access->upward_by_others,
+                              quern__component_index(def->terms[i].component));
+            quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
+            access->has_optional_terms = true;
+            continue;
+        }
+        uint32_t index = quern__component_index(def->terms[i].component);
+        const bool is_read = def->terms[i].access != QUERN_ACCESS_NONE || def->terms[i].changed ||
+                             (def->terms[i].match != QUERN_MATCH_NONE &&
+                              quern__components_has_flag(components, index, QUERN__FLAG_CAN_DISABLE));
+        if (is_read) quern__bitset_add(access->reads, index);
+        const bool is_required = def->terms[i].match == 0 || def->terms[i].match == QUERN_MATCH_ALL;
+        access->has_optional_terms |= is_read && !is_required;
+        if (def->terms[i].access == QUERN_ACCESS_WRITE) quern__bitset_add(access->writes, index);
+    }
+    quern_result result = quern__lookups_init(&access->lookups, world, def);
+    if (result == QUERN_OK) result = add_relations(access, world, def);
+    if (result == QUERN_OK) result = add_resources(access, world, def);
+    /* Lists the uses: at most two for each term, lookup and resource. */
+    if (result != QUERN_OK) return result;
     const uint32_t most = 2 * (term_count + access->lookups.count + access->resource_count);
     if (!quern__array_reserve(&world->storage.allocator, &access->uses, most))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the accesses of system '%s'", name);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the accesses of system '%s'",
+                           def->name);
     const quern__lookups *lookups = &access->lookups;
     for (uint32_t i = 0; i < QUERN__COMPONENT_WORDS; i++) {
         const uint64_t upward = access->upward_by_others[i] | access->upward_by_levels[i];
@@ -240,17 +347,6 @@ static quern_result list_uses(quern__access *access, const quern_world *world, c
                 (quern__access_use){.index = use->index, .kind = QUERN__USE_RESOURCE_WRITE};
     }
     return QUERN_OK;
-}
-
-quern_result quern__access_init(quern__access *access, const quern_world *world,
-                                const quern_system_def *def, uint32_t term_count)
-{
-    *access = (quern__access){.levels = def->levels};
-    add_terms(access, world, def, term_count);
-    quern_result result = quern__lookups_init(&access->lookups, world, def);
-    if (result == QUERN_OK) result = add_relations(access, world, def);
-    if (result == QUERN_OK) result = add_resources(access, world, def);
-    return result == QUERN_OK ? list_uses(access, world, def->name, term_count) : result;
 }
 
 void quern__access_release(quern__access *access, const quern_allocator *allocator)
@@ -275,6 +371,19 @@ static void list_add(char *text, size_t text_bytes, const char *verb, const char
 static void list_end(char *text, size_t text_bytes)
 {
     if (text[0] == '\0') quern__append(text, text_bytes, "none");
+}
+
+void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
+                         size_t text_bytes)
+{
+    const quern__components *components = &world->storage.components;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < lookups->count; i++) {
+        const quern__lookup *lookup = &lookups->list[i];
+        if (written && !lookup->writes) continue;
+        list_add(text, text_bytes, "", quern__components_type(components, lookup->index)->name);
+    }
+    list_end(text, text_bytes);
 }
 
 void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
@@ -453,6 +562,8 @@ quern__conflict quern__access_find_possible_conflict(const quern__access *a, con
     return strongest;
 }
 
+/* -------------------------------------------------------------------------------------------------- index */
+
 enum {
     LIMIT = QUERN_MAX_COMPONENTS, /* of indices of components and of resources */
     NUMBER_COUNT = QUERN__USE_KIND_COUNT * LIMIT
@@ -478,27 +589,21 @@ bool quern__access_index_reset(quern__access_index *index, const quern_allocator
     return true;
 }
 
-/* Returns the number of the set, which is created if needed, or 0 if out of memory. */
-static uint32_t number_of(quern__access_index *index, const quern_allocator *allocator,
-                          quern__access_use use)
-{
-    uint16_t *number = &index->numbers.items[use.kind * LIMIT + use.index];
-    if (*number != 0) return *number;
-    const uint32_t words_per_set = index->words_per_set;
-    if (!quern__array_reserve(allocator, &index->words, index->words.count + words_per_set)) return 0;
-    memset(index->words.items + index->words.count, 0, words_per_set * sizeof *index->words.items);
-    index->words.count += words_per_set;
-    *number = (uint16_t)(index->words.count / words_per_set);
-    return *number;
-}
-
 bool quern__access_index_add(quern__access_index *index, const quern_allocator *allocator,
                              uint32_t position, const quern__access *access)
 {
+    const uint32_t words_per_set = index->words_per_set;
     for (uint32_t i = 0; i < access->uses.count; i++) {
-        const uint32_t number = number_of(index, allocator, access->uses.items[i]);
-        if (number == 0) return false;
-        quern__bitset_add(index->words.items + (size_t)(number - 1) * index->words_per_set, position);
+        const quern__access_use use = access->uses.items[i];
+        uint16_t *number = &index->numbers.items[use.kind * LIMIT + use.index];
+        if (*number == 0) {
+            if (!quern__array_reserve(allocator, &index->words, index->words.count + words_per_set))
+                return false;
+            memset(index->words.items + index->words.count, 0, words_per_set * sizeof *index->words.items);
+            index->words.count += words_per_set;
+            *number = (uint16_t)(index->words.count / words_per_set);
+        }
+        quern__bitset_add(index->words.items + (size_t)(*number - 1) * words_per_set, position);
     }
     return true;
 }

@@ -6,136 +6,6 @@
 #include "sched/schedule/access.h"
 #include "sched/schedule/schedule_plan.h"
 
-static bool is_end_of_lookups(const void *list, uint32_t i)
-{
-    const quern_lookup *lookup = &((const quern_lookup *)list)[i];
-    return quern_component_is_null(lookup->component) && quern_component_is_null(lookup->with) &&
-           quern_component_is_null(lookup->without);
-}
-
-static quern_result read_limit(const quern__components *components, quern_component component,
-                               uint16_t *out_index)
-{
-    *out_index = QUERN__FILTER_NONE;
-    if (quern_component_is_null(component)) return QUERN_OK;
-    const quern_result result = quern__components_check(components, component);
-    if (result == QUERN_OK) *out_index = (uint16_t)quern__component_index(component);
-    return result;
-}
-
-/* Rejects a lookup if its limit excludes every entity: it must be a mistake. */
-static quern_result check_limit(const quern__components *components, const quern__lookup *lookup)
-{
-    const uint16_t without = lookup->limit.without;
-    if (without == QUERN__FILTER_NONE || (without != lookup->index && without != lookup->limit.with))
-        return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "a lookup of '%s' asks for entities with and without '%s', which finds nothing: "
-                       "remove it from one list",
-                       quern__components_type(components, lookup->index)->name,
-                       quern__components_type(components, without)->name);
-}
-
-static quern_result check_written(const quern__components *components, uint32_t index)
-{
-    const quern__type *type = quern__components_type(components, index);
-    if (type->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' is a tag, which has no value to write: list it in lookups", type->name);
-    if (quern__components_is_managed(components, index))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "'%s' is the component of a relation: change it with relate and unrelate",
-                           type->name);
-    return QUERN_OK;
-}
-
-static quern_result add_lookup(quern__lookups *lookups, const quern__components *components,
-                               const quern_lookup *declared, bool writes)
-{
-    quern__lookup lookup = {.writes = writes};
-    quern_result result = quern__components_check(components, declared->component);
-    if (result != QUERN_OK) return result;
-    lookup.index = (uint16_t)quern__component_index(declared->component);
-    result = read_limit(components, declared->with, &lookup.limit.with);
-    if (result == QUERN_OK) result = read_limit(components, declared->without, &lookup.limit.without);
-    if (result == QUERN_OK) result = check_limit(components, &lookup);
-    if (result == QUERN_OK && writes) result = check_written(components, lookup.index);
-    if (result != QUERN_OK) return result;
-    if (quern__lookups_find(lookups, lookup.index) != NULL)
-        return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                           "the lookup of '%s' is declared twice; once is enough, and write_lookups "
-                           "permit reading, too",
-                           quern__components_type(components, lookup.index)->name);
-    const bool is_limited =
-        lookup.limit.with != QUERN__FILTER_NONE || lookup.limit.without != QUERN__FILTER_NONE;
-    quern__bitset_add(is_limited ? lookups->limited : lookups->unlimited, lookup.index);
-    if (writes) quern__bitset_add(lookups->written, lookup.index);
-    lookups->list[lookups->count++] = lookup;
-    return QUERN_OK;
-}
-
-static quern_result add_list(quern__lookups *lookups, const quern_world *world, const quern_lookup *list,
-                             bool writes)
-{
-    const char *what = writes ? "write lookup" : "lookup";
-    uint32_t count = 0;
-    quern_result result = quern__list_count(list, QUERN_MAX_ACCESS, is_end_of_lookups, what, NULL, &count);
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
-        result = add_lookup(lookups, &world->storage.components, &list[i], writes);
-        if (result != QUERN_OK) quern__message_add_element(result, what, i);
-    }
-    return result;
-}
-
-quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
-                                 const quern_system_def *def)
-{
-    quern_result result = add_list(lookups, world, def->lookups, false);
-    return result != QUERN_OK ? result : add_list(lookups, world, def->write_lookups, true);
-}
-
-const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index)
-{
-    for (uint32_t i = 0; i < lookups->count; i++)
-        if (lookups->list[i].index == component_index) return &lookups->list[i];
-    return NULL;
-}
-
-/* Returns whether the limits exclude a common entity: one requires a component that the other forbids. */
-static bool exclude_each_other(quern__archetype_filter a, quern__archetype_filter b)
-{
-    return (a.with != QUERN__FILTER_NONE && a.with == b.without) ||
-           (b.with != QUERN__FILTER_NONE && b.with == a.without);
-}
-
-uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookups *b, uint32_t first)
-{
-    uint32_t found = QUERN_MAX_COMPONENTS;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const quern__lookup *mine = &a->list[i];
-        if (mine->index < first || mine->index >= found) continue;
-        const quern__lookup *other = quern__lookups_find(b, mine->index);
-        if (other != NULL && (mine->writes || other->writes) &&
-            !exclude_each_other(mine->limit, other->limit))
-            found = mine->index;
-    }
-    return found;
-}
-
-void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
-                         size_t text_bytes)
-{
-    const quern__components *components = &world->storage.components;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < lookups->count; i++) {
-        const quern__lookup *lookup = &lookups->list[i];
-        if (written && !lookup->writes) continue;
-        quern__append(text, text_bytes, "%s'%s'", text[0] != '\0' ? ", " : "",
-                      quern__components_type(components, lookup->index)->name);
-    }
-    if (text[0] == '\0') quern__append(text, text_bytes, "none");
-}
-
 /* The edges are the transitive reduction of the conflicts between passes. To find it, each pass has a set of the passes
  * that it *reaches*: it waits for them, directly or indirectly. A pass takes its conflicts from the nearest pass to the
  * farthest, skips those that it reaches already, and adds the sets of the others to its own.
@@ -170,26 +40,6 @@ static void add_reached(const pass_links *links, uint64_t *reached, uint32_t bef
         reached[word] |= others[word];
 }
 
-/* Finds the passes of the block that conflict with the pass. Returns false if there are none. */
-static bool find_conflicting(const pass_links *links, const quern__pass *pass)
-{
-    const quern__plan *plan = links->plan;
-    bool found = false;
-    uint32_t earlier;
-    memset(links->conflicting, 0, links->words_per_set * sizeof(uint64_t));
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__pair_walk walk =
-            quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[i]->position);
-        while (quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first) {
-            const uint32_t before = plan->pass_indices.items[earlier];
-            if (before == pass->index || before < links->first || before >= links->end) continue;
-            quern__bitset_add(links->conflicting, before - links->first);
-            found = true;
-        }
-    }
-    return found;
-}
-
 static bool add_edge(const pass_links *links, quern__pass *pass, uint32_t before)
 {
     if (!quern__array_reserve(quern__plan_allocator(links->plan), &pass->waits_for,
@@ -197,25 +47,6 @@ static bool add_edge(const pass_links *links, quern__pass *pass, uint32_t before
         return false;
     pass->waits_for.items[pass->waits_for.count++] = before;
     add_reached(links, reached_by(links, pass->index), before);
-    return true;
-}
-
-/* Precondition: bits != 0. */
-static uint32_t highest_bit(uint64_t bits)
-{
-    const uint32_t high = (uint32_t)(bits >> 32);
-    return high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)bits);
-}
-
-static bool add_edges(const pass_links *links, quern__pass *pass)
-{
-    uint64_t *reached = reached_by(links, pass->index);
-    for (uint32_t word = links->words_per_set; word-- > 0;)
-        for (uint64_t left; (left = links->conflicting[word] & ~reached[word]) != 0;) {
-            const uint32_t bit = highest_bit(left);
-            links->conflicting[word] &= (1ull << bit) - 1;
-            if (!add_edge(links, pass, links->first + 64 * word + bit)) return false;
-        }
     return true;
 }
 
@@ -244,20 +75,30 @@ static bool link_pass(const pass_links *links, quern__pass *pass)
         links->are_chained[pass->index] = true;
         return add_edge(links, pass, pass->index - 1);
     }
-    return !find_conflicting(links, pass) || add_edges(links, pass);
-}
-
-static bool link_blocks(pass_links *links)
-{
-    const quern__segment *segment = links->segment;
-    const uint32_t count = segment->passes.count, block_count = (count + BLOCK_PASSES - 1) / BLOCK_PASSES;
-    links->are_chained[0] = true;
-    for (uint32_t block = block_count; block-- > 0;) {
-        links->first = block * BLOCK_PASSES;
-        links->end = links->first + BLOCK_PASSES < count ? links->first + BLOCK_PASSES : count;
-        for (uint32_t i = links->first; i < count; i++)
-            if (!link_pass(links, segment->passes.items[i])) return false;
+    /* Find the passes of the block that conflict with the pass, and add edges to those that it does not reach. */
+    const quern__plan *plan = links->plan;
+    bool found = false;
+    uint32_t earlier;
+    memset(links->conflicting, 0, links->words_per_set * sizeof(uint64_t));
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__pair_walk walk =
+            quern__pair_set_walk(&plan->conflicts.all, pass->systems.items[i]->position);
+        while (quern__pair_walk_next(&walk, &earlier) && earlier >= links->segment->first) {
+            const uint32_t before = plan->pass_indices.items[earlier];
+            if (before == pass->index || before < links->first || before >= links->end) continue;
+            quern__bitset_add(links->conflicting, before - links->first);
+            found = true;
+        }
     }
+    if (!found) return true;
+    for (uint32_t word = links->words_per_set; word-- > 0;)
+        for (uint64_t left; (left = links->conflicting[word] & ~reached[word]) != 0;) {
+            const uint32_t high = (uint32_t)(left >> 32);
+            const uint32_t bit =
+                high != 0 ? 32 + quern__highest_bit_32(high) : quern__highest_bit_32((uint32_t)left);
+            links->conflicting[word] &= (1ull << bit) - 1;
+            if (!add_edge(links, pass, links->first + 64 * word + bit)) return false;
+        }
     return true;
 }
 
@@ -275,7 +116,14 @@ quern_result quern__link_passes(const quern__plan *plan, const quern__segment *s
         links.conflicting = reached_by(&links, count);
         links.are_chained = (bool *)(links.conflicting + links.words_per_set);
         memset(links.are_chained, 0, count);
-        has_memory = link_blocks(&links);
+        const uint32_t block_count = (count + BLOCK_PASSES - 1) / BLOCK_PASSES;
+        links.are_chained[0] = true;
+        for (uint32_t block = block_count; has_memory && block-- > 0;) {
+            links.first = block * BLOCK_PASSES;
+            links.end = links.first + BLOCK_PASSES < count ? links.first + BLOCK_PASSES : count;
+            for (uint32_t i = links.first; i < count && has_memory; i++)
+                has_memory = link_pass(&links, segment->passes.items[i]);
+        }
     }
     quern__release(allocator, links.reached, bytes, _Alignof(uint64_t));
     return has_memory ? QUERN_OK
@@ -324,15 +172,6 @@ static void split_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint3
     add_segment(plan, QUERN__SEGMENT_SYNC, phase, end, end);
 }
 
-static quern_result create_graphs(quern__plan *plan)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++)
-        if (plan->segments.items[i].kind == QUERN__SEGMENT_RUN)
-            result = quern_graph_create(quern__plan_allocator(plan), &plan->segments.items[i].graph);
-    return result;
-}
-
 static quern_result compile_segments(quern__plan *plan)
 {
     uint32_t most = 3 * plan->order.count + 2 * plan->phase_count + 2;
@@ -352,7 +191,11 @@ static quern_result compile_segments(quern__plan *plan)
     }
     plan->first_reaction_segment = plan->segments.count;
     if (first < plan->order.count) split_phase(plan, REACTIONS, first, plan->order.count);
-    return create_graphs(plan);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++)
+        if (plan->segments.items[i].kind == QUERN__SEGMENT_RUN)
+            result = quern_graph_create(quern__plan_allocator(plan), &plan->segments.items[i].graph);
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------- graphs */
@@ -367,19 +210,6 @@ static quern_result add_node(quern_graph *graph, const quern__pass *pass, quern_
     return quern_graph_add_node(graph, &def, out_node);
 }
 
-/* Adds one node per stage. */
-static quern_result add_run_nodes(quern_graph *graph, quern__pass *pass, uint32_t *out_last)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < pass->run_node_count && result == QUERN_OK; i++) {
-        const uint32_t before = *out_last;
-        result = add_node(graph, pass, pass->plan->functions->run, &pass->stages[i], out_last);
-        if (i == 0) pass->run_node = *out_last;
-        if (result == QUERN_OK && i > 0) result = quern_graph_add_edge(graph, before, *out_last);
-    }
-    return result;
-}
-
 /* Adds the nodes begin -> run -> end. A missing begin or end shares the number of the adjacent run node. */
 static quern_result add_pass_nodes(quern_graph *graph, quern__pass *pass)
 {
@@ -387,7 +217,13 @@ static quern_result add_pass_nodes(quern_graph *graph, quern__pass *pass)
     uint32_t last_run = 0;
     if (pass->has_begin)
         result = add_node(graph, pass, pass->plan->functions->begin, pass, &pass->begin_node);
-    if (result == QUERN_OK) result = add_run_nodes(graph, pass, &last_run);
+    /* One run node per stage, in a chain. */
+    for (uint32_t i = 0; i < pass->run_node_count && result == QUERN_OK; i++) {
+        const uint32_t before = last_run;
+        result = add_node(graph, pass, pass->plan->functions->run, &pass->stages[i], &last_run);
+        if (i == 0) pass->run_node = last_run;
+        if (result == QUERN_OK && i > 0) result = quern_graph_add_edge(graph, before, last_run);
+    }
     if (result != QUERN_OK) return result;
     if (!pass->has_begin) pass->begin_node = pass->run_node;
     if (pass->has_begin) result = quern_graph_add_edge(graph, pass->begin_node, pass->run_node);
@@ -413,13 +249,6 @@ static quern_result build_graph(const quern__segment *segment)
     return result;
 }
 
-static bool has_nodes(const quern__segment *segment)
-{
-    for (uint32_t i = 0; i < segment->passes.count; i++)
-        if (segment->passes.items[i]->stage_count > segment->passes.items[i]->run_node_count) return false;
-    return true;
-}
-
 /* Rebuilds the graph with one node for each stage. Needed when a pass has more stages than ever before,
  * because the trees of its relation have become deeper. */
 static quern_result add_nodes(const quern__segment *segment)
@@ -437,7 +266,10 @@ static quern_result add_nodes(const quern__segment *segment)
 
 quern_result quern__compile_prepare(const quern__segment *segment)
 {
-    quern_result result = has_nodes(segment) ? QUERN_OK : add_nodes(segment);
+    bool has_nodes = true;
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        has_nodes &= segment->passes.items[i]->stage_count <= segment->passes.items[i]->run_node_count;
+    quern_result result = has_nodes ? QUERN_OK : add_nodes(segment);
     for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
         const quern__pass *pass = segment->passes.items[i];
         for (uint32_t k = 0; k < pass->run_node_count && result == QUERN_OK; k++)
@@ -468,36 +300,7 @@ static quern_result compile_passes(quern__plan *plan)
     return result;
 }
 
-static quern_result extend_passes(quern__plan *plan)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++) {
-        quern__segment *segment = &plan->segments.items[i];
-        for (uint32_t k = 0; k < segment->passes.count && result == QUERN_OK; k++)
-            result = quern__pass_extend(segment->passes.items[k]);
-    }
-    return result;
-}
-
 /* ------------------------------------------------------------------------------------- compilation */
-
-static quern_result compile_systems(quern__plan *plan)
-{
-    release_segments(plan);
-    quern_result result = plan->systems.count > 0 ? quern__order_systems(plan) : QUERN_OK;
-    if (result == QUERN_OK) result = compile_segments(plan);
-    return result != QUERN_OK ? result : quern__conflicts_start(plan);
-}
-
-static quern_result refresh_queries(quern__plan *plan)
-{
-    for (uint32_t i = 0; i < plan->order.count; i++) {
-        quern__query *query = &plan->order.items[i]->query;
-        quern_result result = query->term_count > 0 ? quern__query_refresh(query) : QUERN_OK;
-        if (result != QUERN_OK) return result;
-    }
-    return QUERN_OK;
-}
 
 quern_result quern__compile(quern__plan *plan)
 {
@@ -506,13 +309,26 @@ quern_result quern__compile(quern__plan *plan)
     if (was_compiled && version == plan->compiled_version) return QUERN_OK;
     plan->is_compiled = false; /* until everything below has succeeded */
     quern__plan_invalidate_segments(plan);
-    quern_result result = was_compiled ? QUERN_OK : compile_systems(plan);
-    if (result == QUERN_OK) result = refresh_queries(plan);
+    quern_result result = QUERN_OK;
+    if (!was_compiled) {
+        release_segments(plan);
+        if (plan->systems.count > 0) result = quern__order_systems(plan);
+        if (result == QUERN_OK) result = compile_segments(plan);
+        if (result == QUERN_OK) result = quern__conflicts_start(plan);
+    }
+    for (uint32_t i = 0; i < plan->order.count && result == QUERN_OK; i++) {
+        quern__query *query = &plan->order.items[i]->query;
+        if (query->term_count > 0) result = quern__query_refresh(query);
+    }
     if (result != QUERN_OK) return result;
     bool found;
     result = quern__conflicts_extend(plan, &found);
     if (result == QUERN_OK && (found || !was_compiled)) result = compile_passes(plan);
-    if (result == QUERN_OK) result = extend_passes(plan);
+    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++) {
+        quern__segment *segment = &plan->segments.items[i];
+        for (uint32_t k = 0; k < segment->passes.count && result == QUERN_OK; k++)
+            result = quern__pass_extend(segment->passes.items[k]);
+    }
     plan->is_compiled = result == QUERN_OK;
     plan->compiled_version = version;
     return result;

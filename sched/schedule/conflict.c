@@ -31,7 +31,8 @@ typedef struct match_word {
     uint32_t word; /* index in a bit set of positions */
 } match_word;
 
-/* A search for pairs. The bit sets are of positions; those of the current row have only earlier systems of its group. */
+/* A search for pairs. The bit sets are of positions; those of the current row have only earlier systems of
+ * its group. */
 typedef struct conflict_search {
     quern__plan *plan;
     bool is_first;           /* first search after quern__conflicts_start: all rows are empty */
@@ -101,7 +102,8 @@ static uint32_t unchecked_count(const quern__system *system)
     return system->query.matches.count - system->checked_match_count;
 }
 
-/* Marks the systems with unchecked matches, and finds the range of their archetypes. Returns the number of matches. */
+/* Marks the systems with unchecked matches, and finds the range of their archetypes. Returns the number of
+ * matches. */
 static uint32_t mark_news(conflict_search *search)
 {
     const quern__plan *plan = search->plan;
@@ -156,14 +158,6 @@ static bool list_matchers(conflict_search *search, uint32_t match_count)
 
 /* -------------------------------------------------------------------------------------------- a row */
 
-/* Clears the bits of a row beyond the earlier systems of the group. */
-static void trim_row(const quern__system *system, uint64_t *words)
-{
-    const uint32_t first = system->group_first, end = system->position;
-    words[first / 64] &= UINT64_MAX << first % 64;
-    words[end / 64] &= (1ull << end % 64) - 1;
-}
-
 static void find_partners(const conflict_search *search, const quern__system *system)
 {
     const uint32_t first = system->group_first / 64, end = system->position / 64 + 1;
@@ -179,8 +173,11 @@ static void find_partners(const conflict_search *search, const quern__system *sy
                 partners[word] |= others[word];
         }
     }
-    for (uint32_t kind = 0; kind < PARTNER_KIND_COUNT; kind++)
-        trim_row(system, search->partners[kind]);
+    /* Clear the bits beyond the earlier systems of the group. */
+    for (uint32_t kind = 0; kind < PARTNER_KIND_COUNT; kind++) {
+        search->partners[kind][first] &= UINT64_MAX << system->group_first % 64;
+        search->partners[kind][end - 1] &= (1ull << system->position % 64) - 1;
+    }
 }
 
 /* Returns the kind of conflict for a before/after rule. If the terms of both systems conflict, the rule
@@ -270,15 +267,6 @@ static bool add_matchers(conflict_search *search, const quern__system *system,
     return found;
 }
 
-/* Adds to the row the partners by terms with which the system has an unchecked match in common. */
-static void add_by_terms(conflict_search *search, const quern__system *system)
-{
-    bool is_open = has_open_partner(search, system);
-    for (uint32_t i = 0; i < unchecked_count(system) && is_open; i++)
-        if (add_matchers(search, system, unchecked_match(system, i)))
-            is_open = has_open_partner(search, system);
-}
-
 /* Returns the strongest conflict between the terms of one system in its unchecked matches and the lookups and up-terms
  * of another. */
 static quern__conflict_kind find_elsewhere(const quern__system *matching, const quern__system *looking)
@@ -327,26 +315,17 @@ static bool extend_row(conflict_search *search, const quern__system *system)
     search->is_changed = false;
     find_partners(search, system);
     if (search->is_first) add_fixed(search, system);
-    if (has_news) add_by_terms(search, system);
+    /* The partners by terms with which the system has an unchecked match in common. */
+    bool is_open = has_news && has_open_partner(search, system);
+    for (uint32_t i = 0; i < unchecked_count(system) && is_open; i++)
+        if (add_matchers(search, system, unchecked_match(system, i)))
+            is_open = has_open_partner(search, system);
     add_by_elsewhere(search, system);
     if (!search->is_changed) return true;
     search->found = true;
     const quern_allocator *allocator = quern__plan_allocator(search->plan);
     return quern__pair_set_put(&conflicts->all, allocator, later, search->all) &&
            quern__pair_set_put(&conflicts->global, allocator, later, search->global);
-}
-
-static bool search_pairs(conflict_search *search)
-{
-    const quern__plan *plan = search->plan;
-    const uint32_t match_count = mark_news(search);
-    if (match_count == 0 && !search->is_first) return true;
-    if (!list_matchers(search, match_count)) return false;
-    for (uint32_t i = 0; i < plan->order.count; i++)
-        if (!extend_row(search, plan->order.items[i])) return false;
-    for (uint32_t i = 0; i < plan->order.count; i++)
-        plan->order.items[i]->checked_match_count = plan->order.items[i]->query.matches.count;
-    return true;
 }
 
 quern_result quern__conflicts_extend(quern__plan *plan, bool *out_found)
@@ -367,7 +346,15 @@ quern_result quern__conflicts_extend(quern__plan *plan, bool *out_found)
     for (uint32_t i = 0; i < PARTNER_KIND_COUNT; i++)
         search.partners[i] = words + (size_t)(4 + i) * words_per_set;
     memset(words, 0, (size_t)2 * words_per_set * sizeof *words);
-    const bool has_memory = search_pairs(&search);
+    bool has_memory = true;
+    const uint32_t match_count = mark_news(&search);
+    if (match_count > 0 || search.is_first) {
+        has_memory = list_matchers(&search, match_count);
+        for (uint32_t i = 0; i < plan->order.count && has_memory; i++)
+            has_memory = extend_row(&search, plan->order.items[i]);
+        for (uint32_t i = 0; i < plan->order.count && has_memory; i++)
+            plan->order.items[i]->checked_match_count = plan->order.items[i]->query.matches.count;
+    }
     quern__array_release(allocator, &search.first_matchers);
     quern__array_release(allocator, &search.matcher_counts);
     quern__array_release(allocator, &search.matchers);

@@ -49,19 +49,6 @@ static quern_result add_reader(quern__event_use *use, const quern_world *world, 
     return QUERN_OK;
 }
 
-static quern_result check_items(const quern_system_def *def, uint32_t term_count)
-{
-    if (def->items.bits == 0) return QUERN_OK;
-    if (term_count > 0 || (def->flags & QUERN_SYSTEM_EXCLUSIVE) != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' has events as its items and %s: its views are batches of events",
-                           def->name, term_count > 0 ? "terms" : "is exclusive");
-    if (def->run == NULL)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has items, but run is NULL; set it",
-                           def->name);
-    return QUERN_OK;
-}
-
 static quern_result add_readers(quern__event_use *use, const quern_world *world,
                                 const quern_system_def *def)
 {
@@ -84,8 +71,15 @@ quern_result quern__event_use_init(quern__event_use *use, const quern_world *wor
                                    const quern_system_def *def, uint32_t term_count)
 {
     *use = (quern__event_use){.items = NULL};
-    quern_result result = check_items(def, term_count);
-    if (result == QUERN_OK) result = add_emits(use, world, def);
+    const bool has_items = def->items.bits != 0;
+    if (has_items && (term_count > 0 || (def->flags & QUERN_SYSTEM_EXCLUSIVE) != 0))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' has events as its items and %s: its views are batches of events",
+                           def->name, term_count > 0 ? "terms" : "is exclusive");
+    if (has_items && def->run == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has items, but run is NULL; set it",
+                           def->name);
+    const quern_result result = add_emits(use, world, def);
     return result == QUERN_OK ? add_readers(use, world, def) : result;
 }
 

@@ -22,15 +22,6 @@ typedef struct order_graph {
 
 /* ------------------------------------------------------------------------------------------- rules */
 
-/* Returns whether the systems may run without a sync point between them, so that their conflicts matter.
- * Reactions to the same sync point run together, whatever their phases. */
-static inline bool system_may_overlap(const quern__system *system, const quern__system *other)
-{
-    if (system->reaction != NULL || other->reaction != NULL)
-        return system->reaction != NULL && other->reaction != NULL;
-    return system->phase == other->phase;
-}
-
 static quern_result check_rule(const quern__plan *plan, const quern__system *system,
                                const quern__order_rule *rule, const quern__system *other)
 {
@@ -48,29 +39,12 @@ static quern_result check_rule(const quern__plan *plan, const quern__system *sys
             "systems of one phase",
             system->name, plan->phases[system->phase].name, word, other->name,
             plan->phases[other->phase].name);
-    if (system_may_overlap(system, other)) return QUERN_OK;
+    if ((system->reaction != NULL) == (other->reaction != NULL)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
         "system '%s' is to run %s '%s', and only one of them is a reaction: reactions run at sync "
         "points, and are ordered among themselves",
         system->name, word, other->name);
-}
-
-/* Lists the rules of all systems, in the order of registration. Precondition: `rules` has room for all. */
-static quern_result list_rules(const quern__plan *plan, quern__order_pair *rules)
-{
-    for (uint32_t i = 0; i < plan->systems.count; i++) {
-        const quern__system *system = plan->systems.items[i];
-        for (uint32_t k = 0; k < system->rules.count; k++) {
-            const quern__order_rule *rule = &system->rules.items[k];
-            const quern__system *other = quern__plan_find_system(plan, rule->name);
-            const quern_result result = check_rule(plan, system, rule, other);
-            if (result != QUERN_OK) return result;
-            *rules++ = rule->is_before ? (quern__order_pair){system->index, other->index}
-                                       : (quern__order_pair){other->index, system->index};
-        }
-    }
-    return QUERN_OK;
 }
 
 /* Moves the rules to `sorted`, by first or by second system; rules with the same such system keep their order. ends:
@@ -88,18 +62,6 @@ static void sort_rules(const quern__order_pair *rules, uint32_t rule_count, bool
     }
     for (uint32_t i = rule_count; i-- > 0;)
         sorted[--ends[by_first ? rules[i].first : rules[i].second]] = rules[i];
-}
-
-/* Removes the rules that were declared twice. Precondition: equal rules are adjacent. */
-static uint32_t remove_repeated(quern__order_pair *rules, uint32_t count)
-{
-    uint32_t kept_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__order_pair *last = &rules[kept_count > 0 ? kept_count - 1 : 0];
-        if (kept_count == 0 || last->first != rules[i].first || last->second != rules[i].second)
-            rules[kept_count++] = rules[i];
-    }
-    return kept_count;
 }
 
 /* ------------------------------------------------------------------------------------------- order */
@@ -171,8 +133,36 @@ static uint32_t group_of(const quern__plan *plan, const quern__system *system)
     return (system->reaction != NULL ? plan->phase_count : 0) + system->phase;
 }
 
-static void list_members(const quern__plan *plan, order_graph *graph)
+static quern_result order_systems(quern__plan *plan, order_graph *graph, quern__order_pair *scratch)
 {
+    quern__order_pair *rules = graph->rules;
+    for (uint32_t i = 0; i < plan->systems.count; i++) {
+        const quern__system *system = plan->systems.items[i];
+        for (uint32_t k = 0; k < system->rules.count; k++) {
+            const quern__order_rule *rule = &system->rules.items[k];
+            const quern__system *other = quern__plan_find_system(plan, rule->name);
+            quern_result result = check_rule(plan, system, rule, other);
+            if (result != QUERN_OK) return result;
+            *rules++ = rule->is_before ? (quern__order_pair){system->index, other->index}
+                                       : (quern__order_pair){other->index, system->index};
+        }
+    }
+    sort_rules(graph->rules, graph->rule_count, false, graph->count, graph->first_rules, scratch);
+    sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
+    /* Remove the rules that were declared twice: equal rules are adjacent. */
+    rules = graph->rules;
+    uint32_t kept_count = 0;
+    for (uint32_t i = 0; i < graph->rule_count; i++) {
+        const quern__order_pair *last = &rules[kept_count > 0 ? kept_count - 1 : 0];
+        if (kept_count == 0 || last->first != rules[i].first || last->second != rules[i].second)
+            rules[kept_count++] = rules[i];
+    }
+    graph->rule_count = kept_count;
+    /* Once more, for first_rules without the repeated rules. */
+    memcpy(scratch, graph->rules, graph->rule_count * sizeof *scratch);
+    sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
+    for (uint32_t i = 0; i < graph->rule_count; i++)
+        graph->waiting_counts[graph->rules[i].second]++;
     const uint32_t group_count = 2 * plan->phase_count;
     for (uint32_t i = 0; i < graph->count; i++)
         graph->group_ends[group_of(plan, plan->systems.items[i])]++;
@@ -182,10 +172,7 @@ static void list_members(const quern__plan *plan, order_graph *graph)
     memcpy(next + 1, graph->group_ends, (group_count - 1) * sizeof *next);
     for (uint32_t i = 0; i < graph->count; i++)
         graph->members[next[group_of(plan, plan->systems.items[i])]++] = i;
-}
-
-static quern_result order_groups(quern__plan *plan, order_graph *graph)
-{
+    plan->order.count = 0;
     quern_result result = QUERN_OK;
     uint32_t first = 0;
     for (uint32_t group = 0; group < 2 * plan->phase_count && result == QUERN_OK; group++) {
@@ -193,13 +180,9 @@ static quern_result order_groups(quern__plan *plan, order_graph *graph)
         result = order_group(plan, graph, graph->members + first, end - first);
         first = end;
     }
-    return result;
-}
-
-/* Replaces the registration indices of the listed rules by positions, and sorts the rules by later system, then
- * earlier one. */
-static void list_positions(quern__plan *plan, const order_graph *graph, quern__order_pair *scratch)
-{
+    /* Replaces the registration indices of the listed rules by positions, and sorts the rules by later
+     * system, then earlier one. */
+    if (result != QUERN_OK) return result;
     quern__system *const *systems = plan->systems.items;
     for (uint32_t i = 0; i < graph->rule_count; i++)
         scratch[i] = (quern__order_pair){systems[graph->rules[i].first]->position,
@@ -207,32 +190,7 @@ static void list_positions(quern__plan *plan, const order_graph *graph, quern__o
     sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
     sort_rules(graph->rules, graph->rule_count, false, graph->count, graph->first_rules, plan->rules.items);
     plan->rules.count = graph->rule_count;
-}
-
-static quern_result order_systems(quern__plan *plan, order_graph *graph, quern__order_pair *scratch)
-{
-    quern_result result = list_rules(plan, graph->rules);
-    if (result != QUERN_OK) return result;
-    sort_rules(graph->rules, graph->rule_count, false, graph->count, graph->first_rules, scratch);
-    sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
-    graph->rule_count = remove_repeated(graph->rules, graph->rule_count);
-    /* Once more, for first_rules without the repeated rules. */
-    memcpy(scratch, graph->rules, graph->rule_count * sizeof *scratch);
-    sort_rules(scratch, graph->rule_count, true, graph->count, graph->first_rules, graph->rules);
-    for (uint32_t i = 0; i < graph->rule_count; i++)
-        graph->waiting_counts[graph->rules[i].second]++;
-    list_members(plan, graph);
-    plan->order.count = 0;
-    result = order_groups(plan, graph);
-    if (result == QUERN_OK) list_positions(plan, graph, scratch);
-    return result;
-}
-
-/* Working memory: the bit sets, then the rules twice, then the numbers. */
-static size_t scratch_bytes(uint32_t count, uint32_t rule_count)
-{
-    return (size_t)2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
-           2 * (size_t)rule_count * sizeof(quern__order_pair) + (3 * (size_t)count + 1) * sizeof(uint32_t);
+    return QUERN_OK;
 }
 
 quern_result quern__order_systems(quern__plan *plan)
@@ -242,7 +200,10 @@ quern_result quern__order_systems(quern__plan *plan)
     uint32_t rule_count = 0;
     for (uint32_t i = 0; i < count; i++)
         rule_count += plan->systems.items[i]->rules.count;
-    const size_t bytes = scratch_bytes(count, rule_count);
+    /* Working memory: the bit sets, then the rules twice, then the numbers. */
+    const size_t bytes = (size_t)2 * QUERN__BITSET_WORDS(count) * sizeof(uint64_t) +
+                         2 * (size_t)rule_count * sizeof(quern__order_pair) +
+                         (3 * (size_t)count + 1) * sizeof(uint32_t);
     void *memory = quern__allocate(allocator, bytes, _Alignof(uint64_t));
     if (memory == NULL || !quern__array_reserve(allocator, &plan->order, count) ||
         !quern__array_reserve(allocator, &plan->rules, rule_count)) {
@@ -283,22 +244,6 @@ static uint32_t level_of(const quern__pass_table *table)
     return 0;
 }
 
-/* Lists the tables that have chunks in tables_by_level, sorted by level. ends[level]: index after the
- * last table of the level. */
-static void sort_tables(quern__pass *pass, uint32_t *ends)
-{
-    uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
-    for (uint32_t i = 0; i < pass->filled_tables.count; i++)
-        places[level_of(pass->filled_tables.items[i]) + 1]++;
-    for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
-        ends[level] = places[level + 1] += places[level];
-    for (uint32_t i = 0; i < pass->filled_tables.count; i++) {
-        quern__pass_table *table = pass->filled_tables.items[i];
-        pass->tables_by_level.items[places[level_of(table)]++] = table;
-    }
-    pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
-}
-
 static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
 {
     pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
@@ -307,46 +252,7 @@ static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
                                                             .is_deep = is_deep};
 }
 
-/* Numbers the chunks in iteration order, and adds one stage per level. In a serial pass, one job runs all
- * levels but the last, as one stage. */
-static void make_stages(quern__pass *pass, const uint32_t *ends)
-{
-    uint32_t table = 0;
-    pass->stage_count = 0;
-    pass->chunk_count = 0;
-    for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
-        const uint32_t first_chunk = pass->chunk_count;
-        for (; table < ends[level]; table++) {
-            pass->tables_by_level.items[table]->first_chunk = pass->chunk_count;
-            pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
-        }
-        if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
-            add_stage(pass, first_chunk, false);
-    }
-    if (pass->stage_count == 0) add_stage(pass, 0, false);
-    pass->ordered_tables = pass->tables_by_level.items;
-    pass->ordered_table_count = table;
-}
-
 /* --------------------------------------------------------------------------------------- the last level */
-
-/* Returns the number of entities on the last level of the relation, in all archetypes. */
-static uint32_t count_deep(const quern__storage *storage, const quern__component *tag)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < tag->archetypes.count; i++)
-        count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
-    return (uint32_t)count; /* fits: a world has fewer than 2^32 slots */
-}
-
-static bool reserve_deep(quern__pass *pass, uint32_t count)
-{
-    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
-    return quern__array_reserve(allocator, &pass->deep_slots, count) &&
-           quern__array_reserve(allocator, &pass->deep_rows, count) &&
-           quern__array_reserve(allocator, &pass->sort_scratch, count) &&
-           quern__array_reserve(allocator, &pass->deep_ranges, count);
-}
 
 /* Lists the slots of the entities on the last level that have a target on another level. */
 static void list_top_slots(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
@@ -396,16 +302,6 @@ static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t 
         (uint64_t)table << 48 | (uint64_t)chunk << 16 | row; /* fit: 65,536 archetypes, 16 KiB chunks */
 }
 
-static void add_row(quern__pass *pass, uint64_t key)
-{
-    const quern__deep_range range = {.table = (uint32_t)(key >> 48),
-                                     .chunk_index = (uint32_t)(key >> 16),
-                                     .first_row = (uint16_t)key,
-                                     .count = 1};
-    pass->deep_ranges.items[pass->deep_ranges.count++] = range;
-    pass->tables_by_level.items[range.table]->deep_range_count++;
-}
-
 /* Converts the listed rows, which have the same depth, to row ranges, and empties the list. */
 static void add_ranges(quern__pass *pass)
 {
@@ -414,15 +310,36 @@ static void add_ranges(quern__pass *pass)
     for (uint32_t i = 0; i < pass->deep_rows.count; i++)
         if (i > 0 && rows[i].key == rows[i - 1].key + 1)
             pass->deep_ranges.items[pass->deep_ranges.count - 1].count++;
-        else
-            add_row(pass, rows[i].key);
+        else {
+            const quern__deep_range range = {.table = (uint32_t)(rows[i].key >> 48),
+                                             .chunk_index = (uint32_t)(rows[i].key >> 16),
+                                             .first_row = (uint16_t)rows[i].key,
+                                             .count = 1};
+            pass->deep_ranges.items[pass->deep_ranges.count++] = range;
+            pass->tables_by_level.items[range.table]->deep_range_count++;
+        }
     pass->deep_rows.count = 0;
 }
 
-/* Builds deep_ranges depth by depth: the sources of the entities at one depth are the entities at the next
- * depth. */
-static void order_deep(quern__pass *pass, const quern__storage *storage)
+static quern_result arrange_deep(quern__pass *pass)
 {
+    const quern__storage *storage = &pass->plan->world->storage;
+    const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
+    const quern__component *tag = storage->components.list.items[tag_index];
+    /* The entities on the last level of the relation, in all archetypes. */
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++)
+        count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
+    /* fits 32 bits: a world has fewer than 2^32 slots */
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    if (!quern__array_reserve(allocator, &pass->deep_slots, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &pass->deep_rows, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &pass->sort_scratch, (uint32_t)count) ||
+        !quern__array_reserve(allocator, &pass->deep_ranges, (uint32_t)count))
+        return fail_memory(pass);
+    pass->deep_slots.count = pass->deep_rows.count = pass->deep_ranges.count = 0;
+    list_top_slots(pass, storage, tag);
+    /* Build deep_ranges depth by depth: the sources of the entities at one depth are the entities at the next. */
     const quern__links *links = &pass->levels->links;
     for (uint32_t next = 0; next < pass->deep_slots.count;) {
         const uint32_t end = pass->deep_slots.count;
@@ -435,11 +352,7 @@ static void order_deep(quern__pass *pass, const quern__storage *storage)
         }
         add_ranges(pass);
     }
-}
-
-/* Numbers the views that level-ordered systems have on the last level, after their other views. */
-static void number_deep(quern__pass *pass)
-{
+    /* Number the views that level-ordered systems have on the last level, after their other views. */
     for (uint32_t i = 0; i < pass->systems.count; i++)
         pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
     for (uint32_t i = pass->ordered_table_count; i < pass->tables_by_level.count; i++) {
@@ -447,18 +360,6 @@ static void number_deep(quern__pass *pass)
         for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
             if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
     }
-}
-
-static quern_result arrange_deep(quern__pass *pass)
-{
-    const quern__storage *storage = &pass->plan->world->storage;
-    const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
-    const quern__component *tag = storage->components.list.items[tag_index];
-    if (!reserve_deep(pass, count_deep(storage, tag))) return fail_memory(pass);
-    pass->deep_slots.count = pass->deep_rows.count = pass->deep_ranges.count = 0;
-    list_top_slots(pass, storage, tag);
-    order_deep(pass, storage);
-    number_deep(pass);
     add_stage(pass, pass->chunk_count, true);
     pass->links_version = pass->levels->links.version;
     return QUERN_OK;
@@ -470,15 +371,35 @@ quern_result quern__levels_arrange(quern__pass *pass)
     if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->tables_by_level,
                               pass->filled_tables.count))
         return fail_memory(pass);
-    sort_tables(pass, ends);
-    make_stages(pass, ends);
+    /* Sort the tables that have chunks by level. ends[level]: index after the last table of the level. */
+    uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++)
+        places[level_of(pass->filled_tables.items[i]) + 1]++;
+    for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
+        ends[level] = places[level + 1] += places[level];
+    for (uint32_t i = 0; i < pass->filled_tables.count; i++) {
+        quern__pass_table *table = pass->filled_tables.items[i];
+        pass->tables_by_level.items[places[level_of(table)]++] = table;
+    }
+    pass->tables_by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
+    /* Number the chunks in iteration order, and add one stage per level. In a serial pass, one job runs all
+     * levels but the last, as one stage. */
+    uint32_t table = 0;
+    pass->stage_count = 0;
+    pass->chunk_count = 0;
+    for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
+        const uint32_t first_chunk = pass->chunk_count;
+        for (; table < ends[level]; table++) {
+            pass->tables_by_level.items[table]->first_chunk = pass->chunk_count;
+            pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
+        }
+        if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
+            add_stage(pass, first_chunk, false);
+    }
+    if (pass->stage_count == 0) add_stage(pass, 0, false);
+    pass->ordered_tables = pass->tables_by_level.items;
+    pass->ordered_table_count = table;
     return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
-}
-
-/* Returns whether a system may share a pass: it has terms and is not serial. */
-static bool fuse_allows_system(const quern__system *system)
-{
-    return system->query.term_count > 0 && !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL);
 }
 
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system)
@@ -534,16 +455,6 @@ static uint32_t first_allowed_pass(const quern__segment *segment, const quern__s
     return first;
 }
 
-static uint32_t shared_count(const quern__pass *pass, const quern__system *system)
-{
-    uint32_t count = 0;
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
-        const uint64_t shared = pass->touched[word] & system->access.reads[word];
-        if (shared != 0) count += quern__count_bits_64(shared);
-    }
-    return count;
-}
-
 /* xorshift64*, Vigna 2014. */
 static uint64_t next_random(uint64_t *state)
 {
@@ -569,7 +480,11 @@ static quern__pass *choose_best_pass(const quern__segment *segment, const quern_
     for (uint32_t i = segment->passes.count; i-- > first && (best == NULL || best_count < most);) {
         quern__pass *pass = segment->passes.items[i];
         if (!may_join(pass, system)) continue;
-        const uint32_t count = shared_count(pass, system);
+        uint32_t count = 0;
+        for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
+            const uint64_t shared = pass->touched[word] & system->access.reads[word];
+            if (shared != 0) count += quern__count_bits_64(shared);
+        }
         if (best != NULL && count <= best_count) continue;
         best = pass;
         best_count = count;
@@ -594,21 +509,17 @@ static quern__pass *choose_any_pass(const quern__segment *segment, const quern__
     return best;
 }
 
-/* Returns the pass that the system joins, or NULL to start a new one. random: NULL, or for tests the state of a random
- * choice. */
-static quern__pass *choose_pass(const quern__segment *segment, const quern__system *system,
-                                uint64_t *random)
-{
-    if (!system->plan->fuses_systems || !fuse_allows_system(system)) return NULL;
-    const uint32_t first = first_allowed_pass(segment, system);
-    return random != NULL ? choose_any_pass(segment, system, first, random)
-                          : choose_best_pass(segment, system, first);
-}
-
 static quern_result assign_to_pass(quern__plan *plan, quern__segment *segment, quern__system *system,
                                    uint64_t *random)
 {
-    quern__pass *pass = choose_pass(segment, system, random);
+    quern__pass *pass = NULL;
+    /* A system may share a pass if it has terms and is not serial. */
+    if (plan->fuses_systems && system->query.term_count > 0 &&
+        !quern__system_has_flag(system, QUERN_SYSTEM_SERIAL)) {
+        const uint32_t first = first_allowed_pass(segment, system);
+        pass = random != NULL ? choose_any_pass(segment, system, first, random)
+                              : choose_best_pass(segment, system, first);
+    }
     if (pass == NULL) {
         pass = create_pass(plan, system);
         if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");
@@ -635,16 +546,6 @@ static uint32_t find_lane(const quern__pass *pass, uint32_t i)
     return i;
 }
 
-/* Renumbers the lanes from 0 on, without gaps. */
-static void renumber_lanes(quern__pass *pass)
-{
-    pass->lane_count = 0;
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
-        system->lane = system->lane < i ? pass->systems.items[system->lane]->lane : pass->lane_count++;
-    }
-}
-
 /* Joins the lanes of systems with a conflict. numbers: scratch memory, by position; the caller has set those of the
  * pass's systems to their index in the pass. The walk over a row ends when all systems up to this one are in one lane. */
 static void find_lanes(quern__pass *pass, const uint32_t *numbers)
@@ -667,17 +568,11 @@ static void find_lanes(quern__pass *pass, const uint32_t *numbers)
     }
     for (uint32_t i = 0; i < pass->systems.count; i++)
         pass->systems.items[i]->lane = find_lane(pass, i);
-    renumber_lanes(pass);
-}
-
-static void find_all_lanes(const quern__plan *plan, const quern__segment *segment)
-{
-    uint32_t *numbers = plan->pass_indices.items + plan->order.count;
-    for (uint32_t i = 0; i < segment->passes.count; i++) {
-        quern__pass *pass = segment->passes.items[i];
-        for (uint32_t k = 0; k < pass->systems.count; k++)
-            numbers[pass->systems.items[k]->position] = k;
-        find_lanes(pass, numbers);
+    /* Renumber the lanes from 0 on, without gaps. */
+    pass->lane_count = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->lane = system->lane < i ? pass->systems.items[system->lane]->lane : pass->lane_count++;
     }
 }
 
@@ -738,17 +633,12 @@ static quern_result shuffle(const quern__plan *plan, quern__segment *segment, ui
     return QUERN_OK;
 }
 
-static void release_passes(quern__segment *segment)
-{
-    for (uint32_t i = 0; i < segment->passes.count; i++)
-        quern__pass_destroy(segment->passes.items[i]);
-    segment->passes.count = 0;
-}
-
 quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
 {
     uint32_t system_count = segment->end - segment->first;
-    release_passes(segment);
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        quern__pass_destroy(segment->passes.items[i]);
+    segment->passes.count = 0;
     if (!quern__array_reserve(quern__plan_allocator(plan), &segment->passes, system_count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the passes of %u systems",
                            system_count);
@@ -758,7 +648,13 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
         quern_result result = assign_to_pass(plan, segment, plan->order.items[i], random);
         if (result != QUERN_OK) return result;
     }
-    find_all_lanes(plan, segment);
+    uint32_t *numbers = plan->pass_indices.items + plan->order.count;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        for (uint32_t k = 0; k < pass->systems.count; k++)
+            numbers[pass->systems.items[k]->position] = k;
+        find_lanes(pass, numbers);
+    }
     quern_result result = quern__link_passes(plan, segment);
     if (result == QUERN_OK && random != NULL) result = shuffle(plan, segment, random);
     return result;

@@ -28,32 +28,6 @@ void quern__pass_destroy(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------- tables */
 
-static uint32_t new_match_count(const quern__system *system)
-{
-    return system->query.matches.count - system->table_match_count;
-}
-
-static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
-{
-    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
-    return quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) &&
-           quern__array_reserve(allocator, &pass->filled_tables, pass->tables.count + 1) &&
-           quern__array_reserve(allocator, &pass->columns, pass->columns.count + archetype->column_count);
-}
-
-/* Adds a call of the system on its next new match. */
-static void add_call(quern__pass *pass, quern__system *system)
-{
-    const quern__query_match *match = &system->query.matches.items[system->table_match_count++];
-    const bool selects_rows = system->query.selects_rows;
-    pass->calls.items[pass->calls.count++] =
-        (quern__pass_call){.system = system,
-                           .run = selects_rows ? pass->plan->functions->call_selected_rows : system->run,
-                           .columns = match->columns,
-                           .query = &system->query,
-                           .term_count = system->query.term_count};
-}
-
 static void add_columns(quern__pass *pass, const quern__pass_table *table)
 {
     for (uint32_t c = 0; c < table->archetype->column_count; c++) {
@@ -65,14 +39,6 @@ static void add_columns(quern__pass *pass, const quern__pass_table *table)
             pass->columns.items[pass->columns.count++] = (quern__pass_column){
                 .offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
     }
-}
-
-static bool any_removed(const quern__pass *pass)
-{
-    for (uint32_t i = 0; i < pass->systems.count; i++)
-        if (pass->systems.items[i]->table_removed_count != pass->systems.items[i]->query.removed_count)
-            return true;
-    return false;
 }
 
 static void clear_tables(quern__pass *pass)
@@ -92,67 +58,67 @@ static quern_result fail_memory(const quern__pass *pass)
                        pass->systems.items[0]->name);
 }
 
-/* Begins the table of an archetype. Precondition: memory is reserved. */
-static quern__pass_table *begin_table(quern__pass *pass, quern__archetype *archetype)
-{
-    quern__pass_table *table = &pass->tables.items[pass->tables.count++];
-    *table = (quern__pass_table){
-        .archetype = archetype,
-        .first_call = pass->calls.count,
-        .first_column = pass->columns.count,
-        .level = pass->levels != NULL ? quern__relation_level(pass->levels, archetype) : 0};
-    return table;
-}
-
-static void end_table(quern__pass *pass, quern__pass_table *table)
-{
-    table->end_call = pass->calls.count;
-    add_columns(pass, table);
-    table->end_column = pass->columns.count;
-}
-
 /* Adds tables for the listed matches: by archetype, then by system. */
 static bool add_tables(quern__pass *pass, const quern__sort_item *matches, uint32_t count)
 {
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     for (uint32_t i = 0; i < count;) {
         quern__system *system = matches[i].pointer;
         quern__archetype *archetype = system->query.matches.items[system->table_match_count].archetype;
-        if (!reserve_table(pass, archetype)) return false;
-        quern__pass_table *table = begin_table(pass, archetype);
-        for (const uint64_t key = matches[i].key; i < count && matches[i].key == key; i++)
-            add_call(pass, matches[i].pointer);
-        end_table(pass, table);
+        if (!quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) ||
+            !quern__array_reserve(allocator, &pass->filled_tables, pass->tables.count + 1) ||
+            !quern__array_reserve(allocator, &pass->columns, pass->columns.count + archetype->column_count))
+            return false;
+        quern__pass_table *table = &pass->tables.items[pass->tables.count++];
+        *table = (quern__pass_table){
+            .archetype = archetype,
+            .first_call = pass->calls.count,
+            .first_column = pass->columns.count,
+            .level = pass->levels != NULL ? quern__relation_level(pass->levels, archetype) : 0};
+        for (const uint64_t key = matches[i].key; i < count && matches[i].key == key; i++) {
+            system = matches[i].pointer;
+            const quern__query_match *match = &system->query.matches.items[system->table_match_count++];
+            const bool selects_rows = system->query.selects_rows;
+            pass->calls.items[pass->calls.count++] = (quern__pass_call){
+                .system = system,
+                .run = selects_rows ? pass->plan->functions->call_selected_rows : system->run,
+                .columns = match->columns,
+                .query = &system->query,
+                .term_count = system->query.term_count};
+        }
+        table->end_call = pass->calls.count;
+        add_columns(pass, table);
+        table->end_column = pass->columns.count;
     }
     return true;
 }
 
-/* Lists the new matches system by system, in ascending order of archetype for each, and sorts them by archetype. */
-static void list_matches(const quern__pass *pass, quern__sort_item *items, uint32_t count)
-{
-    quern__sort_item *next = items;
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
-        const quern__query_match *matches = system->query.matches.items;
-        for (uint32_t k = system->table_match_count; k < system->query.matches.count; k++)
-            *next++ = (quern__sort_item){.key = matches[k].archetype->index, .pointer = system};
-    }
-    quern__sort(items, items + count, count);
-}
-
 quern_result quern__pass_extend(quern__pass *pass)
 {
-    if (any_removed(pass)) clear_tables(pass);
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    bool any_removed = false;
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        any_removed |=
+            pass->systems.items[i]->table_removed_count != pass->systems.items[i]->query.removed_count;
+    if (any_removed) clear_tables(pass);
     uint32_t count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        count += new_match_count(pass->systems.items[i]);
+        count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->table_match_count;
     if (count == 0) return QUERN_OK;
     const size_t bytes = 2 * (size_t)count * sizeof(quern__sort_item);
     quern__sort_item *items = quern__allocate(allocator, bytes, _Alignof(quern__sort_item));
     bool has_memory =
         items != NULL && quern__array_reserve(allocator, &pass->calls, pass->calls.count + count);
     if (has_memory) {
-        list_matches(pass, items, count);
+        /* The new matches, system by system, in ascending order of archetype for each; then sorted by archetype. */
+        quern__sort_item *next = items;
+        for (uint32_t i = 0; i < pass->systems.count; i++) {
+            quern__system *system = pass->systems.items[i];
+            const quern__query_match *matches = system->query.matches.items;
+            for (uint32_t k = system->table_match_count; k < system->query.matches.count; k++)
+                *next++ = (quern__sort_item){.key = matches[k].archetype->index, .pointer = system};
+        }
+        quern__sort(items, items + count, count);
         has_memory = add_tables(pass, items, count);
     }
     quern__release(allocator, items, bytes, _Alignof(quern__sort_item));
@@ -228,35 +194,12 @@ static bool add_words(quern__pass *pass)
     return true;
 }
 
-/* Counts the tables of the archetypes that hold chunks. */
-static void count_tables(quern__pass *pass)
-{
-    const uint64_t *holders = pass->plan->world->storage.slabs.holders.items;
-    pass->filled_tables.count = 0;
-    for (uint32_t i = 0; i < pass->table_words.count; i++) {
-        const quern__table_word *word = &pass->table_words.items[i];
-        quern__pass_table *table = &pass->tables.items[word->first_table];
-        for (uint64_t left = (word->tables & holders[i]) != 0 ? word->tables : 0; left != 0; table++)
-            if (holders[i] >> quern__bitset_pop_lowest(&left) & 1) count_table(pass, table);
-    }
-}
-
 static uint32_t count_stage(const quern__pass *pass, const quern__pass_stage *stage)
 {
     const quern__system *first = pass->systems.items[0];
     if (pass->kind == QUERN__PASS_ONCE) return first->is_enabled && first->run != NULL;
     if (pass->kind == QUERN__PASS_SERIAL || stage->is_deep) return stage->is_deep || stage->chunk_count > 0;
     return pass->splits_lanes ? stage->chunk_count * pass->lane_count : stage->chunk_count;
-}
-
-static void count_items(quern__pass *pass, uint32_t thread_count)
-{
-    pass->splits_lanes = pass->chunk_count < thread_count && pass->lane_count > 1;
-    pass->item_count = 0;
-    for (uint32_t i = 0; i < pass->stage_count; i++) {
-        pass->stages[i].item_count = count_stage(pass, &pass->stages[i]);
-        pass->item_count += pass->stages[i].item_count;
-    }
 }
 
 /* Counts the views of a system with a target term. They are row ranges of the pass's tables, which are the
@@ -285,15 +228,6 @@ static void count_event_views(quern__pass *pass)
     system->view_count = pass->chunk_count = (uint32_t)(use->prepared_end - use->prepared_begin);
     system->entity_count = quern__channel_count(channel, use->prepared_begin, use->prepared_end);
     pass->touched_bytes = system->entity_count * channel->stride_bytes;
-}
-
-/* Makes the pass iterate its tables in their own order, as one stage. */
-static void make_one_stage(quern__pass *pass)
-{
-    pass->ordered_tables = pass->filled_tables.items;
-    pass->ordered_table_count = pass->filled_tables.count;
-    pass->stages[0] = (quern__pass_stage){.pass = pass, .chunk_count = pass->chunk_count};
-    pass->stage_count = 1;
 }
 
 /* Prefetching for a table on which several systems are called: how many bytes of each column of the next
@@ -370,7 +304,15 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     pass->chunk_count = 0;
     pass->touched_bytes = 0;
     if (!add_words(pass)) return fail_memory(pass);
-    count_tables(pass);
+    /* Count the tables of the archetypes that hold chunks. */
+    const uint64_t *holders = pass->plan->world->storage.slabs.holders.items;
+    pass->filled_tables.count = 0;
+    for (uint32_t i = 0; i < pass->table_words.count; i++) {
+        const quern__table_word *word = &pass->table_words.items[i];
+        quern__pass_table *table = &pass->tables.items[word->first_table];
+        for (uint64_t left = (word->tables & holders[i]) != 0 ? word->tables : 0; left != 0; table++)
+            if (holders[i] >> quern__bitset_pop_lowest(&left) & 1) count_table(pass, table);
+    }
     if (pass->systems.items[0]->query.target != NULL) {
         const quern_result result = count_target_views(pass);
         if (result != QUERN_OK) return result;
@@ -378,12 +320,21 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     if (pass->systems.items[0]->events.items != NULL) count_event_views(pass);
     pass->exceeds_own_caches = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     plan_prefetch(pass, thread_count);
-    make_one_stage(pass);
+    /* The tables in their own order, as one stage. */
+    pass->ordered_tables = pass->filled_tables.items;
+    pass->ordered_table_count = pass->filled_tables.count;
+    pass->stages[0] = (quern__pass_stage){.pass = pass, .chunk_count = pass->chunk_count};
+    pass->stage_count = 1;
     if (pass->levels != NULL) {
         quern_result result = quern__levels_arrange(pass);
         if (result != QUERN_OK) return result;
     }
-    count_items(pass, thread_count);
+    pass->splits_lanes = pass->chunk_count < thread_count && pass->lane_count > 1;
+    pass->item_count = 0;
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        pass->stages[i].item_count = count_stage(pass, &pass->stages[i]);
+        pass->item_count += pass->stages[i].item_count;
+    }
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern_result result = quern__system_reserve_partials(pass->systems.items[i]);
         if (result != QUERN_OK) return result;

@@ -11,29 +11,6 @@ bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *
 
 /* ---------------------------------------------------------------------------------------------- taking */
 
-static quern_result take_changes(const quern__pass *pass)
-{
-    for (uint32_t i = 0; i < pass->systems.count; i++) {
-        quern__system *system = pass->systems.items[i];
-        quern__storage *storage = system->query.storage;
-        system->is_active = false;
-        system->view_count = system->next_taken_rows = 0;
-        system->entity_count = 0;
-        if (!system->is_enabled) quern__reaction_drop(storage, system->reaction);
-        const quern_result result = quern__reaction_take(storage, system->reaction);
-        if (result != QUERN_OK) return quern__message_add_call(result, system->name, NULL);
-    }
-    return QUERN_OK;
-}
-
-static uint32_t count_handles(const quern__taken *taken)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < taken->rows.count; i++)
-        count += taken->rows.items[i].count;
-    return count;
-}
-
 static bool reserve_items(quern__pass *pass)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
@@ -43,7 +20,9 @@ static bool reserve_items(quern__pass *pass)
         const quern__taken *taken = &system->reaction->taken;
         block_count += taken->removed.count;
         rows_count += taken->rows.count;
-        if (quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE)) handle_count += count_handles(taken);
+        if (quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE))
+            for (uint32_t k = 0; k < taken->rows.count; k++)
+                handle_count += taken->rows.items[k].count;
     }
     return quern__array_reserve(allocator, &pass->reaction_copies, block_count) &&
            quern__array_reserve(allocator, &pass->reaction_chunks, rows_count) &&
@@ -53,27 +32,11 @@ static bool reserve_items(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------- arrange */
 
-static void add_copies(quern__pass *pass, quern__system *system)
-{
-    const quern__taken *taken = &system->reaction->taken;
-    for (uint32_t i = 0; i < taken->removed.count; i++) {
-        pass->reaction_copies.items[pass->reaction_copies.count++] = (quern__reaction_copies){
-            .system = system, .block = &taken->removed.items[i], .ordinal = system->view_count++};
-        system->entity_count += taken->removed.items[i].count;
-    }
-}
-
 /* Returns the system's first rows that have no call yet, or NULL. */
 static const quern__taken_rows *next_taken_rows(const quern__system *system)
 {
     const quern__taken *taken = &system->reaction->taken;
     return system->next_taken_rows < taken->rows.count ? &taken->rows.items[system->next_taken_rows] : NULL;
-}
-
-static bool is_before(const quern__taken_rows *a, const quern__taken_rows *b)
-{
-    if (a->archetype != b->archetype) return a->archetype->index < b->archetype->index;
-    return a->slot < b->slot;
 }
 
 /* Returns the rows of the first chunk, by archetype and index, for which some system has no call yet, or
@@ -83,18 +46,12 @@ static const quern__taken_rows *first_rows(const quern__pass *pass)
     const quern__taken_rows *first = NULL;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__taken_rows *rows = next_taken_rows(pass->systems.items[i]);
-        if (rows != NULL && (first == NULL || is_before(rows, first))) first = rows;
+        if (rows == NULL) continue;
+        if (first == NULL || rows->archetype->index < first->archetype->index ||
+            (rows->archetype == first->archetype && rows->slot < first->slot))
+            first = rows;
     }
     return first;
-}
-
-static const quern__pass_call *find_call(const quern__pass *pass, const quern__pass_table *table,
-                                         const quern__system *system)
-{
-    const quern__pass_call *call = &pass->calls.items[table->first_call];
-    while (call->system != system)
-        call++;
-    return call;
 }
 
 static void copy_handles(quern__pass *pass, const quern__taken *taken, const quern__taken_rows *rows)
@@ -110,23 +67,21 @@ static void copy_handles(quern__pass *pass, const quern__taken *taken, const que
     }
 }
 
-static void add_call(quern__pass *pass, const quern__pass_table *table, quern__system *system)
-{
-    const quern__taken *taken = &system->reaction->taken;
-    const quern__taken_rows *rows = &taken->rows.items[system->next_taken_rows++];
-    pass->reaction_calls.items[pass->reaction_calls.count++] = (quern__reaction_call){
-        .call = find_call(pass, table, system), .rows = rows, .ordinal = system->view_count++};
-    system->entity_count += rows->count;
-    if (quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE)) copy_handles(pass, taken, rows);
-}
-
 /* Adds the system's calls on the chunk: one for its added rows, and one for its set rows. */
 static void add_calls(quern__pass *pass, const quern__reaction_chunk *chunk, quern__system *system)
 {
     const quern__pass_table *table = &pass->tables.items[chunk->table];
     for (const quern__taken_rows *rows; (rows = next_taken_rows(system)) != NULL;) {
         if (rows->archetype != table->archetype || rows->slot != chunk->chunk_index) return;
-        add_call(pass, table, system);
+        const quern__pass_call *call = &pass->calls.items[table->first_call];
+        while (call->system != system)
+            call++;
+        system->next_taken_rows++;
+        pass->reaction_calls.items[pass->reaction_calls.count++] =
+            (quern__reaction_call){.call = call, .rows = rows, .ordinal = system->view_count++};
+        system->entity_count += rows->count;
+        if (quern__system_has_flag(system, QUERN_SYSTEM_EXCLUSIVE))
+            copy_handles(pass, &system->reaction->taken, rows);
     }
 }
 
@@ -162,15 +117,30 @@ static void add_stage(quern__pass *pass, uint32_t count, bool shows_removed)
 
 quern_result quern__reaction_pass_prepare(quern__pass *pass)
 {
-    const quern_result result = take_changes(pass);
-    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        quern__storage *storage = system->query.storage;
+        system->is_active = false;
+        system->view_count = system->next_taken_rows = 0;
+        system->entity_count = 0;
+        if (!system->is_enabled) quern__reaction_drop(storage, system->reaction);
+        const quern_result result = quern__reaction_take(storage, system->reaction);
+        if (result != QUERN_OK) return quern__message_add_call(result, system->name, NULL);
+    }
     pass->reaction_copies.count = pass->reaction_chunks.count = 0;
     pass->reaction_calls.count = pass->reaction_handles.count = 0;
     if (!reserve_items(pass))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the views of reaction '%s'",
                            pass->systems.items[0]->name);
-    for (uint32_t i = 0; i < pass->systems.count; i++)
-        add_copies(pass, pass->systems.items[i]);
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        const quern__taken *taken = &system->reaction->taken;
+        for (uint32_t k = 0; k < taken->removed.count; k++) {
+            pass->reaction_copies.items[pass->reaction_copies.count++] = (quern__reaction_copies){
+                .system = system, .block = &taken->removed.items[k], .ordinal = system->view_count++};
+            system->entity_count += taken->removed.items[k].count;
+        }
+    }
     add_chunks(pass);
     pass->stage_count = pass->chunk_count = pass->item_count = 0;
     if (pass->reaction_copies.count > 0) add_stage(pass, pass->reaction_copies.count, true);

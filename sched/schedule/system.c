@@ -38,13 +38,8 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "system '%s' has unknown flags %#x: use values of quern_system_flags", def->name,
                            def->flags);
-    return QUERN_OK;
-}
-
-static quern_result check_exclusive(const quern_system_def *def, uint32_t term_count)
-{
     if ((def->flags & QUERN_SYSTEM_EXCLUSIVE) == 0) return QUERN_OK;
-    if ((term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0) return QUERN_OK;
+    if ((*out_term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "system '%s' is exclusive and has terms or partial results: remove them, and iterate queries "
@@ -136,38 +131,31 @@ static quern_result check_levels(const quern_world *world, const quern_system_de
         def->name);
 }
 
-static quern_result check_target(const quern__system *system)
+static quern_result check_conflicts(const quern__system *system, const quern_world *world,
+                                    quern_relation levels)
 {
-    if (system->query.target == NULL || system->levels == NULL) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "system '%s' has a target term and is to be ordered by levels: remove one of them, because "
-        "rows with the same target are on one level",
-        system->name);
-}
-
-static quern_result check_self_conflict(const quern__system *system, const quern_world *world)
-{
+    if (system->query.target != NULL && system->levels != NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "system '%s' has a target term and is to be ordered by levels: remove one of them, because "
+            "rows with the same target are on one level",
+            system->name);
     if (quern__system_has_flag(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    const quern__components *components = &world->storage.components;
     uint32_t component =
         quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
-    if (component == QUERN_MAX_COMPONENTS) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_SCHEDULE_CONFLICT,
-        "system '%s' looks up '%s', which its own views write at the same time: limit the lookup to "
-        "entities that the terms exclude (.with and quern_term_without), write to another component, or "
-        "make it QUERN_SYSTEM_SERIAL",
-        system->name, quern__components_type(&world->storage.components, component)->name);
-}
-
-static quern_result check_up_conflict(const quern__system *system, const quern_world *world,
-                                      quern_relation levels)
-{
+    if (component != QUERN_MAX_COMPONENTS)
+        return quern__fail(
+            QUERN_ERROR_SCHEDULE_CONFLICT,
+            "system '%s' looks up '%s', which its own views write at the same time: limit the lookup to "
+            "entities that the terms exclude (.with and quern_term_without), write to another component, "
+            "or "
+            "make it QUERN_SYSTEM_SERIAL",
+            system->name, quern__components_type(components, component)->name);
+    if (system->query.up_count == 0) return QUERN_OK;
     const uint32_t term = quern__query_up_conflict(&system->query, levels);
-    if (term == system->query.term_count || quern__system_has_flag(system, QUERN_SYSTEM_SERIAL))
-        return QUERN_OK;
+    if (term == system->query.term_count) return QUERN_OK;
     const quern_term *up = &system->query.terms[term];
-    const quern__components *components = &world->storage.components;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
         "system '%s' reads '%s' upward by '%s', and its own views write it at the same time: set "
@@ -215,14 +203,6 @@ static uint32_t implied_flags(const quern__query *query, const quern__access *ac
     return flags;
 }
 
-/* Makes all terms select enabled and disabled rows. Reactions need this: what happens to an entity is
- * reported whether or not its components are enabled. */
-static inline void query_select_either(quern__query *query)
-{
-    query->row_term_count = 0;
-    query->selects_rows = query->up_count > 0 || query->row_filters != 0;
-}
-
 static quern_result system_init(quern__system *system, quern_world *world, const quern_system_def *def,
                                 uint32_t term_count)
 {
@@ -251,12 +231,14 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         result = quern__event_use_init(&system->events, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
     system->query.whole_chunks = (def->flags & QUERN_SYSTEM_WHOLE_CHUNKS) != 0;
-    if (def->reacts_to != 0) query_select_either(&system->query);
+    if (def->reacts_to != 0) {
+        /* Reactions select enabled and disabled rows: what happens to an entity is reported whether or not
+         * its components are enabled. */
+        system->query.row_term_count = 0;
+        system->query.selects_rows = system->query.up_count > 0 || system->query.row_filters != 0;
+    }
     system->flags = implied_flags(&system->query, &system->access, def->flags);
-    result = check_target(system);
-    if (result == QUERN_OK) result = check_self_conflict(system, world);
-    if (result == QUERN_OK && system->query.up_count > 0)
-        result = check_up_conflict(system, world, def->levels);
+    result = check_conflicts(system, world, def->levels);
     if (result == QUERN_OK) result = add_rules(system, def->before, true);
     if (result == QUERN_OK) result = add_rules(system, def->after, false);
     if (result != QUERN_OK || def->reacts_to == 0) return result;
@@ -273,7 +255,7 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
 {
     uint32_t term_count = 0;
     quern_result result = check_shape(def, phase_count, &term_count);
-    if (result == QUERN_OK) result = check_exclusive(def, term_count);
+
     if (result == QUERN_OK) result = check_reaction(def, term_count);
     if (result == QUERN_OK) result = check_old_terms(def, term_count);
     if (result != QUERN_OK) return result;
@@ -301,16 +283,11 @@ void quern__system_destroy(quern__system *system)
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
 }
 
-/* Sets whether changes are recorded for the reaction, as they are from the beginning. What is pending stays. */
-static inline void reaction_set_enabled(quern__reaction *reaction, bool enabled)
-{
-    reaction->told_kinds = enabled ? reaction->kinds : 0;
-}
-
 void quern__system_set_enabled(quern__system *system, bool enabled)
 {
     system->is_enabled = enabled;
-    if (system->reaction != NULL) reaction_set_enabled(system->reaction, enabled);
+    /* What is pending stays. */
+    if (system->reaction != NULL) system->reaction->told_kinds = enabled ? system->reaction->kinds : 0;
 }
 
 /* ------------------------------------------------------------------------------------------- frame */

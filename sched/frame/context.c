@@ -287,19 +287,6 @@ static void note_lookup_write(quern_context *context, const quern__archetype *ar
         quern__guards_open(context, archetype, slot, column);
 }
 
-static bool may_write_lookup(quern_context *context, quern_component component, uint32_t *out_index)
-{
-    const quern__components *components = &context->schedule->plan.world->storage.components;
-    if (quern__components_check(components, component) != QUERN_OK) {
-        quern__context_refuse_handle(context, "component", lookup_write_name);
-        return false;
-    }
-    *out_index = quern__component_index(component);
-    if (quern__bitset_has(context->system->access.lookups.written, *out_index)) return true;
-    refuse_lookup(context, quern__components_type(components, *out_index)->name, lookup_write_name);
-    return false;
-}
-
 void *quern_context_lookup_write(quern_context *context, quern_entity entity, quern_component component)
 {
     const char *const function = lookup_write_name;
@@ -309,9 +296,17 @@ void *quern_context_lookup_write(quern_context *context, quern_entity entity, qu
         return scratch_component(context, component);
     }
     const quern__storage *storage = &context->schedule->plan.world->storage;
-    uint32_t index;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
-    if (!may_write_lookup(context, component, &index)) return scratch_component(context, component);
+    if (quern__components_check(&storage->components, component) != QUERN_OK) {
+        quern__context_refuse_handle(context, "component", lookup_write_name);
+        return scratch_component(context, component);
+    }
+    const uint32_t index = quern__component_index(component);
+    if (!quern__bitset_has(context->system->access.lookups.written, index)) {
+        refuse_lookup(context, quern__components_type(&storage->components, index)->name,
+                      lookup_write_name);
+        return scratch_component(context, component);
+    }
     const quern__lookups *lookups = &context->system->access.lookups;
     const bool is_unlimited = quern__bitset_has(lookups->unlimited, index);
     const quern__record *record =
@@ -417,7 +412,8 @@ static void refuse_relation(quern_context *context, const char *relation, const 
         function, context->system->name, relation, declared);
 }
 
-/* Finds a declared relation of a living entity. Returns NULL if the entity is not alive, or if the call is refused. */
+/* Finds a declared relation of a living entity. Returns NULL if the entity is not alive, or if the call is
+ * refused. */
 static const quern__relation *find_relation(quern_context *context, quern_entity entity,
                                             quern_relation relation, const char *function)
 {

@@ -34,13 +34,6 @@ static void release_emitter(const quern_allocator *allocator, quern__emitter *em
     quern__release(allocator, emitter, sizeof *emitter, EMITTER_ALIGNMENT_BYTES);
 }
 
-static quern__emitter *make_emitter(const quern_allocator *allocator)
-{
-    quern__emitter *made = quern__allocate(allocator, sizeof *made, EMITTER_ALIGNMENT_BYTES);
-    if (made != NULL) *made = (quern__emitter){.first = NULL};
-    return made;
-}
-
 /* Returns the emitter at this position of the old table, or NULL if the old table lacks the position. */
 static quern__emitter *old_emitter(const quern__emitter_rows *old, uint32_t row, uint32_t channel)
 {
@@ -57,7 +50,10 @@ static bool fill_rows(const quern_allocator *allocator, const quern__emitter_row
     bool has_memory = true;
     for (uint32_t i = 0; i < count; i++) {
         quern__emitter *emitter = old_emitter(old, i / rows->channel_count, i % rows->channel_count);
-        if (emitter == NULL && has_memory) emitter = make_emitter(allocator);
+        if (emitter == NULL && has_memory) {
+            emitter = quern__allocate(allocator, sizeof *emitter, EMITTER_ALIGNMENT_BYTES);
+            if (emitter != NULL) *emitter = (quern__emitter){.first = NULL};
+        }
         has_memory &= emitter != NULL;
         rows->emitters[i] = emitter;
     }

@@ -115,22 +115,6 @@ static void count_by_system(const quern_schedule *schedule, const quern_commands
     }
 }
 
-/* Counts the commands by system. Commands that could not be recorded fail the frame; the recorded ones are
- * applied. */
-static void count_streams(quern_schedule *schedule, quern__flush_report *report)
-{
-    schedule->has_command_counts = true;
-    for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        quern_commands *recorder = schedule->recorders.items[i];
-        quern__commands_close(recorder);
-        if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
-        recorder->failed = QUERN_OK;
-        count_by_system(schedule, recorder);
-        if (quern__accumulator_is_used(recorder))
-            count_by_system(schedule, &recorder->accumulator->recorder);
-    }
-}
-
 /* ------------------------------------------------------------------------------------ loops of a stage */
 
 /* Runs a loop on the pool. Without a pool, the caller runs it in ranges of `grain` items; only an observer that
@@ -185,20 +169,6 @@ static void begin_stage(void *context, quern__sync_stage stage)
 
 /* ------------------------------------------------------------------------------------------ sync points */
 
-static quern_result play_back(quern_schedule *schedule, quern__playback_stats *applied)
-{
-    const quern__frame_observer *observer = schedule->observer;
-    quern__executor executor = {.parallel_for = run_on_jobs,
-                                .context = schedule,
-                                .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
-                                .worker_count = schedule->worker_count,
-                                .always_divides = observer->wants_loop_parts,
-                                .begin_stage = schedule->is_observed ? begin_stage : NULL};
-    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
-    return quern__playback_run_recorded(&schedule->playback, quern__schedule_recorders(schedule), &executor,
-                                        applied);
-}
-
 /* Applies the commands of code between frames and of parallel queries, before the first system of a frame.
  * Errors end the frame. */
 static quern_result sync_world(quern_schedule *schedule, quern__flush_report *report)
@@ -222,10 +192,29 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
 {
     quern__frame_observer *observer = schedule->observer;
     const uint64_t begin_ns = quern__clock_ns();
-    count_streams(schedule, report);
+    /* Count the commands by system. Commands that could not be recorded fail the frame; the recorded ones are
+     * applied. */
+    schedule->has_command_counts = true;
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        quern_commands *recorder = schedule->recorders.items[i];
+        quern__commands_close(recorder);
+        if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
+        recorder->failed = QUERN_OK;
+        count_by_system(schedule, recorder);
+        if (quern__accumulator_is_used(recorder))
+            count_by_system(schedule, &recorder->accumulator->recorder);
+    }
     quern__playback_stats applied = {0};
     if (schedule->is_observed) observer->calls->begin_sync(observer);
-    quern_result result = play_back(schedule, &applied);
+    quern__executor executor = {.parallel_for = run_on_jobs,
+                                .context = schedule,
+                                .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
+                                .worker_count = schedule->worker_count,
+                                .always_divides = observer->wants_loop_parts,
+                                .begin_stage = schedule->is_observed ? begin_stage : NULL};
+    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
+    const quern_result result = quern__playback_run_recorded(
+        &schedule->playback, quern__schedule_recorders(schedule), &executor, &applied);
     if (schedule->is_observed)
         observer->calls->end_sync(observer, begin_ns, (uint32_t)applied.command_count);
     schedule->stats.command_count += applied.command_count;
@@ -326,23 +315,6 @@ static bool targets_are_current(const quern__segment *segment)
     return true;
 }
 
-static void note_readers(const quern_schedule *schedule, quern__segment *segment)
-{
-    segment->has_readers = segment->has_items = false;
-    for (uint32_t i = segment->first; i < segment->end; i++) {
-        const quern__event_use *use = &schedule->plan.order.items[i]->events;
-        segment->has_readers |= use->readers.count > 0;
-        segment->has_items |= use->items != NULL;
-    }
-}
-
-/* Returns whether the waiting batches of `items` differ from those that were counted as views. */
-static inline bool event_use_has_new_items(const quern__event_use *use)
-{
-    return use->items != NULL && (use->prepared_begin != use->items->cursor ||
-                                  use->prepared_end != quern__channel_end(use->items->channel));
-}
-
 /* Counts the views of systems with items again, if other events wait than those counted. Precondition: the
  * rest of the segment is prepared. */
 static quern_result prepare_items(const quern_schedule *schedule, quern__segment *segment)
@@ -351,7 +323,10 @@ static quern_result prepare_items(const quern_schedule *schedule, quern__segment
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
         quern__pass *pass = segment->passes.items[i];
-        if (!event_use_has_new_items(&pass->systems.items[0]->events)) continue;
+        const quern__event_use *use = &pass->systems.items[0]->events;
+        if (use->items == NULL || (use->prepared_begin == use->items->cursor &&
+                                   use->prepared_end == quern__channel_end(use->items->channel)))
+            continue;
         is_new = true;
         result = quern__pass_prepare(pass, segment->prepared_threads);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
@@ -390,7 +365,12 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         if (result != QUERN_OK) return result;
     }
     number_streams(schedule, segment);
-    note_readers(schedule, segment);
+    segment->has_readers = segment->has_items = false;
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        const quern__event_use *use = &schedule->plan.order.items[i]->events;
+        segment->has_readers |= use->readers.count > 0;
+        segment->has_items |= use->items != NULL;
+    }
     segment->is_idle = segment->runs_reactions ? !has_items(segment) : is_idle(segment);
     segment->prepared_version = version;
     segment->prepared_threads = thread_count;
@@ -425,46 +405,38 @@ static quern_result start_segment(quern_schedule *schedule, quern__segment *segm
     return QUERN_OK;
 }
 
-/* Sums up views and entities over fixed steps or rounds of reactions. The statistics of other systems
- * follow from the prepared counts. */
-static void count_views(const quern_schedule *schedule, const quern__segment *segment)
-{
-    for (uint32_t i = segment->first; i < segment->end; i++) {
-        quern__system *system = schedule->plan.order.items[i];
-        if (!system->is_active) continue;
-        system->step_view_count += system->view_count;
-        system->step_entity_count += system->entity_count;
-    }
-}
-
 static void finish_segment(quern_schedule *schedule, const quern__segment *segment)
 {
-    if (segment->runs_reactions || schedule->plan.phases[segment->phase].step_seconds > 0)
-        count_views(schedule, segment);
+    if (segment->runs_reactions || schedule->plan.phases[segment->phase].step_seconds > 0) {
+        /* Sum up views and entities over fixed steps or rounds of reactions. The statistics of other systems
+         * follow from the prepared counts. */
+        for (uint32_t i = segment->first; i < segment->end; i++) {
+            quern__system *system = schedule->plan.order.items[i];
+            if (!system->is_active) continue;
+            system->step_view_count += system->view_count;
+            system->step_entity_count += system->entity_count;
+        }
+    }
     for (uint32_t i = 0; i < segment->passes.count; i++)
         quern__pass_finish(segment->passes.items[i], schedule->version_base);
 }
 
 /* Calls the passes on the threads of the pool, or in order on the caller. */
-static quern_result call_passes(const quern_schedule *schedule, quern__segment *segment)
-{
-    if (segment->kind == QUERN__SEGMENT_RUN && segment->prepared_threads > 1)
-        return quern__graph_run(segment->graph, schedule->jobs);
-    for (uint32_t i = 0; i < segment->passes.count; i++) {
-        quern__pass *pass = segment->passes.items[i];
-        if (pass->has_begin) quern__pass_begin(pass, 0, 1, schedule->caller_index);
-        for (uint32_t k = 0; k < pass->stage_count; k++)
-            quern__pass_run(&pass->stages[k], 0, pass->stages[k].item_count, schedule->caller_index);
-        if (pass->has_end) quern__pass_end(pass, 0, 1, schedule->caller_index);
-    }
-    return QUERN_OK;
-}
-
 static quern_result run_passes(const quern_schedule *schedule, quern__segment *segment)
 {
     quern__frame_observer *observer = schedule->observer;
     if (schedule->is_observed) observer->calls->begin_segment(observer, segment);
-    const quern_result result = call_passes(schedule, segment);
+    quern_result result = QUERN_OK;
+    if (segment->kind == QUERN__SEGMENT_RUN && segment->prepared_threads > 1) {
+        result = quern__graph_run(segment->graph, schedule->jobs);
+    } else
+        for (uint32_t i = 0; i < segment->passes.count; i++) {
+            quern__pass *pass = segment->passes.items[i];
+            if (pass->has_begin) quern__pass_begin(pass, 0, 1, schedule->caller_index);
+            for (uint32_t k = 0; k < pass->stage_count; k++)
+                quern__pass_run(&pass->stages[k], 0, pass->stages[k].item_count, schedule->caller_index);
+            if (pass->has_end) quern__pass_end(pass, 0, 1, schedule->caller_index);
+        }
     if (schedule->is_observed && result == QUERN_OK) observer->calls->end_segment(observer, segment);
     return result;
 }
@@ -504,20 +476,15 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     return result;
 }
 
-/* Returns whether a sync point has to process events: a system emitted, or published events wait for
- * readers. The load is relaxed. It pairs with the store in note_emitted: waiting for the workers orders
- * that store before this load. */
-static inline bool schedule_has_events(const quern_schedule *schedule)
-{
-    return (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
-            (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
-}
-
 /* Runs a sync point. Most sync points have no commands, which costs a check of each recorder. A sync point
  * without events costs one branch for them. */
 static inline quern_result sync(quern_schedule *schedule, quern__flush_report *report)
 {
-    if (QUERN__UNLIKELY(schedule_has_events(schedule))) return quern__sync_events(schedule, report);
+    /* Events need a sync point if a system emitted one, or if published ones wait for readers. The load is relaxed. It pairs
+     * with the store in note_emitted: waiting for the workers orders that store before this load. */
+    const bool has_events = (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
+                             (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
+    if (QUERN__UNLIKELY(has_events)) return quern__sync_events(schedule, report);
     return schedule_has_commands(schedule) ? quern__sync_commands(schedule, report) : QUERN_OK;
 }
 
@@ -531,25 +498,21 @@ static quern_result run_sync(quern_schedule *schedule, quern__flush_report *repo
     return result;
 }
 
-/* Runs a segment of reactions. If it cannot run, the taken changes become pending again, so that none is
- * lost. */
-static quern_result run_reactions(quern_schedule *schedule, quern__segment *segment)
-{
-    if (!quern__reaction_pass_is_due(&schedule->plan, segment)) return QUERN_OK;
-    const quern_result result = segment->kind == QUERN__SEGMENT_RUN ? run_graph(schedule, segment)
-                                                                    : run_exclusive(schedule, segment);
-    quern__reaction_pass_finish(&schedule->plan, segment, result == QUERN_OK);
-    return result;
-}
-
 quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_report *report)
 {
     const quern__plan *plan = &schedule->plan;
     quern_result result = QUERN_OK;
     for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count && result == QUERN_OK; i++) {
         quern__segment *segment = &plan->segments.items[i];
-        result = segment->kind == QUERN__SEGMENT_SYNC ? run_sync(schedule, report)
-                                                      : run_reactions(schedule, segment);
+        if (segment->kind == QUERN__SEGMENT_SYNC) {
+            result = run_sync(schedule, report);
+            continue;
+        }
+        if (!quern__reaction_pass_is_due(plan, segment)) continue;
+        result = segment->kind == QUERN__SEGMENT_RUN ? run_graph(schedule, segment)
+                                                     : run_exclusive(schedule, segment);
+        /* If the segment could not run, the taken changes become pending again, so that none is lost. */
+        quern__reaction_pass_finish(plan, segment, result == QUERN_OK);
     }
     return result;
 }
@@ -563,54 +526,23 @@ static inline quern_result run_pending_reactions(quern_schedule *schedule, quern
     return quern__reaction_rounds_run(schedule, report);
 }
 
-/* Runs a segment of a phase. */
-static quern_result run_segment(quern_schedule *schedule, quern__segment *segment,
-                                quern__flush_report *report)
-{
-    switch (segment->kind) {
-    case QUERN__SEGMENT_RUN:
-        return run_graph(schedule, segment);
-    case QUERN__SEGMENT_EXCLUSIVE:
-        return run_exclusive(schedule, segment);
-    case QUERN__SEGMENT_SYNC:
-        break;
-    }
-    const quern_result result = run_sync(schedule, report);
-    return result == QUERN_OK ? run_pending_reactions(schedule, report) : result;
-}
-
 /* ------------------------------------------------------------------------------------------- phases */
-
-/* Returns how often a phase with a fixed step runs in this frame. Drops whole steps beyond the limit. */
-static uint32_t count_steps(quern__phase *phase, double delta_seconds)
-{
-    phase->elapsed_seconds += delta_seconds;
-    uint32_t count = 0;
-    while (phase->elapsed_seconds >= phase->step_seconds && count < phase->max_step_count) {
-        phase->elapsed_seconds -= phase->step_seconds;
-        count++;
-    }
-    if (phase->elapsed_seconds >= phase->step_seconds)
-        phase->elapsed_seconds = quern__time_rest(phase->elapsed_seconds, phase->step_seconds);
-    return count;
-}
-
-static void start_steps(const quern_schedule *schedule, const quern__phase *phase)
-{
-    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
-        quern__system *system = schedule->plan.systems.items[i];
-        if (&schedule->plan.phases[system->phase] != phase) continue;
-        system->step_view_count = 0;
-        system->step_entity_count = 0;
-    }
-}
 
 static quern_result run_phase(quern_schedule *schedule, const quern__phase *phase,
                               quern__flush_report *report)
 {
     quern_result result = QUERN_OK;
-    for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++)
-        result = run_segment(schedule, &schedule->plan.segments.items[i], report);
+    for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++) {
+        quern__segment *segment = &schedule->plan.segments.items[i];
+        if (segment->kind == QUERN__SEGMENT_RUN)
+            result = run_graph(schedule, segment);
+        else if (segment->kind == QUERN__SEGMENT_EXCLUSIVE)
+            result = run_exclusive(schedule, segment);
+        else {
+            result = run_sync(schedule, report);
+            if (result == QUERN_OK) result = run_pending_reactions(schedule, report);
+        }
+    }
     return result;
 }
 
@@ -619,8 +551,22 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
     quern_result result = QUERN_OK;
     const double frame_seconds = schedule->delta_seconds;
     schedule->delta_seconds = phase->step_seconds;
-    start_steps(schedule, phase);
-    for (uint32_t left = count_steps(phase, frame_seconds); left > 0 && result == QUERN_OK; left--)
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        quern__system *system = schedule->plan.systems.items[i];
+        if (&schedule->plan.phases[system->phase] != phase) continue;
+        system->step_view_count = 0;
+        system->step_entity_count = 0;
+    }
+    /* Count the steps of this frame. Whole steps beyond the limit are dropped. */
+    phase->elapsed_seconds += frame_seconds;
+    uint32_t step_count = 0;
+    while (phase->elapsed_seconds >= phase->step_seconds && step_count < phase->max_step_count) {
+        phase->elapsed_seconds -= phase->step_seconds;
+        step_count++;
+    }
+    if (phase->elapsed_seconds >= phase->step_seconds)
+        phase->elapsed_seconds = quern__time_rest(phase->elapsed_seconds, phase->step_seconds);
+    for (uint32_t left = step_count; left > 0 && result == QUERN_OK; left--)
         result = run_phase(schedule, phase, report);
     schedule->delta_seconds = frame_seconds;
     return result;
@@ -648,13 +594,6 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
 
 /* ------------------------------------------------------------------------------------------- frame */
 
-/* Clears the mark of a reached limit. Called before a frame, and before reactions that run between
- * frames. */
-static inline void reaction_rounds_clear_limit(quern_schedule *schedule)
-{
-    schedule->has_reached_round_limit = false;
-}
-
 /* Resets the schedule's state before a frame, or before reactions that run between frames. */
 static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
 {
@@ -664,26 +603,7 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->is_observed = false;
     schedule->emit_result = QUERN_OK;
     schedule->event_loss.channel = NULL;
-    reaction_rounds_clear_limit(schedule);
-}
-
-/* Prepares the reactions for a new frame, in which none has run yet. */
-static inline void reaction_rounds_start_frame(quern_schedule *schedule)
-{
-    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__reaction_rounds_clear_frame(schedule);
-}
-
-/* Begins a frame: resets the statistics. Visits the systems only if the last frame had commands. */
-static void start_frame(quern_schedule *schedule, const quern__observed_frame *frame)
-{
-    schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
-    quern__playback_start_frame(&schedule->playback);
-    schedule->observer->calls->begin_frame(schedule->observer, frame);
-    schedule->is_observed = schedule->observer->is_observing;
-    for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
-        schedule->plan.systems.items[i]->command_count = 0;
-    schedule->has_command_counts = false;
-    reaction_rounds_start_frame(schedule);
+    schedule->has_reached_round_limit = false;
 }
 
 /* Returns how often the system was refused an access in this frame. Relaxed: pairs with the increments in
@@ -693,28 +613,20 @@ static uint32_t refusals_of(const quern__system *system)
     return atomic_load_explicit(&system->accessor.refusal_count, memory_order_relaxed);
 }
 
-/* Returns the first system that was refused an access, or NULL. other_count: number of further such
- * systems. */
-static const quern__system *find_refused(const quern_schedule *schedule, uint32_t *other_count)
-{
-    const quern__system *first = NULL;
-    *other_count = 0;
-    for (uint32_t i = 0; i < schedule->plan.order.count; i++) {
-        const quern__system *system = schedule->plan.order.items[i];
-        if (refusals_of(system) == 0) continue;
-        *other_count += first != NULL;
-        if (first == NULL) first = system;
-    }
-    return first;
-}
-
 /* Fails with the systems that were refused an access. If there are none, fails with `name`: the system that
  * a guard found, or quern__guard_no_system. */
 static quern_result fail_refused(const quern_schedule *schedule, const char *name)
 {
     const unsigned long long frame = schedule->frame_index;
-    uint32_t other_count;
-    const quern__system *system = find_refused(schedule, &other_count);
+    uint32_t other_count = 0;
+    const quern__system *system = NULL;
+
+    for (uint32_t i = 0; i < schedule->plan.order.count; i++) {
+        const quern__system *other = schedule->plan.order.items[i];
+        if (refusals_of(other) == 0) continue;
+        other_count += system != NULL;
+        if (system == NULL) system = other;
+    }
     char others[64] = "";
     if (system == NULL && name == quern__guard_no_system)
         return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
@@ -763,13 +675,6 @@ static void collect_failed_commands(quern_schedule *schedule)
                               memory_order_relaxed);
 }
 
-/* Fails if an event was lost or could not be emitted in the frame. Called after the frame has run. */
-static inline quern_result events_finish_frame(const quern_schedule *schedule)
-{
-    const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;
-    return QUERN__LIKELY(is_whole) ? QUERN_OK : quern__events_fail_frame(schedule);
-}
-
 static quern_result finish_frame(const quern_schedule *schedule, const quern__flush_report *report)
 {
     unsigned long long frame = schedule->frame_index;
@@ -794,7 +699,8 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts.items[i]->refused_system != NULL)
             return fail_refused(schedule, schedule->contexts.items[i]->refused_system);
-    return events_finish_frame(schedule);
+    const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;
+    return QUERN__LIKELY(is_whole) ? QUERN_OK : quern__events_fail_frame(schedule);
 }
 
 /* Adds commands and events that the frame lost to the error that ended it: otherwise the next frame would
@@ -830,16 +736,6 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
 
 typedef quern_result locked_function(quern_schedule *schedule, quern__flush_report *report);
 
-/* Ends a frame after its exclusive system has lost the world to another thread, which was reported. The
- * lock of the world now belongs to that thread. */
-static quern_result end_unclaimed(quern_schedule *schedule, quern_result result)
-{
-    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
-    schedule->is_running = false;
-    forget_refusals(schedule);
-    return result;
-}
-
 /* Runs `function` with the world locked. Precondition: the caller has claimed the world. */
 static quern_result run_locked(quern_schedule *schedule, locked_function *function)
 {
@@ -848,8 +744,15 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     quern__world_set_locked(schedule->plan.world, true);
     if (QUERN_CHECKS) quern__guards_check_outside_writes(schedule, "before");
     quern_result result = function(schedule, &report);
-    if (QUERN__UNLIKELY(result != QUERN_OK) && !quern__world_is_claimed(schedule->plan.world))
-        return end_unclaimed(schedule, result);
+    if (QUERN__UNLIKELY(result != QUERN_OK) &&
+        !quern__world_is_claimed(
+            schedule->plan
+                .world)) { /* An exclusive system has lost the world to another thread, which was reported. The lock of the world now belongs to that thread. */
+        if (QUERN_CHECKS) quern__guards_invalidate(schedule);
+        schedule->is_running = false;
+        forget_refusals(schedule);
+        return result;
+    }
     if (QUERN__UNLIKELY(result != QUERN_OK)) result = fail_frame(schedule, &report, result);
     collect_failed_commands(schedule);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_rebuild(schedule)))
@@ -861,20 +764,16 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     return end;
 }
 
-/* Ensures that each worker has an emitter for each emitted channel. Errors: OUT_OF_MEMORY. */
-static inline quern_result emitters_reserve(quern_schedule *schedule)
-{
-    const uint32_t channel_count = schedule->emitter_channel_count;
-    const bool has_all = schedule->plan.emitted_channel_count == channel_count &&
-                         (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
-    return QUERN__LIKELY(has_all) ? QUERN_OK : quern__emitters_extend(schedule);
-}
-
 static quern_result prepare_run(quern_schedule *schedule, const quern_jobs *jobs)
 {
     quern_result result = quern__compile(&schedule->plan);
     if (result == QUERN_OK) result = workers_reserve(schedule, jobs ? jobs->worker_count : 1);
-    return result == QUERN_OK ? emitters_reserve(schedule) : result;
+    if (result != QUERN_OK) return result;
+    /* Each worker has an emitter for each emitted channel. */
+    const uint32_t channel_count = schedule->emitter_channel_count;
+    const bool has_all = schedule->plan.emitted_channel_count == channel_count &&
+                         (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
+    return QUERN__LIKELY(has_all) ? QUERN_OK : quern__emitters_extend(schedule);
 }
 
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
@@ -893,7 +792,15 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
                                          .caller_index = schedule->caller_index,
                                          .frame_index = schedule->frame_index,
                                          .begin_ns = start_ns};
-    start_frame(schedule, &frame);
+    /* Reset the statistics. This visits the systems only if the last frame had commands. */
+    schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
+    quern__playback_start_frame(&schedule->playback);
+    schedule->observer->calls->begin_frame(schedule->observer, &frame);
+    schedule->is_observed = schedule->observer->is_observing;
+    for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
+        schedule->plan.systems.items[i]->command_count = 0;
+    schedule->has_command_counts = false;
+    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__reaction_rounds_clear_frame(schedule);
     result = run_locked(schedule, run_phases);
     if (schedule->is_observed) schedule->observer->calls->end_frame(schedule->observer);
     if (is_outside)

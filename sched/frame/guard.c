@@ -18,14 +18,6 @@ void quern__guards_release(quern__guards *guards, const quern_allocator *allocat
 
 /* ------------------------------------------------------------------------------------------- tables */
 
-static bool reserve_tables(quern__guards *guards, const quern_allocator *allocator, uint32_t count)
-{
-    if (!quern__array_reserve(allocator, &guards->tables, count)) return false;
-    while (guards->tables.count < count)
-        guards->tables.items[guards->tables.count++] = (quern__guard_table){.archetype = NULL};
-    return true;
-}
-
 /* Reserves guards for all chunks of the archetype. Removing archetypes gives their indices to others: the
  * table of a new archetype starts empty. Returns false if out of memory. */
 static bool prepare_table(quern__guard_table *table, const quern_allocator *allocator,
@@ -67,21 +59,6 @@ static uint64_t hash_rows(const quern__archetype *archetype, uint32_t slot, uint
 static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, uint32_t column)
 {
     return hash_rows(archetype, slot, column, 0, archetype->slots[slot].row_count);
-}
-
-/* Adds the components to which systems added since the last call can get pointers. Includes those that they
- * only read, because const can be cast away. */
-static void add_reachable(quern_schedule *schedule)
-{
-    quern__guards *guards = &schedule->guards;
-    for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
-        const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
-        for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-            guards->reachable[word] |= access->reads[word] | access->upward_by_others[word] |
-                                       access->upward_by_levels[word] | access->lookups.unlimited[word] |
-                                       access->lookups.limited[word];
-        guards->are_valid = false;
-    }
 }
 
 /* -------------------------------------------------------------------------------------------- checks */
@@ -230,23 +207,21 @@ static void check_one(quern_schedule *schedule, const quern__archetype *archetyp
     guard->hash = hash; /* so that the change is not reported again */
 }
 
-/* Returns whether code other than systems may have written the component since the guards were built.
- * Relaxed: the code that stored these versions has returned, or is about to be refused; a frame and a call
- * on the same world do not overlap. */
-static bool may_be_written_outside(const quern__storage *storage, uint32_t component_index)
-{
-    const quern__outside_writes *outside_writes =
-        &storage->components.list.items[component_index]->outside_writes;
-    return atomic_load_explicit(&outside_writes->pointer_structure, memory_order_relaxed) ==
-               storage->structure_version + 1 ||
-           atomic_load_explicit(&outside_writes->written_in_period, memory_order_relaxed) ==
-               storage->guard_period + 1;
-}
-
+/* Renews the guard if code other than systems may have written the component since the guards were built, otherwise checks
+ * it. Relaxed: the code that stored these versions has returned, or is about to be refused; a frame and a call on the same
+ * world do not overlap. */
 static void check_or_renew(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
                            uint32_t column)
 {
-    if (may_be_written_outside(&schedule->plan.world->storage, archetype->columns[column].component_index))
+    const quern__storage *storage = &schedule->plan.world->storage;
+    const quern__outside_writes *outside_writes =
+        &storage->components.list.items[archetype->columns[column].component_index]->outside_writes;
+    const bool may_be_written =
+        atomic_load_explicit(&outside_writes->pointer_structure, memory_order_relaxed) ==
+            storage->structure_version + 1 ||
+        atomic_load_explicit(&outside_writes->written_in_period, memory_order_relaxed) ==
+            storage->guard_period + 1;
+    if (may_be_written)
         renew_one(schedule, archetype, slot, column);
     else
         check_one(schedule, archetype, slot, column);
@@ -258,7 +233,16 @@ void quern__guards_check_outside_writes(quern_schedule *schedule, const char *wh
     quern__storage *storage = &schedule->plan.world->storage;
     if (guards->structure_version != storage->structure_version || storage->last_frame_schedule != schedule)
         guards->are_valid = false;
-    add_reachable(schedule);
+    /* Add the components to which systems added since the last call can get pointers, also those that they
+     * only read: const can be cast away. */
+    for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
+        const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
+        for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+            guards->reachable[word] |= access->reads[word] | access->upward_by_others[word] |
+                                       access->upward_by_levels[word] | access->lookups.unlimited[word] |
+                                       access->lookups.limited[word];
+        guards->are_valid = false;
+    }
     guards->when = when;
     if (guards->are_valid) visit_all(schedule, check_or_renew);
     storage->last_frame_schedule = schedule;
@@ -276,7 +260,10 @@ bool quern__guards_rebuild(quern_schedule *schedule)
     quern__guards *guards = &schedule->guards;
     const quern__storage *storage = &schedule->plan.world->storage;
     if (guards->are_valid && guards->structure_version == storage->structure_version) return true;
-    if (!reserve_tables(guards, &storage->allocator, storage->archetypes.count)) return false;
+    if (!quern__array_reserve(&storage->allocator, &guards->tables, storage->archetypes.count))
+        return false;
+    while (guards->tables.count < storage->archetypes.count)
+        guards->tables.items[guards->tables.count++] = (quern__guard_table){.archetype = NULL};
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         if (!prepare_table(&guards->tables.items[i], &storage->allocator, storage->archetypes.items[i]))
             return false;

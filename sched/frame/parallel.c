@@ -119,45 +119,6 @@ static quern_result prepare(quern_query *query, const char *function)
     return quern__in_call(result, function);
 }
 
-/* Reserves addresses for up-terms. Fails if an up-term reads a component that the function writes on other
- * rows at the same time. */
-static quern_result prepare_ups(const quern__query *query, uint32_t worker_count)
-{
-    const uint32_t term = quern__query_up_conflict(query, (quern_relation){0});
-    if (term == query->term_count) return quern__ups_reserve_workers(query, worker_count);
-    return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
-                       "term %u reads '%s' upward, which the callback writes at the same time: iterate the "
-                       "query on one thread, or write to another component",
-                       term, quern_component_name(query->world, query->terms[term].component));
-}
-
-/* Takes the versions of this iteration. If the query has change filters, its next iteration does not see
- * the writes of this one as changes. */
-static void take_versions(quern_query *query, parallel_call *call)
-{
-    call->seen_version = query->seen_version;
-    call->version = query->storage->clock;
-    if (query->filter_count > 0) query->seen_version = query->storage->clock++;
-}
-
-static void note_written(const quern__query *query)
-{
-    for (uint32_t i = 0; i < query->term_count; i++)
-        if (query->terms[i].access == QUERN_ACCESS_WRITE)
-            quern__storage_note_written(query->storage, quern__component_index(query->terms[i].component));
-}
-
-/* Reserves recorders for the workers. They must be empty, so first applies the commands that the last
- * parallel query could not apply. This may change the query's views. */
-static quern_result open_recorders(parallel_call *call, quern_world *world, uint32_t worker_count)
-{
-    quern_result result = quern__world_check_unlocked(world, function_name);
-    if (result == QUERN_OK) result = quern__world_reserve_commands(world, worker_count);
-    if (result == QUERN_OK) result = quern__world_apply_worker_commands(world, NULL, &call->report);
-    call->commands = world->commands;
-    return result;
-}
-
 /* Resets what was refused and logged, and sets up one context per worker for this call. Relaxed: the next
  * increments are in callbacks, and the start of the loop orders the store before them. */
 static void open_contexts(const parallel_call *call, quern_jobs *jobs, uint32_t worker_count,
@@ -213,8 +174,13 @@ static quern_result call_all_views(parallel_call *call, quern_query *query, quer
 {
     quern_result result = QUERN_OK;
     const uint64_t seen_version = query->seen_version;
-    take_versions(query, call);
-    if (QUERN_CHECKS) note_written(query);
+    /* If the query has change filters, its next iteration does not see the writes of this one as changes. */
+    call->seen_version = query->seen_version;
+    call->version = query->storage->clock;
+    if (query->filter_count > 0) query->seen_version = query->storage->clock++;
+    for (uint32_t i = 0; i < query->term_count && QUERN_CHECKS; i++)
+        if (query->terms[i].access == QUERN_ACCESS_WRITE)
+            quern__storage_note_written(query->storage, quern__component_index(query->terms[i].component));
     quern__world_set_locked(query->world, true);
     if (jobs == NULL)
         run_views(call, 0, count_views(query), 0);
@@ -235,9 +201,24 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_vie
 {
     const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
     parallel_call call = {.query = query, .callback = callback};
-    quern_result result = open_recorders(&call, query->world, worker_count);
+    /* The recorders of the workers must be empty: commands that the last parallel query could not apply are
+     * applied first, which may change the query's views. */
+    quern_result result = quern__world_check_unlocked(query->world, function_name);
+    if (result == QUERN_OK) result = quern__world_reserve_commands(query->world, worker_count);
+    if (result == QUERN_OK) result = quern__world_apply_worker_commands(query->world, NULL, &call.report);
+    call.commands = query->world->commands;
     if (result == QUERN_OK) result = prepare(query, function_name);
-    if (result == QUERN_OK && query->up_count > 0) result = prepare_ups(query, worker_count);
+    if (result == QUERN_OK && query->up_count > 0) {
+        const uint32_t term = quern__query_up_conflict(query, (quern_relation){0});
+        if (term == query->term_count)
+            result = quern__ups_reserve_workers(query, worker_count);
+        else /* the callback would write what other rows read at the same time */
+            result = quern__fail(
+                QUERN_ERROR_SCHEDULE_CONFLICT,
+                "term %u reads '%s' upward, which the callback writes at the same time: iterate the "
+                "query on one thread, or write to another component",
+                term, quern_component_name(query->world, query->terms[term].component));
+    }
     if (result != QUERN_OK) return quern__in_call(result, function_name);
     open_contexts(&call, jobs, worker_count, user_data);
     result = call_all_views(&call, query, jobs);

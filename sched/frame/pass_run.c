@@ -345,17 +345,12 @@ static inline quern__prefetch prefetch_start(const quern__pass *pass, const quer
                              .fetches_ends = table->fetches_ends};
 }
 
-static inline void prefetch_ends(quern__prefetch *next)
-{
-    for (; next->column < next->end_column; next->column++)
-        quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
-                                   next->column->size_bytes * next->row_count);
-}
-
 static inline void prefetch_share(quern__prefetch *next)
 {
     if (next->fetches_ends) {
-        prefetch_ends(next);
+        for (; next->column < next->end_column; next->column++)
+            quern__chunk_prefetch_ends(next->chunk, next->column->offset_bytes,
+                                       next->column->size_bytes * next->row_count);
         return;
     }
     uint32_t left_bytes = next->fetch_share_bytes;
@@ -567,15 +562,6 @@ SPECIALIZED void run_events(const quern__pass_stage *stage, uint32_t begin, uint
 typedef void run_chunks_function(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                                  quern_context *context);
 
-static void run_lanes(const quern__pass_stage *stage, uint32_t begin, uint32_t end, quern_context *context,
-                      run_chunks_function *run)
-{
-    for (uint32_t item = begin; item < end; item++) {
-        uint32_t chunk = stage->first_chunk + item % stage->chunk_count;
-        run(stage->pass, chunk, chunk + 1, item / stage->chunk_count, context);
-    }
-}
-
 /* For tests: runs items that may run in any order in another order. */
 static void run_shuffled(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
                          quern_context *context, run_chunks_function *run)
@@ -620,7 +606,10 @@ SPECIALIZED void run_items(const quern__pass_stage *stage, uint32_t begin, uint3
     else if (pass->kind == QUERN__PASS_CHUNKS && pass->plan->shuffle_seed != 0)
         run_shuffled(stage, begin, end, context, run);
     else if (pass->splits_lanes)
-        run_lanes(stage, begin, end, context, run);
+        for (uint32_t item = begin; item < end; item++) {
+            uint32_t chunk = stage->first_chunk + item % stage->chunk_count;
+            run(pass, chunk, chunk + 1, item / stage->chunk_count, context);
+        }
     else
         run(pass, stage->first_chunk + begin, stage->first_chunk + end, ALL_LANES, context);
 }

@@ -56,13 +56,6 @@ static void call_rows(const quern__pass_table *table, const quern__reaction_call
     }
 }
 
-static void call_chunk(const quern__pass *pass, uint32_t item, quern_context *context, bool is_reported)
-{
-    const quern__reaction_chunk *chunk = &pass->reaction_chunks.items[item];
-    for (uint32_t i = chunk->first_call; i < chunk->end_call; i++)
-        call_rows(&pass->tables.items[chunk->table], &pass->reaction_calls.items[i], context, is_reported);
-}
-
 /* Makes all calls of an exclusive reaction in a round, on copied handles: earlier calls may have moved the
  * rows. */
 static void call_exclusive(const quern__pass *pass, quern_context *context, bool is_reported)
@@ -86,15 +79,6 @@ static void call_exclusive(const quern__pass *pass, quern_context *context, bool
     }
 }
 
-static void call_item(const quern__pass_stage *stage, uint32_t item, quern_context *context,
-                      bool is_reported)
-{
-    if (stage->shows_removed)
-        call_copies(&stage->pass->reaction_copies.items[item], context, is_reported);
-    else
-        call_chunk(stage->pass, item, context, is_reported);
-}
-
 /* For tests: permutes items that may run in any order. */
 static uint32_t permute_item(const quern__pass_stage *stage, uint32_t item)
 {
@@ -111,8 +95,17 @@ void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, u
     if (!stage->shows_removed && quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
         call_exclusive(pass, context, is_reported);
     else
-        for (uint32_t item = begin; item < end; item++)
-            call_item(stage, permute_item(stage, item), context, is_reported);
+        for (uint32_t i = begin; i < end; i++) {
+            const uint32_t item = permute_item(stage, i);
+            if (stage->shows_removed)
+                call_copies(&pass->reaction_copies.items[item], context, is_reported);
+            else {
+                const quern__reaction_chunk *chunk = &pass->reaction_chunks.items[item];
+                for (uint32_t k = chunk->first_call; k < chunk->end_call; k++)
+                    call_rows(&pass->tables.items[chunk->table], &pass->reaction_calls.items[k], context,
+                              is_reported);
+            }
+        }
     context->reaction = 0;
 }
 
@@ -169,16 +162,6 @@ static void append_round(quern_schedule *schedule, reaction_choice *is_selected)
 
 /* -------------------------------------------------------------------------------------------- rounds */
 
-/* Begins a round: marks all reactions as inactive. A segment without pending changes does not run, so it would
- * keep the marks of the previous round. */
-static void start_round(quern_schedule *schedule)
-{
-    schedule->has_reacted = true;
-    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
-        if (schedule->plan.systems.items[i]->reaction != NULL)
-            schedule->plan.systems.items[i]->is_active = false;
-}
-
 quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_report *report)
 {
     const uint32_t round_limit = schedule->plan.max_reaction_rounds;
@@ -190,7 +173,12 @@ quern_result quern__reaction_rounds_run(quern_schedule *schedule, quern__flush_r
             quern__reaction_pass_drop_changes(&schedule->plan);
             return QUERN_OK;
         }
-        start_round(schedule);
+        /* All reactions are inactive at first: a segment without pending changes does not run, so it would
+         * keep the marks of the previous round. */
+        schedule->has_reacted = true;
+        for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+            if (schedule->plan.systems.items[i]->reaction != NULL)
+                schedule->plan.systems.items[i]->is_active = false;
         const quern_result result = quern__frame_run_round(schedule, report);
         if (result != QUERN_OK) return result;
         if (round + NAMED_ROUNDS >= round_limit && !schedule->has_reached_round_limit)
@@ -213,21 +201,6 @@ static quern_result check_schedules(const quern_world *world, uint32_t *out_roun
             *out_round_limit = it->plan.max_reaction_rounds;
     }
     return QUERN_OK;
-}
-
-/* Runs the reactions of each schedule until it has no pending changes. A schedule may cause changes for
- * schedules before it. */
-static quern_result react_all(const quern_world *world, quern_jobs *jobs, bool *out_any)
-{
-    quern_result result = QUERN_OK;
-    *out_any = false;
-    for (quern_schedule *it = world->first_schedule; it != NULL && result == QUERN_OK;
-         it = it->next_schedule) {
-        if (!quern__reaction_rounds_are_due(it)) continue;
-        *out_any = true;
-        result = quern__frame_run_reactions(it, jobs, function_name);
-    }
-    return result;
 }
 
 static quern_result fail_between(const quern_world *world, uint32_t round_limit)
@@ -255,7 +228,14 @@ static quern_result react_until_quiet(const quern_world *world, quern_jobs *jobs
     quern_result result = check_schedules(world, &round_limit);
     for (uint32_t turn = 0; has_reacted_again && result == QUERN_OK; turn++) {
         if (turn == round_limit + 1) return fail_between(world, round_limit);
-        result = react_all(world, jobs, &has_reacted_again);
+        /* Each schedule reacts until it has no pending changes. It may cause changes for schedules before it. */
+        has_reacted_again = false;
+        for (quern_schedule *it = world->first_schedule; it != NULL && result == QUERN_OK;
+             it = it->next_schedule) {
+            if (!quern__reaction_rounds_are_due(it)) continue;
+            has_reacted_again = true;
+            result = quern__frame_run_reactions(it, jobs, function_name);
+        }
     }
     return result;
 }

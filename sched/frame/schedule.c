@@ -13,34 +13,20 @@
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
-static quern_result check_phase(const char *const *names, uint32_t i)
-{
-    quern_result result = quern__check_name(names[i], "phase");
-    for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
-        if (strcmp(names[k], names[i]) == 0)
-            result = quern__fail(
-                QUERN_ERROR_DUPLICATE_NAME,
-                "quern_schedule_create: phases %u and %u are both called '%s': rename one of them", k, i,
-                names[i]);
-    return result;
-}
-
 static quern_result check_phases(const char *const *names, uint32_t *out_count)
 {
     quern_result result =
         quern__list_count(names, QUERN_MAX_PHASES, quern__is_end_of_names, "phase", NULL, out_count);
-    for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++)
-        result = check_phase(names, i);
+    for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++) {
+        result = quern__check_name(names[i], "phase");
+        for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+            if (strcmp(names[k], names[i]) == 0)
+                result = quern__fail(
+                    QUERN_ERROR_DUPLICATE_NAME,
+                    "quern_schedule_create: phases %u and %u are both called '%s': rename one of them", k,
+                    i, names[i]);
+    }
     return result;
-}
-
-/* Returns the link at the end of the world's list of schedules. */
-static quern_schedule **find_last_link(quern_world *world)
-{
-    quern_schedule **link = &world->first_schedule;
-    while (*link != NULL)
-        link = &(*link)->next_schedule;
-    return link;
 }
 
 /* Returns the size of the allocation of a schedule, its phases and its name. */
@@ -48,24 +34,6 @@ static size_t schedule_bytes(uint32_t phase_count, const char *name)
 {
     return sizeof(quern_schedule) + phase_count * sizeof(quern__phase) +
            (name != NULL ? strlen(name) + 1 : 0);
-}
-
-static void unlink_schedule(const quern_schedule *schedule)
-{
-    quern_schedule **link = &schedule->plan.world->first_schedule;
-    while (*link != schedule)
-        link = &(*link)->next_schedule;
-    *link = schedule->next_schedule;
-}
-
-static void init_phases(quern_schedule *schedule, const quern_schedule_def *def, const char *const *names,
-                        uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        void *own = def->phase_user_data[i];
-        schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
-        memcpy(schedule->plan.phases[i].name, names[i], strlen(names[i]) + 1);
-    }
 }
 
 quern_result quern__schedule_create(quern_world *world, const quern_schedule_def *def,
@@ -113,12 +81,19 @@ quern_result quern__schedule_create(quern_world *world, const quern_schedule_def
         quern__release(allocator, schedule, bytes, _Alignof(quern_schedule));
         return quern__in_call(result, "quern_schedule_create");
     }
-    init_phases(schedule, def, phases, phase_count);
+    for (uint32_t i = 0; i < phase_count; i++) {
+        void *own = def->phase_user_data[i];
+        schedule->plan.phases[i] = (quern__phase){.user_data = own != NULL ? own : def->user_data};
+        memcpy(schedule->plan.phases[i].name, phases[i], strlen(phases[i]) + 1);
+    }
     if (def->name != NULL)
         schedule->name = memcpy(schedule->plan.phases + phase_count, def->name, strlen(def->name) + 1);
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
-    *find_last_link(world) = schedule;
+    quern_schedule **link = &world->first_schedule;
+    while (*link != NULL)
+        link = &(*link)->next_schedule;
+    *link = schedule;
     *out_schedule = schedule;
     return QUERN_OK;
 }
@@ -140,7 +115,10 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
-    unlink_schedule(schedule);
+    quern_schedule **link = &schedule->plan.world->first_schedule;
+    while (*link != schedule)
+        link = &(*link)->next_schedule;
+    *link = schedule->next_schedule;
     schedule->observer->calls->destroy(schedule->observer);
     quern__compile_release(&schedule->plan);
     quern__workers_release(schedule);
@@ -198,13 +176,6 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
     return result;
 }
 
-/* Adds the call and the system's name to the message, unless the name itself may be invalid. */
-static quern_result add_name_to_message(quern_result result, const quern_system_def *def)
-{
-    bool has_name = def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
-    return quern__message_add_call(result, "quern_schedule_add_system", has_name ? def->name : NULL);
-}
-
 quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                        quern_system *out_system)
 {
@@ -214,7 +185,12 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     if (result != QUERN_OK) return quern__message_add_call(result, "quern_schedule_add_system", NULL);
     quern__system *system = NULL;
     result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
-    if (result != QUERN_OK) return add_name_to_message(result, def);
+    if (result != QUERN_OK) {
+        /* The message has the system's name, unless the name itself may be invalid. */
+        bool has_name =
+            def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
+        return quern__message_add_call(result, "quern_schedule_add_system", has_name ? def->name : NULL);
+    }
     quern__plan_add_system(&schedule->plan, system);
     if (system->user_data == NULL) system->user_data = schedule->plan.phases[def->phase].user_data;
     if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;

@@ -82,17 +82,13 @@ void quern__capture_finish_segment(quern_frame_capture *capture, uint64_t now_ns
     capture->segments_ns += now_ns - capture->segment_start_ns;
 }
 
-static bool reserve_task(quern_frame_capture *capture, uint32_t item_count)
-{
-    return !capture->is_out_of_memory &&
-           quern__array_reserve(&capture->allocator, &capture->tasks, capture->tasks.count + 1) &&
-           quern__array_reserve(&capture->allocator, &capture->items_ns,
-                                capture->items_ns.count + item_count);
-}
-
 uint32_t quern__capture_add_task(quern_frame_capture *capture, const char *name, uint32_t item_count)
 {
-    if (!reserve_task(capture, item_count)) {
+    const bool has_memory =
+        !capture->is_out_of_memory &&
+        quern__array_reserve(&capture->allocator, &capture->tasks, capture->tasks.count + 1) &&
+        quern__array_reserve(&capture->allocator, &capture->items_ns, capture->items_ns.count + item_count);
+    if (!has_memory) {
         capture->is_out_of_memory = true;
         return UINT32_MAX;
     }

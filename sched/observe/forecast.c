@@ -38,13 +38,6 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the lower quartile: an estimate that other programs disturb little. */
-static double lower_quartile(double *times_ns, size_t count)
-{
-    qsort(times_ns, count, sizeof *times_ns, compare_times);
-    return times_ns[count / 4];
-}
-
 /* -------------------------------------------------------------------------------------------- threads */
 
 typedef struct handover {
@@ -90,7 +83,9 @@ static quern_result time_meetings(quern_jobs *jobs, bool asleep, double *out_ns)
         if (asleep) quern__thread_sleep(SLEEP_NS);
         result = time_handover(jobs, &times_ns[i]);
     }
-    const double quartile_ns = lower_quartile(times_ns, MEETINGS);
+    /* The lower quartile: an estimate that other programs disturb little. */
+    qsort(times_ns, MEETINGS, sizeof *times_ns, compare_times);
+    const double quartile_ns = times_ns[MEETINGS / 4];
     if (result == QUERN_OK && quartile_ns < LIMIT_NS) *out_ns = quartile_ns;
     return result;
 }
@@ -281,22 +276,17 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
     return shared_ns(run, task, QUERN__TASK_ITEM, alone_ns);
 }
 
-/* Returns the level of the next worker in the tree in which workers arrive, from 1: the number of wake-ups
- * or steals that happen one after another before it starts. */
-static uint32_t depth_of_next(uint32_t participant_count)
-{
-    uint32_t depth = 1;
-    while (participant_count + 1 >= 4u << (depth - 1))
-        depth++;
-    return depth;
-}
-
 /* Returns the delay of a worker that has been idle since before the task was ready. */
 static double delay_ns(const simulation *run, const task_state *state, uint32_t worker)
 {
     if (worker == 0 || run->without == QUERN_FORECAST_SCHEDULING) return 0;
     const bool sleeps = state->ready_ns - run->free_ns[worker] > SPIN_NS;
-    return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth_of_next(state->participant_count);
+    /* Returns the level of the next worker in the tree in which workers arrive, from 1: the number of
+     * wake-ups or steals that happen one after another before it starts. */
+    uint32_t depth = 1;
+    while (state->participant_count + 1 >= 4u << (depth - 1))
+        depth++;
+    return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth;
 }
 
 /* Whether the worker can continue without delay. A worker that becomes free exactly when the task is ready
@@ -335,22 +325,19 @@ typedef struct choice {
     double start_ns;
 } choice;
 
-static void consider(const simulation *run, uint32_t number, choice *best)
-{
-    const quern__task *task = &run->capture->tasks.items[number];
-    const uint32_t worker_count = task->caller_only && !is_divided(run, task) ? 1 : run->thread_count;
-    for (uint32_t worker = 0; worker < worker_count; worker++) {
-        const double at_ns = start_ns(run, number, worker);
-        if (best->task == NO_TASK || at_ns < best->start_ns)
-            *best = (choice){.task = number, .worker = worker, .start_ns = at_ns};
-    }
-}
-
 static choice choose(const simulation *run, const quern__captured_segment *segment)
 {
     choice best = {.task = NO_TASK};
-    for (uint32_t number = segment->first_task; number < segment->end_task; number++)
-        if (!run->tasks[number].is_finished && update_ready(run, number)) consider(run, number, &best);
+    for (uint32_t number = segment->first_task; number < segment->end_task; number++) {
+        if (run->tasks[number].is_finished || !update_ready(run, number)) continue;
+        const quern__task *task = &run->capture->tasks.items[number];
+        const uint32_t worker_count = task->caller_only && !is_divided(run, task) ? 1 : run->thread_count;
+        for (uint32_t worker = 0; worker < worker_count; worker++) {
+            const double at_ns = start_ns(run, number, worker);
+            if (best.task == NO_TASK || at_ns < best.start_ns)
+                best = (choice){.task = number, .worker = worker, .start_ns = at_ns};
+        }
+    }
     return best;
 }
 
@@ -393,15 +380,6 @@ static void make_claim(simulation *run, const choice *chosen)
     run->latest[chosen->worker] = chosen->task;
 }
 
-/* Returns the duration of a segment if its work could be divided at will. */
-static double ideal_ns(const simulation *run, const quern__captured_segment *segment)
-{
-    double sum_ns = 0;
-    for (uint32_t i = segment->first_task; i < segment->end_task; i++)
-        sum_ns += work_ns(run->capture, &run->capture->tasks.items[i]);
-    return sum_ns / run->thread_count;
-}
-
 static double segment_end_ns(const simulation *run, const quern__captured_segment *segment, double end_ns)
 {
     for (uint32_t i = segment->first_task; i < segment->end_task; i++)
@@ -412,7 +390,13 @@ static double segment_end_ns(const simulation *run, const quern__captured_segmen
 /* Simulates a segment that begins at now_ns. Returns the time of its end. */
 static double run_segment(simulation *run, const quern__captured_segment *segment, double now_ns)
 {
-    if (segment->is_sync && run->without == QUERN_FORECAST_SYNC) return now_ns + ideal_ns(run, segment);
+    if (segment->is_sync && run->without == QUERN_FORECAST_SYNC) {
+        /* The segment's work could be divided at will. */
+        double sum_ns = 0;
+        for (uint32_t i = segment->first_task; i < segment->end_task; i++)
+            sum_ns += work_ns(run->capture, &run->capture->tasks.items[i]);
+        return now_ns + sum_ns / run->thread_count;
+    }
     for (uint32_t i = segment->first_task; i < segment->end_task; i++)
         run->tasks[i] = (task_state){.ready_ns = now_ns, .end_ns = now_ns};
     for (uint32_t i = 0; i < run->thread_count; i++)
@@ -454,11 +438,6 @@ static double hooks_path_ns(const quern_frame_capture *capture, const quern__tas
            (double)task->after_ns - saved_ns(capture, task, QUERN__TASK_AFTER, UINT32_MAX);
 }
 
-static double task_path_ns(const quern_frame_capture *capture, const quern__task *task)
-{
-    return longest_item_ns(capture, task) + hooks_path_ns(capture, task);
-}
-
 /* Returns the end of the longest chain of tasks that wait for each other. Uses the tasks' states as scratch
  * memory. */
 static double path_ns(const simulation *run)
@@ -472,19 +451,11 @@ static double path_ns(const simulation *run)
             double begin_ns = now_ns;
             for (uint32_t k = 0; k < task->wait_count; k++)
                 begin_ns = later(begin_ns, run->tasks[capture->waits.items[task->first_wait + k]].end_ns);
-            run->tasks[i].end_ns = begin_ns + task_path_ns(capture, task);
+            run->tasks[i].end_ns = begin_ns + longest_item_ns(capture, task) + hooks_path_ns(capture, task);
         }
         now_ns = segment_end_ns(run, segment, now_ns);
     }
     return now_ns;
-}
-
-static double all_work_ns(const quern_frame_capture *capture)
-{
-    double sum_ns = (double)capture->serial_ns;
-    for (uint32_t i = 0; i < capture->tasks.count; i++)
-        sum_ns += work_ns(capture, &capture->tasks.items[i]);
-    return sum_ns;
 }
 
 /* A limit is reported only if its removal saves more than five percent. */
@@ -502,14 +473,6 @@ static void find_limit(simulation *run, quern_forecast *forecast)
     }
 }
 
-/* Returns the part of a task's duration that the bottleneck may determine. */
-static double limiting_ns(const quern_frame_capture *capture, const quern__task *task,
-                          quern_forecast_bottleneck bottleneck)
-{
-    if (bottleneck == QUERN_FORECAST_CHUNKS) return task->is_serial ? 0 : longest_item_ns(capture, task);
-    return hooks_path_ns(capture, task) + (task->is_serial ? longest_item_ns(capture, task) : 0);
-}
-
 /* Returns the name of the task that loses most time to the bottleneck; "" if no task loses any. */
 static const char *find_culprit(const quern_frame_capture *capture, quern_forecast_bottleneck bottleneck)
 {
@@ -519,7 +482,11 @@ static const char *find_culprit(const quern_frame_capture *capture, quern_foreca
         const quern__captured_segment *segment = &capture->segments.items[s];
         for (uint32_t i = segment->first_task; i < segment->end_task && !segment->is_sync; i++) {
             const quern__task *task = &capture->tasks.items[i];
-            const double task_ns = limiting_ns(capture, task, bottleneck);
+            const double item_ns = longest_item_ns(capture, task);
+            /* The part of the task's duration that the bottleneck may determine. */
+            const double task_ns = bottleneck == QUERN_FORECAST_CHUNKS
+                                       ? (task->is_serial ? 0 : item_ns)
+                                       : hooks_path_ns(capture, task) + (task->is_serial ? item_ns : 0);
             if (task_ns <= most_ns) continue;
             most_ns = task_ns;
             culprit = task;
@@ -536,14 +503,6 @@ static quern_result check_cost(const char *name, double value)
                        name, value);
 }
 
-static quern_result check_costs(const quern_forecast_costs *costs)
-{
-    quern_result result = check_cost("steal_ns", costs->steal_ns);
-    if (result == QUERN_OK) result = check_cost("wake_ns", costs->wake_ns);
-    if (result == QUERN_OK) result = check_cost("bytes_per_ns_limit", costs->bytes_per_ns_limit);
-    return result;
-}
-
 static quern_result check_forecast(const quern_frame_capture *capture, const quern_forecast_costs *costs,
                                    uint32_t thread_count, const quern_forecast *out_forecast)
 {
@@ -558,7 +517,10 @@ static quern_result check_forecast(const quern_frame_capture *capture, const que
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_frame_capture_forecast: the capture has no frame; run one with "
                            "quern_schedule_run_captured");
-    return check_costs(costs);
+    quern_result result = check_cost("steal_ns", costs->steal_ns);
+    if (result == QUERN_OK) result = check_cost("wake_ns", costs->wake_ns);
+    if (result == QUERN_OK) result = check_cost("bytes_per_ns_limit", costs->bytes_per_ns_limit);
+    return result;
 }
 
 quern_result quern_frame_capture_forecast(const quern_frame_capture *capture,
@@ -576,7 +538,10 @@ quern_result quern_frame_capture_forecast(const quern_frame_capture *capture,
                            "quern_frame_capture_forecast: out of memory for %u tasks",
                            capture->tasks.count);
     quern_forecast forecast = {.thread_count = thread_count, .frame_ns = run_frame(&run)};
-    forecast.speedup = all_work_ns(capture) / forecast.frame_ns;
+    double all_work_ns = (double)capture->serial_ns;
+    for (uint32_t i = 0; i < capture->tasks.count; i++)
+        all_work_ns += work_ns(capture, &capture->tasks.items[i]);
+    forecast.speedup = all_work_ns / forecast.frame_ns;
     find_limit(&run, &forecast);
     forecast.critical_path_ns = path_ns(&run);
     if (forecast.bottleneck == QUERN_FORECAST_SERIAL || forecast.bottleneck == QUERN_FORECAST_CHUNKS)

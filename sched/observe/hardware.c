@@ -66,15 +66,6 @@ void quern__hardware_counters_begin(const quern__hardware_counters *counters, ui
         is_open(counters, worker) && counters->source.read(worker->counters, &worker->last);
 }
 
-static void add_event(quern__worker_hardware_counters *worker, quern__hardware_count_sum *sum,
-                      const quern_hardware_reading *now, int event, uint64_t took_ns)
-{
-    const double count = quern_hardware_difference(&worker->last, now, (quern_hardware_event)event);
-    if (isnan(count)) return;
-    sum->counts[event] += count > worker->bias[event] ? count - worker->bias[event] : 0;
-    sum->covered_ns[event] += (double)took_ns;
-}
-
 void quern__hardware_counters_add(const quern__hardware_counters *counters, uint32_t worker_index,
                                   uint32_t system_index, uint64_t took_ns)
 {
@@ -83,8 +74,13 @@ void quern__hardware_counters_add(const quern__hardware_counters *counters, uint
     if (!worker->is_reading) return;
     worker->is_reading = counters->source.read(worker->counters, &now);
     if (!worker->is_reading) return;
-    for (int event = 0; event < QUERN_HARDWARE_EVENT_COUNT; event++)
-        add_event(worker, &worker->sums[system_index], &now, event, took_ns);
+    quern__hardware_count_sum *sum = &worker->sums[system_index];
+    for (int event = 0; event < QUERN_HARDWARE_EVENT_COUNT; event++) {
+        const double count = quern_hardware_difference(&worker->last, &now, (quern_hardware_event)event);
+        if (isnan(count)) continue;
+        sum->counts[event] += count > worker->bias[event] ? count - worker->bias[event] : 0;
+        sum->covered_ns[event] += (double)took_ns;
+    }
     worker->last = now;
 }
 
@@ -108,23 +104,6 @@ static size_t block_bytes(uint32_t worker_count, uint32_t system_count)
            (sizeof(quern__worker_hardware_counters) + system_count * sizeof(quern__hardware_count_sum));
 }
 
-static void point_to_sums(quern__worker_hardware_counters *counters, uint32_t worker_count,
-                          uint32_t system_count)
-{
-    quern__hardware_count_sum *sums = (quern__hardware_count_sum *)(void *)(counters + worker_count);
-    for (uint32_t i = 0; i < worker_count; i++)
-        counters[i].sums = sums + (size_t)i * system_count;
-}
-
-static void copy_worker(quern__worker_hardware_counters *target,
-                        const quern__worker_hardware_counters *source, uint32_t system_count)
-{
-    quern__hardware_count_sum *sums = target->sums;
-    memcpy(sums, source->sums, system_count * sizeof *sums);
-    *target = *source;
-    target->sums = sums;
-}
-
 static void release_block(const quern__hardware_counters *counters, const quern_allocator *allocator)
 {
     quern__release(allocator, counters->items, block_bytes(counters->worker_count, counters->system_count),
@@ -144,9 +123,15 @@ quern_result quern__hardware_counters_reserve(quern__hardware_counters *counters
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "out of memory for the counts of %u systems",
                            system_count);
     memset((void *)items, 0, bytes);
-    point_to_sums(items, worker_count, system_count);
-    for (uint32_t i = 0; i < counters->worker_count; i++)
-        copy_worker(&items[i], &counters->items[i], counters->system_count);
+    quern__hardware_count_sum *sums = (quern__hardware_count_sum *)(void *)(items + worker_count);
+    for (uint32_t i = 0; i < worker_count; i++)
+        items[i].sums = sums + (size_t)i * system_count;
+    for (uint32_t i = 0; i < counters->worker_count; i++) {
+        quern__hardware_count_sum *copied = items[i].sums;
+        memcpy(copied, counters->items[i].sums, counters->system_count * sizeof *copied);
+        items[i] = counters->items[i];
+        items[i].sums = copied;
+    }
     release_block(counters, allocator);
     counters->items = items;
     counters->worker_count = worker_count;

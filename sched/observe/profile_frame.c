@@ -18,25 +18,20 @@ enum {
 
 /* -------------------------------------------------------------------------------------------- clock */
 
-/* Measures the time between two consecutive clock reads. */
-static uint64_t measure_clock_ns(void)
-{
-    uint64_t least_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < CLOCK_LOOKS; i++) {
-        const uint64_t start_ns = quern__clock_ns();
-        const uint64_t took_ns = quern__clock_ns() - start_ns;
-        if (took_ns < least_ns) least_ns = took_ns;
-    }
-    return least_ns;
-}
-
 /* Relaxed: all threads measure about the same value, and nothing else depends on it. */
 uint64_t quern__clock_cost_ns(void)
 {
     static _Atomic uint64_t known_ns; /* cost plus 1; 0: unknown */
     uint64_t cost_ns = atomic_load_explicit(&known_ns, memory_order_relaxed);
     if (cost_ns == 0) {
-        cost_ns = measure_clock_ns() + 1;
+        /* The time between two consecutive clock reads. */
+        uint64_t least_ns = UINT64_MAX;
+        for (uint32_t i = 0; i < CLOCK_LOOKS; i++) {
+            const uint64_t start_ns = quern__clock_ns();
+            const uint64_t took_ns = quern__clock_ns() - start_ns;
+            if (took_ns < least_ns) least_ns = took_ns;
+        }
+        cost_ns = least_ns + 1;
         atomic_store_explicit(&known_ns, cost_ns, memory_order_relaxed);
     }
     return cost_ns - 1;
@@ -157,11 +152,6 @@ void quern__profile_end_call(quern__frame_observer *observer, const quern__obser
 
 /* ---------------------------------------------------------------------------------------------- jobs */
 
-static uint32_t executed_job_count_of(const quern__profiler *profiler, uint32_t worker_index)
-{
-    return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].executed_job_count : 0;
-}
-
 /* Makes the capture observe loops inside of work that one thread runs, for forecasts. Only in frames on one
  * thread, where the duration of a loop is the sum of its pieces. */
 static void observe_loops(const quern__profiler *profiler, const quern__observed_job *job)
@@ -183,11 +173,6 @@ static void observe_loops(const quern__profiler *profiler, const quern__observed
     profiler->jobs->workers[job->worker_index].loop_observer = &profiler->capture->loop_observer;
 }
 
-static void stop_observing_loops(const quern__profiler *profiler, const quern__observed_job *job)
-{
-    if (profiler->jobs != NULL) profiler->jobs->workers[job->worker_index].loop_observer = NULL;
-}
-
 /* Begins a job of a pass. A span continues while the worker runs consecutive jobs of the pass; then the
  * clock is not read. In a trace each job is a span. */
 static void begin_items(const quern__profiler *profiler, const quern__observed_job *job)
@@ -198,7 +183,8 @@ static void begin_items(const quern__profiler *profiler, const quern__observed_j
     if (samples && (worker->sample_countdown == 0 || worker->sample_countdown > stride_of(profiler, pass)))
         worker->sample_countdown = stride_of(profiler, pass);
     if (profiler->capture != NULL) worker->item_start_ns = quern__clock_ns();
-    const uint32_t executed_job_count = executed_job_count_of(profiler, job->worker_index);
+    const uint32_t executed_job_count =
+        profiler->jobs != NULL ? profiler->jobs->workers[job->worker_index].executed_job_count : 0;
     const quern__span *span = &worker->span;
     const bool continues_span = span->pass == pass && span->executed_job_count == executed_job_count &&
                                 span->start_ns >= profiler->start_ns;
@@ -222,18 +208,6 @@ void quern__profile_begin_job(quern__frame_observer *observer, const quern__obse
     worker->job_start_ns = worker->lap_start_ns;
 }
 
-static void record_job(const quern__profiler *profiler, const quern__observed_job *job, uint64_t begin_ns,
-                       uint64_t took_ns)
-{
-    const quern__trace_event event = {.begin_ns = begin_ns,
-                                      .duration_ns = took_ns,
-                                      .kind = QUERN__TRACE_PASS,
-                                      .name = quern__profile_of_pass(profiler, job->pass)->trace_name,
-                                      .ordinal = job->begin,
-                                      .count = job->end - job->begin};
-    quern__profile_record_event(profiler, job->worker_index, &event);
-}
-
 static void end_items(const quern__profiler *profiler, const quern__observed_job *job)
 {
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
@@ -251,7 +225,13 @@ static void end_items(const quern__profiler *profiler, const quern__observed_job
     times[QUERN__TIME_JOBS] += took_ns;
     times[QUERN__TIME_COUNTED] -= span->chunk_count;
     if (chunk_ns > times[QUERN__TIME_LONGEST]) times[QUERN__TIME_LONGEST] = chunk_ns;
-    record_job(profiler, job, span->start_ns, took_ns);
+    const quern__trace_event event = {.begin_ns = span->start_ns,
+                                      .duration_ns = took_ns,
+                                      .kind = QUERN__TRACE_PASS,
+                                      .name = quern__profile_of_pass(profiler, job->pass)->trace_name,
+                                      .ordinal = job->begin,
+                                      .count = job->end - job->begin};
+    quern__profile_record_event(profiler, job->worker_index, &event);
     span->start_ns = now_ns;
     span->chunk_count = 0;
 }
@@ -260,7 +240,8 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
-    if (profiler->capture != NULL) stop_observing_loops(profiler, job);
+    if (profiler->capture != NULL && profiler->jobs != NULL)
+        profiler->jobs->workers[job->worker_index].loop_observer = NULL;
     if (job->callback == QUERN__CALLBACK_RUN) {
         end_items(profiler, job);
         return;
@@ -311,12 +292,6 @@ static uint64_t slept_ns(const quern__profiler *profiler, uint32_t index, uint64
                : 0;
 }
 
-static void start_passes(const quern__profiler *profiler)
-{
-    for (uint32_t i = 0; i < profiler->plan->pass_count; i++)
-        profiler->passes[i].frame_ns = 0;
-}
-
 /* Requests idle times from the pool's workers, or withdraws the request. Frames of other schedules, with or
  * without a profile, may run on the pool at the same time: a profiler withdraws only its own request, and
  * another one then makes its own in its next frame. Relaxed: a worker that sees the request late has not
@@ -332,21 +307,6 @@ static void request_idle_times(const quern__profiler *profiler)
         atomic_store_explicit(&jobs->idle_time_reader, NULL, memory_order_relaxed);
 }
 
-static void start_workers(const quern__profiler *profiler, uint64_t start_ns)
-{
-    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
-        profiler->workers[i].sleep_seen_ns = slept_ns(profiler, i, start_ns);
-        profiler->workers[i].idle_seen_ns = quern__profile_idle_ns(profiler, i, start_ns);
-    }
-}
-
-/* Whether this frame updates shares and strides. Each of the first frames does, because there are no
- * earlier samples. */
-static bool learns(const quern__profiler *profiler)
-{
-    return profiler->observed_count < LEARN_INTERVAL || profiler->observed_count % LEARN_INTERVAL == 0;
-}
-
 void quern__profile_begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
@@ -356,7 +316,9 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
         memset(profiler->times_ns, 0,
                (size_t)profiler->worker_count * profiler->time_stride * sizeof *profiler->times_ns);
     if (!profiler->is_on) return;
-    profiler->is_learning = learns(profiler);
+    /* The first frames all update shares and strides, because there are no earlier samples. */
+    profiler->is_learning =
+        profiler->observed_count < LEARN_INTERVAL || profiler->observed_count % LEARN_INTERVAL == 0;
     profiler->observed_count++;
     profiler->start_ns = frame->begin_ns;
     profiler->frame =
@@ -365,8 +327,12 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
     profiler->frame_worker_count = frame->worker_count;
     profiler->caller_index = frame->caller_index;
     if (profiler->is_traced) quern__trace_check_worker_count(profiler->trace, frame->worker_count);
-    if (profiler->is_profiling) start_workers(profiler, frame->begin_ns);
-    start_passes(profiler);
+    for (uint32_t i = 0; i < profiler->frame_worker_count && profiler->is_profiling; i++) {
+        profiler->workers[i].sleep_seen_ns = slept_ns(profiler, i, frame->begin_ns);
+        profiler->workers[i].idle_seen_ns = quern__profile_idle_ns(profiler, i, frame->begin_ns);
+    }
+    for (uint32_t i = 0; i < profiler->plan->pass_count; i++)
+        profiler->passes[i].frame_ns = 0;
 }
 
 /* With `timing` the times are those of this frame; without it they accumulate over frames. */
@@ -375,14 +341,6 @@ static uint64_t take_times(const quern__profiler *profiler, const quern__system 
 {
     if (profiler->is_timing) *seen_ns = 0;
     return growth(seen_ns, sum_times(profiler, system, what));
-}
-
-static void take_samples(const quern__profiler *profiler, const quern__system *system)
-{
-    quern__system_profile *profile = quern__profile_of_system(profiler, system);
-    const bool fades = profiler->observed_count % LEARN_INTERVAL == 1; /* includes this frame */
-    if (fades) profile->sampled_ns -= profile->sampled_ns / FADE_SHARE;
-    profile->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &profile->views_seen_ns);
 }
 
 /* Whether the system ran in this frame. Reactions may have run in any round of the frame. */
@@ -406,7 +364,11 @@ static void divide_pass(const quern__profiler *profiler, const quern__pass *pass
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
         quern__system_profile *profile = quern__profile_of_system(profiler, system);
-        if (profiler->is_learning) take_samples(profiler, system);
+        if (profiler->is_learning) {
+            const bool fades = profiler->observed_count % LEARN_INTERVAL == 1; /* includes this frame */
+            if (fades) profile->sampled_ns -= profile->sampled_ns / FADE_SHARE;
+            profile->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &profile->views_seen_ns);
+        }
         profile->profile_ns =
             has_hooks ? take_times(profiler, system, QUERN__TIME_HOOKS, &profile->hooks_seen_ns) : 0;
         if (!took_part(system)) continue;
@@ -445,20 +407,15 @@ static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
     return now_ns > before_ns ? now_ns - before_ns : 0;
 }
 
-/* Whether the worker is an external thread other than the one that runs the frame; these are not part of
- * the frame. */
-static bool is_elsewhere(const quern__profiler *profiler, uint32_t index)
-{
-    return index != profiler->caller_index && (index == 0 || index >= profiler->frame.thread_count);
-}
-
 /* Returns how a worker spent the frame. The caller is busy while segments run, other workers during the
  * whole frame, minus idle time in each case. */
 static quern_worker_profile worker_profile(const quern__profiler *profiler, uint32_t index, uint64_t now_ns)
 {
     quern__observed_worker *observed = &profiler->workers[index];
     const quern_frame_profile *frame = &profiler->frame;
-    if (is_elsewhere(profiler, index)) return (quern_worker_profile){0};
+    /* External threads other than the one that runs the frame are not part of the frame. */
+    if (index != profiler->caller_index && (index == 0 || index >= profiler->frame.thread_count))
+        return (quern_worker_profile){0};
     const uint64_t idle_ns =
         passed(observed->idle_seen_ns, quern__profile_idle_ns(profiler, index, now_ns));
     const uint64_t asleep_ns = passed(observed->sleep_seen_ns, slept_ns(profiler, index, now_ns));
@@ -511,37 +468,6 @@ void quern__profile_reset_totals(quern__profiler *profiler)
     }
 }
 
-static void add_frame(quern__profiler *profiler)
-{
-    const quern_frame_profile *frame = &profiler->frame;
-    quern_frame_profile *total = &profiler->total;
-    profiler->frame_count++;
-    total->thread_count = frame->thread_count;
-    total->time_ns += frame->time_ns;
-    total->sync_ns += frame->sync_ns;
-    total->gather_ns += frame->gather_ns;
-    total->merge_ns += frame->merge_ns;
-    total->resolve_ns += frame->resolve_ns;
-    total->apply_ns += frame->apply_ns;
-    total->critical_path_ns += frame->critical_path_ns;
-    add_worker(&total->workers, &frame->workers);
-}
-
-static void add_systems(const quern__profiler *profiler)
-{
-    for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
-        const quern__system *system = profiler->plan->systems.items[i];
-        quern__system_profile *profile = quern__profile_of_system(profiler, system);
-        quern_system_stats stats;
-        const quern_system handle = {.bits = system->index + 1};
-        if (quern_schedule_get_system_stats(profiler->plan->schedule, handle, &stats) != QUERN_OK) continue;
-        profile->total_ns += stats.time_ns;
-        profile->total_view_count += stats.view_count;
-        profile->total_entity_count += stats.entity_count;
-        profile->total_command_count += stats.command_count;
-    }
-}
-
 void quern__profile_end_frame(quern__frame_observer *observer)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
@@ -560,8 +486,29 @@ void quern__profile_end_frame(quern__frame_observer *observer)
     if (profiler->total.thread_count != profiler->frame.thread_count) quern__profile_reset_totals(profiler);
     finish_workers(profiler, &profiler->frame, now_ns);
     divide_passes(profiler);
-    add_frame(profiler);
-    add_systems(profiler);
+    const quern_frame_profile *frame = &profiler->frame;
+    quern_frame_profile *total = &profiler->total;
+    profiler->frame_count++;
+    total->thread_count = frame->thread_count;
+    total->time_ns += frame->time_ns;
+    total->sync_ns += frame->sync_ns;
+    total->gather_ns += frame->gather_ns;
+    total->merge_ns += frame->merge_ns;
+    total->resolve_ns += frame->resolve_ns;
+    total->apply_ns += frame->apply_ns;
+    total->critical_path_ns += frame->critical_path_ns;
+    add_worker(&total->workers, &frame->workers);
+    for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
+        const quern__system *system = profiler->plan->systems.items[i];
+        quern__system_profile *profile = quern__profile_of_system(profiler, system);
+        quern_system_stats stats;
+        const quern_system handle = {.bits = system->index + 1};
+        if (quern_schedule_get_system_stats(profiler->plan->schedule, handle, &stats) != QUERN_OK) continue;
+        profile->total_ns += stats.time_ns;
+        profile->total_view_count += stats.view_count;
+        profile->total_entity_count += stats.entity_count;
+        profile->total_command_count += stats.command_count;
+    }
 }
 
 uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const quern__system *system)

@@ -434,23 +434,18 @@ quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
     return QUERN_OK;
 }
 
-static quern_result check_source(const quern_hardware_source *source)
-{
-    if (source == NULL || (source->open != NULL && source->read != NULL && source->close != NULL))
-        return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "quern_schedule_set_counting: source->open, read or close is NULL; set all three");
-}
-
 quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_hardware_source *source)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_set_counting", "schedule");
     quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_counting");
-    if (result == QUERN_OK) result = check_source(source);
+    if (result != QUERN_OK) return result;
+    if (source != NULL && (source->open == NULL || source->read == NULL || source->close == NULL))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_set_counting: source->open, read or close is NULL; set all three");
     quern__profiler *profiler = quern__schedule_profiler(schedule);
     const quern_allocator *allocator = quern__plan_allocator(profiler->plan);
-    if (result == QUERN_OK && source != NULL)
-        result = quern__hardware_counters_start(&profiler->counters, source, allocator);
+    if (source != NULL) result = quern__hardware_counters_start(&profiler->counters, source, allocator);
     if (result != QUERN_OK) return result;
     if (source == NULL) quern__hardware_counters_release(&profiler->counters, allocator);
     profiler->observed_count = 0; /* strides are measured again */
@@ -532,23 +527,6 @@ static double share_of(uint64_t part_ns, uint64_t all_ns)
     return all_ns > 0 ? 100 * (double)part_ns / (double)all_ns : 0;
 }
 
-static void write_frame(const profile_writer *writer)
-{
-    const quern_frame_profile *total = &writer->profiler->total;
-    const uint32_t thread_count = total->thread_count;
-    quern__print(writer->printer,
-                 "frame %.1f us on %" PRIu32
-                 " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
-                 mean_us(writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s",
-                 writer->frames, mean_us(writer, total->critical_path_ns),
-                 share_of(total->workers.busy_ns, total->time_ns * thread_count));
-    quern__print(writer->printer,
-                 "sync points %.1f us: gather %.1f, merge %.1f, resolve %.1f, apply %.1f\n\n",
-                 mean_us(writer, total->sync_ns), mean_us(writer, total->gather_ns),
-                 mean_us(writer, total->merge_ns), mean_us(writer, total->resolve_ns),
-                 mean_us(writer, total->apply_ns));
-}
-
 static void write_system(const profile_writer *writer, const quern__system *system)
 {
     const quern__system_profile profile = profile_copy_of(writer->profiler, system);
@@ -558,15 +536,6 @@ static void write_system(const profile_writer *writer, const quern__system *syst
                  (double)profile.total_view_count / writer->frames,
                  (double)profile.total_entity_count / writer->frames,
                  (double)profile.total_command_count / writer->frames);
-}
-
-static void write_systems(const profile_writer *writer)
-{
-    const quern__profiler *profiler = writer->profiler;
-    quern__print(writer->printer, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
-                 "commands");
-    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
-        write_system(writer, profiler->plan->order.items[i]);
 }
 
 static void write_count(const profile_writer *writer, double count)
@@ -605,19 +574,6 @@ static void write_counts(const profile_writer *writer)
         write_counts_of(writer, profiler->plan->order.items[i]);
 }
 
-static void write_workers(const profile_writer *writer)
-{
-    const quern__profiler *profiler = writer->profiler;
-    quern__print(writer->printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
-                 "sync");
-    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
-        const quern_worker_profile *worker = &profiler->workers[i].profile_total;
-        quern__print(writer->printer, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
-                     mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),
-                     mean_us(writer, worker->idle_ns), mean_us(writer, worker->sync_ns));
-    }
-}
-
 quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_sink sink)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_write_profile", "schedule");
@@ -634,9 +590,30 @@ quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_
                                    .profiler = profiler,
                                    .printer = &printer,
                                    .frames = (double)profiler->frame_count};
-    write_frame(&writer);
-    write_systems(&writer);
+    const quern_frame_profile *total = &profiler->total;
+    const uint32_t thread_count = total->thread_count;
+    quern__print(&printer,
+                 "frame %.1f us on %" PRIu32
+                 " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
+                 mean_us(&writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s",
+                 writer.frames, mean_us(&writer, total->critical_path_ns),
+                 share_of(total->workers.busy_ns, total->time_ns * thread_count));
+    quern__print(&printer, "sync points %.1f us: gather %.1f, merge %.1f, resolve %.1f, apply %.1f\n\n",
+                 mean_us(&writer, total->sync_ns), mean_us(&writer, total->gather_ns),
+                 mean_us(&writer, total->merge_ns), mean_us(&writer, total->resolve_ns),
+                 mean_us(&writer, total->apply_ns));
+    quern__print(&printer, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
+                 "commands");
+    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
+        write_system(&writer, profiler->plan->order.items[i]);
     write_counts(&writer);
-    write_workers(&writer);
+    quern__print(&printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
+                 "sync");
+    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
+        const quern_worker_profile *worker = &profiler->workers[i].profile_total;
+        quern__print(&printer, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
+                     mean_us(&writer, worker->busy_ns), mean_us(&writer, worker->stealing_ns),
+                     mean_us(&writer, worker->idle_ns), mean_us(&writer, worker->sync_ns));
+    }
     return quern__printer_close(&printer, "quern_schedule_write_profile");
 }

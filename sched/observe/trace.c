@@ -30,14 +30,6 @@ static void copy_text(const char *name, char text[QUERN_MAX_NAME_BYTES + 1])
     text[length] = '\0';
 }
 
-static quern__trace_cached_name *cache_entry_of(quern__trace_track *track, const char *text)
-{
-    uint32_t hash = 2166136261u;
-    for (const char *byte = text; *byte != '\0'; byte++)
-        hash = (hash ^ (unsigned char)*byte) * 16777619u;
-    return &track->cached_names[(hash >> 16) & (QUERN__TRACE_CACHED_NAME_COUNT - 1)];
-}
-
 /* Returns the number of a name, or the number of names if it is new. The caller holds the mutex. */
 static uint32_t find_name(const quern_trace *trace, const char *name)
 {
@@ -70,7 +62,11 @@ static uint32_t number_of(quern_trace *trace, quern__trace_track *track, const c
     char text[QUERN_MAX_NAME_BYTES + 1];
     copy_text(name, text);
     if (text[0] == '\0') return QUERN__TRACE_NO_NAME;
-    quern__trace_cached_name *seen = cache_entry_of(track, text);
+    uint32_t hash = 2166136261u;
+    for (const char *byte = text; *byte != '\0'; byte++)
+        hash = (hash ^ (unsigned char)*byte) * 16777619u;
+    quern__trace_cached_name *seen =
+        &track->cached_names[(hash >> 16) & (QUERN__TRACE_CACHED_NAME_COUNT - 1)];
     if (strcmp(seen->text, text) == 0) return seen->number;
     const uint32_t number = trace_number_of(trace, text);
     if (number == QUERN__TRACE_NO_NAME) return number;
@@ -121,14 +117,6 @@ static quern_result fill_def(quern_trace_def *def)
             "quern_trace_create: def->events_per_track is %u; pass 2 to %u (QUERN_MAX_TRACK_EVENTS)",
             def->events_per_track, QUERN_MAX_TRACK_EVENTS);
     return QUERN_OK;
-}
-
-static uint32_t power_of_two_from(uint32_t count)
-{
-    uint32_t power = 1;
-    while (power < count)
-        power *= 2;
-    return power;
 }
 
 static size_t slots_bytes(const quern_trace *trace)
@@ -195,9 +183,12 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: out of memory for the trace");
+    uint32_t capacity = 1; /* a power of two */
+    while (capacity < filled.events_per_track)
+        capacity *= 2;
     *trace = (quern_trace){.observer.report = trace_record_job,
                            .track_count = filled.track_count,
-                           .capacity = power_of_two_from(filled.events_per_track),
+                           .capacity = capacity,
                            .allocator = filled.allocator};
     if (!open_tracks(trace)) {
         release_trace(trace);
@@ -301,13 +292,6 @@ static void trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_M
     quern__mutex_lock(&trace->mutex);
     const char *found = name < trace->names.count ? trace->names.items[name].text : "?";
     memcpy(text, found, strlen(found) + 1);
-    quern__mutex_unlock(&trace->mutex);
-}
-
-static void trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1])
-{
-    quern__mutex_lock(&trace->mutex);
-    memcpy(text, trace->tracks[track].name, sizeof trace->tracks[track].name);
     quern__mutex_unlock(&trace->mutex);
 }
 
@@ -432,15 +416,6 @@ static uint32_t enter_zone(quern__trace_track *track)
     return depth;
 }
 
-/* Relaxed: the depth is written by the thread of the track alone. */
-static void leave_zone(const quern_trace_zone *zone)
-{
-    quern__trace_track *track = &zone->trace->tracks[zone->track];
-    if (atomic_load_explicit(&track->depth, memory_order_relaxed) != zone->depth)
-        report_crossing(zone->trace, zone);
-    atomic_store_explicit(&track->depth, zone->depth - 1, memory_order_relaxed);
-}
-
 quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name)
 {
     if (!quern__trace_is_recording(trace)) return (quern_trace_zone){0};
@@ -462,7 +437,13 @@ void quern_trace_zone_end(const quern_trace_zone *zone)
                                       .duration_ns = quern__clock_ns() - zone->begin_ns,
                                       .kind = QUERN__TRACE_ZONE,
                                       .name = zone->name};
-    if (QUERN_CHECKS && is_of_start(zone->trace, zone->begin_ns)) leave_zone(zone);
+    if (QUERN_CHECKS && is_of_start(zone->trace, zone->begin_ns)) {
+        /* Relaxed: the depth is written by the thread of the track alone. */
+        quern__trace_track *track = &zone->trace->tracks[zone->track];
+        if (atomic_load_explicit(&track->depth, memory_order_relaxed) != zone->depth)
+            report_crossing(zone->trace, zone);
+        atomic_store_explicit(&track->depth, zone->depth - 1, memory_order_relaxed);
+    }
     quern__trace_record_if_running(zone->trace, zone->track, &event);
 }
 
@@ -507,21 +488,6 @@ static inline uint64_t trace_oldest_whole(const quern_trace *trace, uint64_t hea
     return head + 1 > trace->capacity ? head + 1 - trace->capacity : 0;
 }
 
-/* Removes events that may have been overwritten during the copy, and those recorded before the start. */
-static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *track, uint64_t first,
-                           quern__trace_event *events, uint32_t count)
-{
-    const uint64_t start = start_of(track);
-    /* Relaxed: the words were copied with acquire loads. If a copied word is of a newer event, this load
-     * therefore returns at least the number of that event. */
-    const uint64_t now = atomic_load_explicit(&track->head, memory_order_relaxed);
-    const uint64_t whole = trace_oldest_whole(trace, now);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (first + i >= whole && first + i >= start) events[kept++] = events[i];
-    return kept;
-}
-
 uint32_t quern__trace_read(const quern_trace *trace, uint32_t track_index, quern__trace_event *events)
 {
     const quern__trace_track *track = &trace->tracks[track_index];
@@ -529,17 +495,16 @@ uint32_t quern__trace_read(const quern_trace *trace, uint32_t track_index, quern
     const uint64_t first = trace_oldest_whole(trace, end);
     for (uint64_t i = first; i < end; i++)
         events[i - first] = load_event(&track->slots[i & (trace->capacity - 1)]);
-    return keep_whole(trace, track, first, events, (uint32_t)(end - first));
-}
-
-static void add_track(const quern_trace *trace, const quern__trace_track *track, quern_trace_stats *stats)
-{
+    /* Remove events that may have been overwritten during the copy, and those recorded before the start. */
     const uint64_t start = start_of(track);
-    const uint64_t end = end_of(track);
-    const uint64_t whole = trace_oldest_whole(trace, end);
-    const uint64_t first = whole > start ? whole : start;
-    stats->event_count += end - first;
-    stats->dropped_count += first - start;
+    /* Relaxed: the words were copied with acquire loads. If a copied word is of a newer event, this load
+     * therefore returns at least the number of that event. */
+    const uint64_t now = atomic_load_explicit(&track->head, memory_order_relaxed);
+    const uint64_t whole = trace_oldest_whole(trace, now);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < end - first; i++)
+        if (first + i >= whole && first + i >= start) events[kept++] = events[i];
+    return kept;
 }
 
 quern_result quern_trace_get_stats(const quern_trace *trace, quern_trace_stats *out_stats)
@@ -547,8 +512,13 @@ quern_result quern_trace_get_stats(const quern_trace *trace, quern_trace_stats *
     if (trace == NULL) return quern__fail_null("quern_trace_get_stats", "trace");
     if (out_stats == NULL) return quern__fail_null("quern_trace_get_stats", "out_stats");
     *out_stats = (quern_trace_stats){0};
-    for (uint32_t i = 0; i < trace->track_count; i++)
-        add_track(trace, &trace->tracks[i], out_stats);
+    for (uint32_t i = 0; i < trace->track_count; i++) {
+        const uint64_t start = start_of(&trace->tracks[i]), end = end_of(&trace->tracks[i]);
+        const uint64_t whole = trace_oldest_whole(trace, end);
+        const uint64_t first = whole > start ? whole : start;
+        out_stats->event_count += end - first;
+        out_stats->dropped_count += first - start;
+    }
     return QUERN_OK;
 }
 
@@ -640,7 +610,10 @@ static void write_track_name(trace_writer *writer, uint32_t index)
 {
     quern__json *json = &writer->json;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    trace_copy_track_name(writer->trace, index, name);
+    quern_trace *trace = writer->trace;
+    quern__mutex_lock(&trace->mutex);
+    memcpy(name, trace->tracks[index].name, sizeof trace->tracks[index].name);
+    quern__mutex_unlock(&trace->mutex);
     if (name[0] == '\0') snprintf(name, sizeof name, "worker %" PRIu32, index);
     open_event(json, "M", index);
     quern__json_text(json, "name", "thread_name");
@@ -663,24 +636,11 @@ static const char *name_of_kind(const quern__trace_event *event)
     return event->ordinal < QUERN__COUNT_OF(stages) ? stages[event->ordinal] : "?";
 }
 
-static void write_name(trace_writer *writer, const quern__trace_event *event)
-{
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    if (event->name != QUERN__TRACE_NO_NAME) trace_copy_name(writer->trace, event->name, name);
-    quern__json_text(&writer->json, "name",
-                     event->name != QUERN__TRACE_NO_NAME ? name : name_of_kind(event));
-}
-
-/* Whether the event has a count. Of the events of a sync point, only the whole sync point has one. */
-static bool has_count(const quern__trace_event *event)
-{
-    if (event->kind == QUERN__TRACE_SYNC && event->ordinal != QUERN__STAGE_SYNC) return false;
-    return kinds[event->kind].count != NULL;
-}
-
 static void write_args(quern__json *json, const quern__trace_event *event)
 {
-    if (!has_count(event)) return;
+    /* Of the events of a sync point, only the whole sync point has a count. */
+    if (event->kind == QUERN__TRACE_SYNC && event->ordinal != QUERN__STAGE_SYNC) return;
+    if (kinds[event->kind].count == NULL) return;
     quern__json_open(json, "args", '{');
     const char *ordinal = kinds[event->kind].ordinal;
     if (ordinal != NULL) quern__json_integer(json, ordinal, event->ordinal);
@@ -697,22 +657,13 @@ static void write_event(trace_writer *writer, uint32_t track, const quern__trace
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
     open_event(json, "X", track);
     quern__json_text(json, "cat", kinds[event->kind].category);
-    write_name(writer, event);
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    if (event->name != QUERN__TRACE_NO_NAME) trace_copy_name(writer->trace, event->name, name);
+    quern__json_text(json, "name", event->name != QUERN__TRACE_NO_NAME ? name : name_of_kind(event));
     quern__json_decimal(json, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0, 3);
     quern__json_decimal(json, "dur", event->duration_ns, 3);
     write_args(json, event);
     quern__json_close(json, '}');
-}
-
-static void write_tracks(trace_writer *writer)
-{
-    for (uint32_t track = 0; track < writer->trace->track_count; track++) {
-        write_track_name(writer, track);
-        const uint32_t count = quern__trace_read(writer->trace, track, writer->events);
-        sort_events(writer->events, count);
-        for (uint32_t i = 0; i < count; i++)
-            write_event(writer, track, &writer->events[i]);
-    }
 }
 
 /* Allocates memory in which the events of one track are sorted. */
@@ -743,7 +694,13 @@ static quern_result write_trace(trace_writer *writer, const char *function)
     quern__json_integer(json, "dropped", stats.dropped_count);
     quern__json_close(json, '}');
     quern__json_open(json, "traceEvents", '[');
-    write_tracks(writer);
+    for (uint32_t track = 0; track < writer->trace->track_count; track++) {
+        write_track_name(writer, track);
+        const uint32_t count = quern__trace_read(writer->trace, track, writer->events);
+        sort_events(writer->events, count);
+        for (uint32_t i = 0; i < count; i++)
+            write_event(writer, track, &writer->events[i]);
+    }
     quern__json_close(json, ']');
     quern__json_close(json, '}');
     return quern__printer_close(json->printer, function);
@@ -766,12 +723,6 @@ quern_result quern_trace_write(quern_trace *trace, quern_sink sink)
 }
 
 /* ------------------------------------------------------------------------------------------- saving */
-
-static quern_result fail_file(const char *path, int error)
-{
-    return quern__fail(QUERN_ERROR_IO, "quern_trace_save: cannot write the trace '%s': %s", path,
-                       strerror(error));
-}
 
 typedef struct trace_text {
     quern_trace *trace;
@@ -804,7 +755,9 @@ quern_result quern_trace_save(quern_trace *trace, const char *path)
                              "quern_trace_save: out of memory for the name of the temporary file");
     } else {
         const int error = quern__file_write(path, temporary_path, write_text, &text);
-        if (error != 0) result = fail_file(path, error);
+        if (error != 0)
+            result = quern__fail(QUERN_ERROR_IO, "quern_trace_save: cannot write the trace '%s': %s", path,
+                                 strerror(error));
     }
     release_events(trace, text.events);
     quern__release(&trace->allocator, temporary_path, path_bytes, EVENTS_ALIGNMENT_BYTES);

@@ -37,6 +37,18 @@ static inline quern_result quern__known_code(quern_result code, quern_result sam
 #define quern__fail_null(function, argument) \
     quern__known_code(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
 
+/* Returns NULL_ARGUMENT from a public call if its argument of this name is NULL. */
+#define QUERN__NEED(argument)                                                 \
+    do {                                                                      \
+        if ((argument) == NULL) return quern__fail_null(__func__, #argument); \
+    } while (0)
+
+/* The same for an argument with `count` elements, which may be NULL if there are none. */
+#define QUERN__NEED_LIST(argument, count)                                                    \
+    do {                                                                                     \
+        if ((count) > 0 && (argument) == NULL) return quern__fail_null(__func__, #argument); \
+    } while (0)
+
 /* Puts the name of the public call in front of the current message, and the name of the calling system if `system`
  * is not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". Parts that the message has already are not
  * repeated. A message that begins with the name of another call does not change. Returns `code`. */

@@ -91,38 +91,20 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
     return QUERN_OK;
 }
 
-static quern_result check_create(const quern_world *world, const quern_component *components,
-                                 uint32_t component_count, const char *function)
-{
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
-    return quern__world_check_unlocked(world, function);
-}
-
-static quern_result create_many(quern_world *world, const quern_component *components,
-                                const void *const *columns, uint32_t component_count, uint32_t count,
-                                quern_entity *out_entities)
-{
-    quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
-    quern__archetype *archetype = NULL;
-    if (result == QUERN_OK)
-        result = quern__world_ensure_archetype(world, components, component_count, &archetype);
-    if (result == QUERN_OK)
-        result = quern__world_check_provisional(world, components, columns, component_count, count,
-                                                "quern_commands_create_many");
-    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_many");
-    bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
-    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
-                          "quern_entity_create_many");
-}
-
 quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
                                       const void *const *columns, uint32_t component_count, uint32_t count,
                                       quern_entity *out_entities)
 {
-    if (!quern__world_enter(world, "quern_entity_create_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(
-        world, create_many(world, components, columns, component_count, count, out_entities));
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED_LIST(components, component_count);
+    quern__archetype *archetype = NULL;
+    quern_result result = quern__world_ensure_archetype(world, components, component_count, &archetype);
+    if (result == QUERN_OK)
+        result = quern__world_check_provisional(world, components, columns, component_count, count,
+                                                "quern_commands_create_many");
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, __func__);
+    bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities), __func__);
 }
 
 /* Fills in view columns, all writable, in the order of the listed components. */
@@ -140,21 +122,22 @@ static void list_view_columns(const quern__archetype *archetype, const quern_com
     }
 }
 
-static quern_result create_filled(quern_world *world, const quern_component *components,
-                                  uint32_t component_count, uint32_t count, quern_view_callback *fill,
-                                  void *user_data, quern_entity *out_entities)
+quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
+                                        uint32_t component_count, uint32_t count, quern_view_callback *fill,
+                                        void *user_data, quern_entity *out_entities)
 {
-    quern_result result = check_create(world, components, component_count, "quern_entity_create_filled");
-    if (result != QUERN_OK) return result;
-    if (fill == NULL) return quern__fail_null("quern_entity_create_filled", "fill");
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED_LIST(components, component_count);
+    QUERN__NEED(fill);
     if (component_count > QUERN_MAX_TERMS)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_entity_create_filled: %u components; a view has at most %d (QUERN_MAX_TERMS)",
             component_count, QUERN_MAX_TERMS);
     quern__archetype *archetype;
-    result = quern__world_ensure_archetype(world, components, component_count, &archetype);
-    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_filled");
+    const quern_result result =
+        quern__world_ensure_archetype(world, components, component_count, &archetype);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, __func__);
     quern_view_column columns[QUERN_MAX_TERMS];
     quern__accessor accessor = {.name = NULL};
     list_view_columns(archetype, components, component_count, columns);
@@ -164,17 +147,7 @@ static quern_result create_filled(quern_world *world, const quern_component *com
                           .fill = fill,
                           .user_data = user_data,
                           .view_columns = columns};
-    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
-                          "quern_entity_create_filled");
-}
-
-quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
-                                        uint32_t component_count, uint32_t count, quern_view_callback *fill,
-                                        void *user_data, quern_entity *out_entities)
-{
-    if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(
-        world, create_filled(world, components, component_count, count, fill, user_data, out_entities));
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities), __func__);
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */
@@ -263,16 +236,16 @@ static quern_result run_change(const matching_change *change, uint64_t *out_coun
     return QUERN_OK;
 }
 
-static quern_result add_matching(quern_query *query, quern_component component, const void *value,
-                                 uint64_t *out_count)
+quern_result quern_entity_add_matching(quern_query *query, quern_component component, const void *value,
+                                       uint64_t *out_count)
 {
-    quern_result result = quern__query_prepare(query, "quern_entity_add_matching");
+    QUERN__ENTER(query != NULL ? query->world : NULL);
+    quern_result result = quern__query_prepare(query, __func__);
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     uint32_t index = quern__component_index(component);
     if (quern__components_is_managed(&query->storage->components, index))
-        return quern__in_call(quern__world_fail_managed(query->world, component),
-                              "quern_entity_add_matching");
+        return quern__in_call(quern__world_fail_managed(query->world, component), __func__);
     const quern__type *type = quern__components_type(&query->storage->components, index);
     if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__fail(
@@ -281,17 +254,9 @@ static quern_result add_matching(quern_query *query, quern_component component, 
             "copied to many entities; give the type a copy hook",
             type->name);
     result = quern__type_check_provisional(type, value, value != NULL, "quern_commands_set");
-    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     matching_change change = {.query = query, .component_index = index, .adds = true, .value = value};
-    return quern__in_call(run_change(&change, out_count), "quern_entity_add_matching");
-}
-
-quern_result quern_entity_add_matching(quern_query *query, quern_component component, const void *value,
-                                       uint64_t *out_count)
-{
-    quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_entity_add_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, add_matching(query, component, value, out_count));
+    return quern__in_call(run_change(&change, out_count), __func__);
 }
 
 static quern_result list_sources(quern__storage *storage, quern__relation *relation,
@@ -330,25 +295,18 @@ static quern_result unrelate_matching(const quern_query *query, quern__relation 
     return result;
 }
 
-static quern_result remove_matching(quern_query *query, quern_component component, uint64_t *out_count)
-{
-    static const char function[] = "quern_entity_remove_matching";
-    quern_result result = quern__query_prepare(query, function);
-    if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return quern__in_call(result, function);
-    quern__relation *relation = quern__relation_of(query->storage, (quern_relation){component.bits});
-    if (relation != NULL) return quern__in_call(unrelate_matching(query, relation, out_count), function);
-    if (quern__components_is_managed(&query->storage->components, quern__component_index(component)))
-        return quern__in_call(quern__world_fail_managed(query->world, component), function);
-    matching_change change = {
-        .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
-    return quern__in_call(run_change(&change, out_count), "quern_entity_remove_matching");
-}
-
 quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
                                           uint64_t *out_count)
 {
-    quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_entity_remove_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, remove_matching(query, component, out_count));
+    QUERN__ENTER(query != NULL ? query->world : NULL);
+    quern_result result = quern__query_prepare(query, __func__);
+    if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__relation *relation = quern__relation_of(query->storage, (quern_relation){component.bits});
+    if (relation != NULL) return quern__in_call(unrelate_matching(query, relation, out_count), __func__);
+    if (quern__components_is_managed(&query->storage->components, quern__component_index(component)))
+        return quern__in_call(quern__world_fail_managed(query->world, component), __func__);
+    matching_change change = {
+        .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
+    return quern__in_call(run_change(&change, out_count), __func__);
 }

@@ -516,38 +516,24 @@ static inline quern_result create_with(quern_world *world, const quern_component
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                       const void *const *values, uint32_t count, quern_entity *out_entity)
 {
-    static const char function[] = "quern_entity_create_with";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return quern__world_leave(world, result);
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED_LIST(components, count);
     quern_entity entity = {0};
-    result = create_with(world, components, values, count, &entity);
-    if (QUERN__UNLIKELY(result != QUERN_OK))
-        return quern__world_leave(world, quern__message_add_call(result, function, NULL));
+    const quern_result result = create_with(world, components, values, count, &entity);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__message_add_call(result, __func__, NULL);
     if (out_entity != NULL) *out_entity = entity;
-    return quern__world_leave(world, QUERN_OK);
-}
-
-static quern_result create(quern_world *world, quern_entity *out_entity)
-{
-    static const char function[] = "quern_entity_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_entity == NULL) return quern__fail_null(function, "out_entity");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
-    quern__row row;
-    quern__archetype *without_components = world->storage.archetypes.items[0];
-    result = reserve_slot(&world->storage);
-    if (result == QUERN_OK) result = create_raw(&world->storage, without_components, out_entity, &row);
-    return quern__in_call(result, function);
+    return QUERN_OK;
 }
 
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
 {
-    if (!quern__world_enter(world, "quern_entity_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, create(world, out_entity));
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(out_entity);
+    quern__row row;
+    quern__archetype *without_components = world->storage.archetypes.items[0];
+    quern_result result = reserve_slot(&world->storage);
+    if (result == QUERN_OK) result = create_raw(&world->storage, without_components, out_entity, &row);
+    return quern__in_call(result, __func__);
 }
 
 /* The calls that destroy many entities, and the destruction of entities with targets, sources or names. */
@@ -709,29 +695,20 @@ quern_result quern__world_destroy_cascade(quern_world *world, const quern_entity
     return result;
 }
 
-static quern_result destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
 {
-    static const char function[] = "quern_entity_destroy_many";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (count > 0 && entities == NULL) return quern__fail_null(function, "entities");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED_LIST(entities, count);
     quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < count; i++)
         if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, entities[i]) == NULL))
             return fail_listed(storage, entities, i);
     if (storage->has_attachments)
-        return quern__in_call(quern__world_destroy_cascade(world, entities, count), function);
-    result = reserve_listed(storage, entities, count);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+        return quern__in_call(quern__world_destroy_cascade(world, entities, count), __func__);
+    quern_result result = reserve_listed(storage, entities, count);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     destroy_listed(storage, entities, count);
     return QUERN_OK;
-}
-
-quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
-{
-    if (!quern__world_enter(world, "quern_entity_destroy_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, destroy_many(world, entities, count));
 }
 
 /* ------------------------------------------------------------------------------------- whole matches */
@@ -795,11 +772,11 @@ static quern_result destroy_matches_and_cascade(const quern_query *query, uint64
     return result;
 }
 
-static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
+quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count)
 {
-    static const char function[] = "quern_entity_destroy_matching";
+    QUERN__ENTER(query != NULL ? query->world : NULL);
     uint64_t count = 0;
-    quern_result result = quern__query_prepare(query, function);
+    quern_result result = quern__query_prepare(query, __func__);
     if (result != QUERN_OK) return result;
     if (query->storage->has_attachments)
         result = destroy_matches_and_cascade(query, &count);
@@ -807,12 +784,5 @@ static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
         result = reserve_matches(query);
     if (result == QUERN_OK && !query->storage->has_attachments) count = destroy_matches(query);
     if (result == QUERN_OK && out_count != NULL) *out_count = count;
-    return quern__in_call(result, function);
-}
-
-quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count)
-{
-    quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_entity_destroy_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, destroy_matching(query, out_count));
+    return quern__in_call(result, __func__);
 }

@@ -200,20 +200,18 @@ static quern_result enable_with_memory(enable_call *it)
     return result;
 }
 
-static quern_result enable_many(const quern_world *world, const quern_entity *entities, uint32_t count,
-                                quern_component component, bool enabled)
+quern_result quern_entity_set_component_enabled_many(quern_world *world, const quern_entity *entities,
+                                                     uint32_t count, quern_component component,
+                                                     bool enabled)
 {
-    static const char function[] = "quern_entity_set_component_enabled_many";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (count > 0 && entities == NULL) return quern__fail_null(function, "entities");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED_LIST(entities, count);
     const quern__components *components = &world->storage.components;
-    result = quern__components_check(components, component);
+    quern_result result = quern__components_check(components, component);
     const uint32_t component_index = quern__component_index(component);
     if (result == QUERN_OK)
         result = quern__components_check_flag(components, component_index, QUERN__FLAG_CAN_DISABLE);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     if (count == 0) return QUERN_OK;
     enable_call it = {.storage = &world->storage,
                       .entities = entities,
@@ -221,16 +219,7 @@ static quern_result enable_many(const quern_world *world, const quern_entity *en
                       .component_index = component_index,
                       .disables = !enabled,
                       .cached_number = UINT32_MAX};
-    return quern__in_call(enable_with_memory(&it), function);
-}
-
-quern_result quern_entity_set_component_enabled_many(quern_world *world, const quern_entity *entities,
-                                                     uint32_t count, quern_component component,
-                                                     bool enabled)
-{
-    if (!quern__world_enter(world, "quern_entity_set_component_enabled_many"))
-        return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, enable_many(world, entities, count, component, enabled));
+    return quern__in_call(enable_with_memory(&it), __func__);
 }
 
 /* -------------------------------------------------------------------------------------- for the flag */
@@ -258,6 +247,7 @@ quern_result quern__can_disable_list(quern_commands *commands, quern_entity enti
  * queries may already have matched archetypes with it. */
 static quern_result register_disabled(quern_world *world)
 {
+    QUERN__ENTER_AS(world, "quern_world_disabled_tag");
     quern__components *components = &world->storage.components;
     const quern_allocator *allocator = &world->storage.allocator;
     quern_result result = quern__world_check_unlocked(world, "quern_world_disabled_tag");
@@ -286,13 +276,11 @@ quern_component quern_world_disabled_tag(quern_world *world)
 {
     const quern_component none = {0};
     if (world == NULL) {
-        quern__fail_null("quern_world_disabled_tag", "world");
+        quern__fail_null(__func__, "world");
         return none;
     }
-    if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
-        if (!quern__world_enter(world, "quern_world_disabled_tag")) return none;
-        if (quern__world_leave(world, register_disabled(world)) != QUERN_OK) return none;
-    }
+    if (world->storage.disabled_index == QUERN__NO_COMPONENT && register_disabled(world) != QUERN_OK)
+        return none;
     return quern__component_handle(&world->storage.components, world->storage.disabled_index);
 }
 
@@ -448,10 +436,10 @@ static quern_result check_entity(const quern_world *world, quern_entity entity, 
     return result;
 }
 
-static quern_result set_enabled(quern_world *world, quern_entity entity, bool enabled)
+quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool enabled)
 {
-    static const char function[] = "quern_entity_set_enabled";
-    quern_result result = check_entity(world, entity, function);
+    QUERN__ENTER(world);
+    quern_result result = check_entity(world, entity, __func__);
     if (result != QUERN_OK) return result;
     if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
         if (enabled) return QUERN_OK; /* without the tag, no entity of the world can be off */
@@ -466,17 +454,11 @@ static quern_result set_enabled(quern_world *world, quern_entity entity, bool en
     else
         unreserve(&changes);
     quern__array_release(&world->storage.allocator, &changes.entities);
-    return quern__in_call(result, function);
-}
-
-quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, bool enabled)
-{
-    if (!quern__world_enter(world, "quern_entity_set_enabled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, set_enabled(world, entity, enabled));
+    return quern__in_call(result, __func__);
 }
 
 bool quern_entity_is_enabled(const quern_world *world, quern_entity entity)
 {
-    if (check_entity(world, entity, "quern_entity_is_enabled") != QUERN_OK) return false;
+    if (check_entity(world, entity, __func__) != QUERN_OK) return false;
     return state_of(&world->storage, quern_entity_index(entity)) == ON;
 }

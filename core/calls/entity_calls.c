@@ -87,8 +87,9 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
     return QUERN_OK;
 }
 
-static quern_result destroy(quern_world *world, quern_entity entity)
+quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
 {
+    QUERN__ENTER(world);
     quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL || world->storage.has_attachments))
         return destroy_slowly(world, entity);
@@ -96,12 +97,6 @@ static quern_result destroy(quern_world *world, quern_entity entity)
     if (QUERN__UNLIKELY(!archetype->has_fast_leave || quern__record_may_retire_or_wrap(record)))
         return destroy_slowly(world, entity);
     return quern__row_leave_plain(&world->storage, archetype, entity, record);
-}
-
-quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
-{
-    if (!quern__world_enter(world, "quern_entity_destroy")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, destroy(world, entity));
 }
 
 bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
@@ -128,12 +123,12 @@ static uint32_t use_count_of(const quern_world *world, quern_entity entity, cons
 
 uint32_t quern_entity_use_count(const quern_world *world, quern_entity entity)
 {
-    return use_count_of(world, entity, "quern_entity_use_count");
+    return use_count_of(world, entity, __func__);
 }
 
 uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
 {
-    const uint64_t use_count = use_count_of(world, entity, "quern_entity_seed");
+    const uint64_t use_count = use_count_of(world, entity, __func__);
     return use_count == 0 ? 0 : quern__hash_word(0, use_count << 32 | quern_entity_index(entity));
 }
 
@@ -287,24 +282,18 @@ static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity
 quern_result quern__world_add(quern_world *world, quern_entity entity, quern_component component,
                               const char *function)
 {
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, add_checked(world, entity, component, NULL, function));
-}
-
-static quern_result add(quern_world *world, quern_entity entity, quern_component component,
-                        const void *value)
-{
-    quern__record *record = find_unlocked(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
-    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    return move_by_edge(world, entity, record, source, component, true, value, add_slowly);
+    QUERN__ENTER_AS(world, function);
+    return add_checked(world, entity, component, NULL, function);
 }
 
 quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
                               const void *value)
 {
-    if (!quern__world_enter(world, "quern_entity_add")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, add(world, entity, component, value));
+    QUERN__ENTER(world);
+    quern__record *record = find_unlocked(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    return move_by_edge(world, entity, record, source, component, true, value, add_slowly);
 }
 
 /* Removes a component, with all checks. function: for messages. */
@@ -332,22 +321,17 @@ static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_ent
 quern_result quern__world_remove(quern_world *world, quern_entity entity, quern_component component,
                                  const char *function)
 {
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, remove_checked(world, entity, component, function));
-}
-
-static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
-{
-    quern__record *record = find_unlocked(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component, NULL);
-    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    return move_by_edge(world, entity, record, source, component, false, NULL, remove_slowly);
+    QUERN__ENTER_AS(world, function);
+    return remove_checked(world, entity, component, function);
 }
 
 quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
 {
-    if (!quern__world_enter(world, "quern_entity_remove")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, remove_component(world, entity, component));
+    QUERN__ENTER(world);
+    quern__record *record = find_unlocked(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component, NULL);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    return move_by_edge(world, entity, record, source, component, false, NULL, remove_slowly);
 }
 
 /* ----------------------------------------------------------------------------------------- values */
@@ -398,9 +382,10 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
     return quern__in_call(result, function);
 }
 
-static quern_result set(quern_world *world, quern_entity entity, quern_component component,
-                        const void *value)
+quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
 {
+    QUERN__ENTER(world);
     quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL || value == NULL))
         return set_slowly(world, entity, component, value);
@@ -414,13 +399,6 @@ static quern_result set(quern_world *world, quern_entity entity, quern_component
         return set_slowly(world, entity, component, value);
     replace_value(world, record, component, value);
     return QUERN_OK;
-}
-
-quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
-                              const void *value)
-{
-    if (!quern__world_enter(world, "quern_entity_set")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, set(world, entity, component, value));
 }
 
 /* Reports the error of a quern_entity_get that found no value, if there is one. Returns NULL. */
@@ -451,24 +429,17 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     return value;
 }
 
-static quern_result mark_changed(quern_world *world, quern_entity entity, quern_component component)
+quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
 {
+    QUERN__ENTER(world);
     quern__record *record;
-    quern_result result =
-        check_entity_and_component(world, entity, component, "quern_entity_mark_changed", &record);
+    quern_result result = check_entity_and_component(world, entity, component, __func__, &record);
     if (result != QUERN_OK) return result;
-    if (!has(world, record, component))
-        return fail_absent(world, entity, component, "quern_entity_mark_changed");
+    if (!has(world, record, component)) return fail_absent(world, entity, component, __func__);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     quern__rows_before_write(archetype, record->location, 1, quern__component_index(component));
     quern__rows_written(archetype, record->location, 1, quern__component_index(component));
     return QUERN_OK;
-}
-
-quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
-{
-    if (!quern__world_enter(world, "quern_entity_mark_changed")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, mark_changed(world, entity, component));
 }
 
 /* ----------------------------------------------------------------------------------------- enabled */
@@ -487,8 +458,10 @@ static QUERN__SLOW_PATH quern_result fail_enable(const quern_world *world, quern
     return result != QUERN_OK ? result : fail_absent(world, entity, component, function);
 }
 
-static quern_result enable(quern_world *world, quern_entity entity, quern_component component, bool enabled)
+quern_result quern_entity_set_component_enabled(quern_world *world, quern_entity entity,
+                                                quern_component component, bool enabled)
 {
+    QUERN__ENTER(world);
     const quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return fail_enable(world, entity, component);
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
@@ -500,20 +473,11 @@ static quern_result enable(quern_world *world, quern_entity entity, quern_compon
     return QUERN_OK;
 }
 
-quern_result quern_entity_set_component_enabled(quern_world *world, quern_entity entity,
-                                                quern_component component, bool enabled)
-{
-    if (!quern__world_enter(world, "quern_entity_set_component_enabled")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, enable(world, entity, component, enabled));
-}
-
 bool quern_entity_is_component_enabled(const quern_world *world, quern_entity entity,
                                        quern_component component)
 {
     quern__record *record;
-    if (check_entity_and_component(world, entity, component, "quern_entity_is_component_enabled",
-                                   &record) != QUERN_OK)
-        return false;
+    if (check_entity_and_component(world, entity, component, __func__, &record) != QUERN_OK) return false;
     return quern__row_is_enabled(quern__storage_archetype_of(&world->storage, record), record->location,
                                  quern__component_index(component));
 }
@@ -521,8 +485,7 @@ bool quern_entity_is_component_enabled(const quern_world *world, quern_entity en
 bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)
 {
     quern__record *record;
-    if (check_entity_and_component(world, entity, component, "quern_entity_has", &record) != QUERN_OK)
-        return false;
+    if (check_entity_and_component(world, entity, component, __func__, &record) != QUERN_OK) return false;
     return has(world, record, component);
 }
 
@@ -537,24 +500,18 @@ static quern_result check_named_entity(const quern_world *world, quern_entity en
 
 /* ------------------------------------------------------------------------------------------- setting */
 
-static quern_result set_name(quern_world *world, quern_entity entity, const char *name)
-{
-    static const char function[] = "quern_entity_set_name";
-    quern_result result = check_named_entity(world, entity, function);
-    if (result == QUERN_OK) result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
-    return quern__in_call(quern__entity_set_name(&world->storage, entity, name), function);
-}
-
 quern_result quern_entity_set_name(quern_world *world, quern_entity entity, const char *name)
 {
-    if (!quern__world_enter(world, "quern_entity_set_name")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, set_name(world, entity, name));
+    QUERN__ENTER(world);
+    quern_result result = check_named_entity(world, entity, __func__);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, __func__);
+    if (result != QUERN_OK) return result;
+    return quern__in_call(quern__entity_set_name(&world->storage, entity, name), __func__);
 }
 
 const char *quern_entity_name(const quern_world *world, quern_entity entity)
 {
-    if (check_named_entity(world, entity, "quern_entity_name") != QUERN_OK) return NULL;
+    if (check_named_entity(world, entity, __func__) != QUERN_OK) return NULL;
     const quern__name *name = quern__names_of(world->storage.names, quern_entity_index(entity));
     return name != NULL ? name->text : NULL;
 }
@@ -579,16 +536,15 @@ static quern_entity find_below(const quern_world *world, uint32_t parent, const 
 quern_entity quern_entity_find(const quern_world *world, const char *path)
 {
     if (world != NULL && path != NULL) return find_below(world, QUERN__SLOT_NONE, path);
-    quern__fail_null("quern_entity_find", world != NULL ? "path" : "world");
+    quern__fail_null(__func__, world != NULL ? "path" : "world");
     return quern_entity_null();
 }
 
 quern_entity quern_entity_find_child(const quern_world *world, quern_entity parent, const char *path)
 {
-    if (check_named_entity(world, parent, "quern_entity_find_child") != QUERN_OK)
-        return quern_entity_null();
+    if (check_named_entity(world, parent, __func__) != QUERN_OK) return quern_entity_null();
     if (path != NULL) return find_below(world, quern_entity_index(parent), path);
-    quern__fail_null("quern_entity_find_child", "path");
+    quern__fail_null(__func__, "path");
     return quern_entity_null();
 }
 
@@ -620,9 +576,8 @@ enum { USUAL_DEPTH = 64 };
 
 quern_result quern_entity_get_path(const quern_world *world, quern_entity entity, quern_sink sink)
 {
-    static const char function[] = "quern_entity_get_path";
-    quern_result result = check_named_entity(world, entity, function);
-    if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    quern_result result = check_named_entity(world, entity, __func__);
+    if (result == QUERN_OK) result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
     const quern__storage *storage = &world->storage;
     uint32_t count = 0, usual[USUAL_DEPTH];
@@ -632,7 +587,7 @@ quern_result quern_entity_get_path(const quern_world *world, quern_entity entity
     if (count > USUAL_DEPTH)
         slots = quern__allocate(&storage->allocator, count * sizeof *slots, _Alignof(max_align_t));
     if (slots == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a path of %u names", function,
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a path of %u names", __func__,
                            count);
     slots[0] = quern_entity_index(entity);
     for (uint32_t i = 1; i < count; i++)

@@ -54,33 +54,25 @@ static quern_result check_component(const quern_world *world, quern_component co
                        "'%s' is a tag and has no value; use quern_entity_has to test for it", type->name);
 }
 
-static quern_result create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
+quern_result quern_getter_create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
 {
-    static const char function[] = "quern_getter_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (out_getter == NULL) return quern__fail_null(function, "out_getter");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = check_component(world, def->component);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_getter);
+    quern_result result = check_component(world, def->component);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_allocator *allocator = &world->storage.allocator;
     quern__getter *getter = quern__allocate(allocator, sizeof *getter, _Alignof(quern__getter));
     if (getter == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a getter", function);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a getter", __func__);
     result = getter_init(getter, world, def);
     if (result != QUERN_OK) {
         quern__release(allocator, getter, sizeof *getter, _Alignof(quern__getter));
-        return quern__in_call(result, function);
+        return quern__in_call(result, __func__);
     }
     world->user_count++;
     *out_getter = &getter->base;
     return QUERN_OK;
-}
-
-quern_result quern_getter_create(quern_world *world, const quern_getter_def *def, quern_getter **out_getter)
-{
-    if (!quern__world_enter(world, "quern_getter_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, create(world, def, out_getter));
 }
 
 void quern_getter_destroy(quern_getter *base)
@@ -131,7 +123,7 @@ static inline void *find(const quern__getter *getter, quern_entity entity, const
 const void *quern_getter_get(const quern_getter *base, quern_entity entity)
 {
     const quern__getter *getter = (const quern__getter *)base;
-    if (!can_get(getter)) return refuse(base, "quern_getter_get");
+    if (!can_get(getter)) return refuse(base, __func__);
     const quern__record *record;
     return find(getter, entity, &record);
 }
@@ -148,7 +140,7 @@ static void *find_for_write(const quern__getter *getter, quern_entity entity)
 void *quern_getter_get_write(const quern_getter *base, quern_entity entity)
 {
     const quern__getter *getter = (const quern__getter *)base;
-    return can_get(getter) ? find_for_write(getter, entity) : refuse(base, "quern_getter_get_write");
+    return can_get(getter) ? find_for_write(getter, entity) : refuse(base, __func__);
 }
 
 /* Returns whether the arguments are valid. If not, reports the error and clears out_values. */
@@ -173,7 +165,7 @@ static bool can_get_many(const quern_getter *base, const quern_entity *entities,
 uint32_t quern_getter_get_many(const quern_getter *base, const quern_entity *entities, uint32_t count,
                                const void **out_values)
 {
-    if (!can_get_many(base, entities, count, out_values, "quern_getter_get_many")) return 0;
+    if (!can_get_many(base, entities, count, out_values, __func__)) return 0;
     const quern__getter *getter = (const quern__getter *)base;
     return quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
                             entities, count, out_values);
@@ -183,7 +175,7 @@ uint32_t quern_getter_get_many_write(const quern_getter *base, const quern_entit
                                      void **out_values)
 {
     const void **values = (const void **)out_values;
-    if (!can_get_many(base, entities, count, values, "quern_getter_get_many_write")) return 0;
+    if (!can_get_many(base, entities, count, values, __func__)) return 0;
     const quern__getter *getter = (const quern__getter *)base;
     const uint32_t found_count =
         quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,

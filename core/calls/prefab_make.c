@@ -646,15 +646,13 @@ static const quern__prefab_source tree = {.value = captured_value,
                                           .list_toggles = list_toggles,
                                           .list_links = prefab_capture_list_links};
 
-static quern_result capture_tree(quern_world *world, quern_entity root, quern_prefab *out_prefab)
+quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
 {
-    if (world == NULL) return quern__fail_null("quern_prefab_capture", "world");
-    if (out_prefab == NULL) return quern__fail_null("quern_prefab_capture", "out_prefab");
-    quern_result result = quern__world_check_unlocked(world, "quern_prefab_capture");
-    if (result != QUERN_OK) return result;
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(out_prefab);
     const quern_allocator *allocator = &world->storage.allocator;
-    result = quern__entities_check(&world->storage.entities, root);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_prefab_capture");
+    quern_result result = quern__entities_check(&world->storage.entities, root);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     quern__prefab_capture it = {
         .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
     result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
@@ -665,13 +663,7 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
             "quern_prefab_capture: entity %u:%u is disabled, so instances of prefab %u will be, too: "
             "enable it before capturing, or enable instances by quern_entity_set_enabled",
             quern_entity_index(root), quern_entity_generation(root), (uint32_t)out_prefab->bits);
-    return quern__in_call(result, "quern_prefab_capture");
-}
-
-quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
-{
-    if (!quern__world_enter(world, "quern_prefab_capture")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, capture_tree(world, root, out_prefab));
+    return quern__in_call(result, __func__);
 }
 
 /* Makes prefabs from lists of members. Each member gets the set of components that an entity with its values and
@@ -1110,40 +1102,31 @@ static quern_result list_described_members(quern__prefab_capture *it, uint32_t c
     return result;
 }
 
-static quern_result create(quern_world *world, const quern_prefab_member_def *members, uint32_t count,
-                           quern_prefab *out_prefab)
+quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_def *members,
+                                 uint32_t member_count, quern_prefab *out_prefab)
 {
-    static const char function[] = "quern_prefab_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (members == NULL) return quern__fail_null(function, "members");
-    if (out_prefab == NULL) return quern__fail_null(function, "out_prefab");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK && count == 0)
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(members);
+    QUERN__NEED(out_prefab);
+    quern_result result = QUERN_OK;
+    if (member_count == 0)
         result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                              "the list has no members: a prefab has at least a root");
-    if (result == QUERN_OK && count > QUERN_MAX_PREFAB_MEMBERS)
+    if (member_count > QUERN_MAX_PREFAB_MEMBERS)
         result = quern__fail(QUERN_ERROR_LIMIT,
                              "the list has %u members; the limit is %d (QUERN_MAX_PREFAB_MEMBERS): make "
                              "several prefabs",
-                             count, QUERN_MAX_PREFAB_MEMBERS);
-    if (result != QUERN_OK) return quern__in_call(result, function);
-    if (count > 1 && world->storage.relations->parent == NULL)
+                             member_count, QUERN_MAX_PREFAB_MEMBERS);
+    if (result == QUERN_OK && member_count > 1 && world->storage.relations->parent == NULL)
         result = quern__relation_register(&world->storage, &quern__parent_def,
                                           &world->storage.relations->parent);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_allocator *allocator = &world->storage.allocator;
     quern__prefab_capture it = {.world = world,
                                 .allocator = allocator,
                                 .prefab = quern__prefab_create(allocator),
                                 .source = &description,
                                 .described = members};
-    result = it.prefab != NULL ? list_described_members(&it, count) : prefab_capture_fail_memory();
-    return quern__in_call(prefab_capture_finish(&it, result, out_prefab), function);
-}
-
-quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_def *members,
-                                 uint32_t member_count, quern_prefab *out_prefab)
-{
-    if (!quern__world_enter(world, "quern_prefab_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, create(world, members, member_count, out_prefab));
+    result = it.prefab != NULL ? list_described_members(&it, member_count) : prefab_capture_fail_memory();
+    return quern__in_call(prefab_capture_finish(&it, result, out_prefab), __func__);
 }

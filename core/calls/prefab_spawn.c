@@ -10,39 +10,31 @@
 
 #include <quern/prefab.h>
 
-static quern_result destroy(quern_world *world, quern_prefab prefab)
-{
-    if (world == NULL) return quern__fail_null("quern_prefab_destroy", "world");
-    quern_result result = quern__world_check_unlocked(world, "quern_prefab_destroy");
-    if (result != QUERN_OK) return result;
-    if (quern__prefabs_find(&world->storage, prefab) == NULL)
-        return quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_destroy");
-    quern__prefabs_remove(&world->storage, prefab);
-    return QUERN_OK;
-}
-
 quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab)
 {
-    if (!quern__world_enter(world, "quern_prefab_destroy")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, destroy(world, prefab));
+    QUERN__ENTER_UNLOCKED(world);
+    if (quern__prefabs_find(&world->storage, prefab) == NULL)
+        return quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
+    quern__prefabs_remove(&world->storage, prefab);
+    return QUERN_OK;
 }
 
 uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab)
 {
     if (world == NULL) {
-        quern__fail_null("quern_prefab_member_count", "world");
+        quern__fail_null(__func__, "world");
         return 0;
     }
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     if (found != NULL) return found->members.count;
-    quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_member_count");
+    quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
     return 0;
 }
 
 uint32_t quern_world_list_prefabs(const quern_world *world, quern_prefab *out_prefabs, uint32_t capacity)
 {
     if (world == NULL || (out_prefabs == NULL && capacity > 0)) {
-        quern__fail_null("quern_world_list_prefabs", world == NULL ? "world" : "out_prefabs");
+        quern__fail_null(__func__, world == NULL ? "world" : "out_prefabs");
         return 0;
     }
     const quern__prefabs *prefabs = world->storage.prefabs;
@@ -69,14 +61,13 @@ static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const c
 
 uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab, const char *path)
 {
-    static const char function[] = "quern_prefab_find_member";
     if (world == NULL || path == NULL) {
-        quern__fail_null(function, world == NULL ? "world" : "path");
+        quern__fail_null(__func__, world == NULL ? "world" : "path");
         return QUERN_NO_MEMBER;
     }
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     if (found == NULL) {
-        quern__in_call(quern__prefabs_fail(&world->storage, prefab), function);
+        quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
         return QUERN_NO_MEMBER;
     }
     uint32_t member = 0;
@@ -94,14 +85,13 @@ uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab,
 
 bool quern_prefab_is_enabled(const quern_world *world, quern_prefab prefab)
 {
-    static const char function[] = "quern_prefab_is_enabled";
     if (world == NULL) {
-        quern__fail_null(function, "world");
+        quern__fail_null(__func__, "world");
         return false;
     }
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     if (found != NULL) return quern__prefab_is_enabled(found, &world->storage);
-    quern__in_call(quern__prefabs_fail(&world->storage, prefab), function);
+    quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
     return false;
 }
 
@@ -115,8 +105,7 @@ quern_result quern_prefab_slot_register(quern_world *world, const char *name, qu
                                      .fields = {{.name = "part", .type = QUERN_FIELD_ENTITY}},
                                      .is_hidden = true};
     const quern_result result = quern_component_register(world, &def, out_slot);
-    return result == QUERN_OK ? result
-                              : quern__message_add_call(result, "quern_prefab_slot_register", NULL);
+    return result == QUERN_OK ? result : quern__message_add_call(result, __func__, NULL);
 }
 
 quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot)
@@ -158,16 +147,15 @@ quern_entity quern_prefab_part(const quern_world *world, quern_entity root, quer
 
 uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, quern_component slot)
 {
-    static const char function[] = "quern_prefab_find_slot";
     if (world == NULL) {
-        quern__fail_null(function, "world");
+        quern__fail_null(__func__, "world");
         return QUERN_NO_MEMBER;
     }
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     const quern_result result = found != NULL ? quern__prefab_check_slot(world, slot)
                                               : quern__prefabs_fail(&world->storage, prefab);
     if (result == QUERN_OK) return quern__prefab_find_slot(found, quern__component_index(slot));
-    quern__in_call(result, function);
+    quern__in_call(result, __func__);
     return QUERN_NO_MEMBER;
 }
 
@@ -453,29 +441,17 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
     return QUERN_OK;
 }
 
-static quern_result check_and_spawn(quern_world *world, quern_prefab prefab, uint32_t count,
-                                    const quern_spawn_def *def, quern_entity *out_roots,
-                                    quern_entity *out_members, const char *function)
-{
-    if (world == NULL) return quern__fail_null(function, "world");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
-    return quern__in_call(spawn_many(world, prefab, count, def, out_roots, out_members), function);
-}
-
 quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab prefab, uint32_t count,
                                      const quern_spawn_def *def, quern_entity *out_roots,
                                      quern_entity *out_members)
 {
-    if (!quern__world_enter(world, "quern_prefab_spawn_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, check_and_spawn(world, prefab, count, def, out_roots, out_members,
-                                                     "quern_prefab_spawn_many"));
+    QUERN__ENTER_UNLOCKED(world);
+    return quern__in_call(spawn_many(world, prefab, count, def, out_roots, out_members), __func__);
 }
 
 quern_result quern_prefab_spawn(quern_world *world, quern_prefab prefab, const quern_spawn_def *def,
                                 quern_entity *out_root)
 {
-    if (!quern__world_enter(world, "quern_prefab_spawn")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world,
-                              check_and_spawn(world, prefab, 1, def, out_root, NULL, "quern_prefab_spawn"));
+    QUERN__ENTER_UNLOCKED(world);
+    return quern__in_call(spawn_many(world, prefab, 1, def, out_root, NULL), __func__);
 }

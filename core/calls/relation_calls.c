@@ -14,61 +14,49 @@ enum { CHECK_RECORDS_AHEAD = 16 };
 
 /* ------------------------------------------------------------------------------------- registering */
 
-static quern_result register_relation(quern_world *world, const quern_relation_def *def,
-                                      quern_relation *out_relation)
-{
-    static const char function[] = "quern_relation_register";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (out_relation == NULL) return quern__fail_null(function, "out_relation");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
-    quern__relation *relation;
-    result = quern__relation_register(&world->storage, def, &relation);
-    if (result != QUERN_OK) return quern__in_call(result, function);
-    *out_relation = quern__relation_handle(&world->storage, relation);
-    return QUERN_OK;
-}
-
 quern_result quern_relation_register(quern_world *world, const quern_relation_def *def,
                                      quern_relation *out_relation)
 {
-    if (!quern__world_enter(world, "quern_relation_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, register_relation(world, def, out_relation));
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_relation);
+    quern__relation *relation;
+    quern_result result = quern__relation_register(&world->storage, def, &relation);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    *out_relation = quern__relation_handle(&world->storage, relation);
+    return QUERN_OK;
 }
 
 quern_relation quern_relation_find(const quern_world *world, const char *name)
 {
     if (world == NULL || name == NULL) {
-        quern__fail_null("quern_relation_find", world ? "name" : "world");
+        quern__fail_null(__func__, world ? "name" : "world");
         return (quern_relation){0};
     }
     const quern__relation *relation = quern__relation_find(&world->storage, name);
     return relation != NULL ? quern__relation_handle(&world->storage, relation) : (quern_relation){0};
 }
 
-static void register_parent(quern_world *world)
+static quern_result register_parent(quern_world *world)
 {
-    if (!quern__world_enter(world, "quern_world_parent")) return;
-    quern_result result = quern__world_check_unlocked(world, "quern_world_parent");
-    if (result != QUERN_OK)
-        quern__fail(result, "quern_world_parent: the world has no hierarchy yet, and a callback cannot "
-                            "register it: call quern_world_parent once before the frame");
-    if (result == QUERN_OK)
-        quern__in_call(quern__relation_register(&world->storage, &quern__parent_def,
-                                                &world->storage.relations->parent),
-                       "quern_world_parent");
-    (void)quern__world_leave(world, result);
+    QUERN__ENTER_AS(world, "quern_world_parent");
+    if (quern__world_check_unlocked(world, "quern_world_parent") != QUERN_OK)
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                           "quern_world_parent: the world has no hierarchy yet, and a callback cannot "
+                           "register it: call quern_world_parent once before the frame");
+    return quern__in_call(
+        quern__relation_register(&world->storage, &quern__parent_def, &world->storage.relations->parent),
+        "quern_world_parent");
 }
 
 quern_relation quern_world_parent(quern_world *world)
 {
     if (world == NULL) {
-        quern__fail_null("quern_world_parent", "world");
+        quern__fail_null(__func__, "world");
         return (quern_relation){0};
     }
-    if (world->storage.relations->parent == NULL) register_parent(world);
-    if (world->storage.relations->parent == NULL) return (quern_relation){0};
+    if (world->storage.relations->parent == NULL && register_parent(world) != QUERN_OK)
+        return (quern_relation){0};
     return quern__relation_handle(&world->storage, world->storage.relations->parent);
 }
 
@@ -124,9 +112,8 @@ quern_result quern__world_relate(quern_world *world, quern_entity source, quern_
 quern_result quern_entity_relate(quern_world *world, quern_entity source, quern_relation relation,
                                  quern_entity target)
 {
-    static const char function[] = "quern_entity_relate";
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__world_relate(world, source, relation, target, function));
+    QUERN__ENTER(world);
+    return quern__world_relate(world, source, relation, target, __func__);
 }
 
 /* Checks that all entities are alive and that no entity is its own target. */
@@ -150,29 +137,20 @@ static quern_result check_pairs(const quern_world *world, const quern_entity *so
     return QUERN_OK;
 }
 
-static quern_result relate_many(quern_world *world, const quern_entity *sources, quern_relation relation,
-                                const quern_entity *targets, uint32_t count)
-{
-    static const char function[] = "quern_entity_relate_many";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (count > 0 && sources == NULL) return quern__fail_null(function, "sources");
-    if (count > 0 && targets == NULL) return quern__fail_null(function, "targets");
-    quern__relation *known;
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = quern__relation_check(&world->storage, relation, &known);
-    if (result == QUERN_OK) result = check_pairs(world, sources, targets, count);
-    if (result != QUERN_OK) return quern__in_call(result, function);
-    uint32_t failed;
-    result = quern__relate_many(&world->storage, known, sources, targets, count, &failed);
-    if (result != QUERN_OK && failed < count) quern__message_add_element(result, "pair", failed);
-    return quern__in_call(result, function);
-}
-
 quern_result quern_entity_relate_many(quern_world *world, const quern_entity *sources,
                                       quern_relation relation, const quern_entity *targets, uint32_t count)
 {
-    if (!quern__world_enter(world, "quern_entity_relate_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, relate_many(world, sources, relation, targets, count));
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED_LIST(sources, count);
+    QUERN__NEED_LIST(targets, count);
+    quern__relation *known;
+    quern_result result = quern__relation_check(&world->storage, relation, &known);
+    if (result == QUERN_OK) result = check_pairs(world, sources, targets, count);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    uint32_t failed;
+    result = quern__relate_many(&world->storage, known, sources, targets, count, &failed);
+    if (result != QUERN_OK && failed < count) quern__message_add_element(result, "pair", failed);
+    return quern__in_call(result, __func__);
 }
 
 static quern_result fail_other_target(const quern__storage *storage, const quern__relation *relation,
@@ -209,9 +187,8 @@ quern_result quern__world_unrelate(quern_world *world, quern_entity source, quer
 
 quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quern_relation relation)
 {
-    static const char function[] = "quern_entity_unrelate";
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__world_unrelate(world, source, relation, function));
+    QUERN__ENTER(world);
+    return quern__world_unrelate(world, source, relation, __func__);
 }
 
 /* Returns whether the source has the target. Both are alive. */
@@ -222,30 +199,23 @@ static bool has_target(const quern__relation *relation, quern_entity source, que
                              : quern__links_target(&relation->links, s) == t;
 }
 
-static quern_result unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
-                                  quern_entity target)
+quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
+                                        quern_entity target)
 {
-    static const char function[] = "quern_entity_unrelate_from";
+    QUERN__ENTER(world);
     quern__relation *known;
-    quern_result result = check(world, source, relation, function, &known);
+    quern_result result = check(world, source, relation, __func__, &known);
     if (result != QUERN_OK) return result;
     result = check_alive(world, target, "the target");
     if (result == QUERN_OK && !has_target(known, source, target))
         result = fail_other_target(&world->storage, known, source, target);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     if (known->is_many)
         result = quern__unrelate_edge(&world->storage, known, quern_entity_index(source),
                                       quern_entity_index(target));
     else
         result = quern__unrelate(&world->storage, known, source);
-    return quern__in_call(result, function);
-}
-
-quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
-                                        quern_entity target)
-{
-    if (!quern__world_enter(world, "quern_entity_unrelate_from")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, unrelate_from(world, source, relation, target));
+    return quern__in_call(result, __func__);
 }
 
 static quern_result check_move_before(const quern_world *world, const quern__relation *relation,
@@ -268,24 +238,18 @@ static quern_result check_move_before(const quern_world *world, const quern__rel
         quern_entity_generation(source));
 }
 
-static quern_result move_before(quern_world *world, quern_entity source, quern_relation relation,
-                                quern_entity before)
-{
-    quern__relation *known;
-    quern_result result = check(world, source, relation, "quern_entity_move_before", &known);
-    if (result != QUERN_OK) return result;
-    result = check_move_before(world, known, source, before);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_move_before");
-    quern__links_move_before(&known->links, quern_entity_index(source),
-                             quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
-    return QUERN_OK;
-}
-
 quern_result quern_entity_move_before(quern_world *world, quern_entity source, quern_relation relation,
                                       quern_entity before)
 {
-    if (!quern__world_enter(world, "quern_entity_move_before")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, move_before(world, source, relation, before));
+    QUERN__ENTER(world);
+    quern__relation *known;
+    quern_result result = check(world, source, relation, __func__, &known);
+    if (result != QUERN_OK) return result;
+    result = check_move_before(world, known, source, before);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__links_move_before(&known->links, quern_entity_index(source),
+                             quern_entity_is_null(before) ? QUERN__SLOT_NONE : quern_entity_index(before));
+    return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- looking */
@@ -339,7 +303,7 @@ static uint32_t list_entities(const quern_world *world, const quern__edge_list *
 quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
 {
     quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_target", &known);
+    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
     if (link != NULL) return quern__entity_of_link(&world->storage, link->target);
     return entity_after(world, find_targets(known, source), (quern_entity){0});
 }
@@ -348,16 +312,15 @@ bool quern_entity_has_target(const quern_world *world, quern_entity source, quer
                              quern_entity target)
 {
     quern__relation *known;
-    return check(world, source, relation, "quern_entity_has_target", &known) == QUERN_OK &&
-           quern__in_call(check_alive(world, target, "the target"), "quern_entity_has_target") ==
-               QUERN_OK &&
+    return check(world, source, relation, __func__, &known) == QUERN_OK &&
+           quern__in_call(check_alive(world, target, "the target"), __func__) == QUERN_OK &&
            has_target(known, source, target);
 }
 
 uint32_t quern_entity_target_count(const quern_world *world, quern_entity source, quern_relation relation)
 {
     quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_target_count", &known);
+    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
     return link != NULL ? link->target != QUERN__SLOT_NONE : find_targets(known, source)->count;
 }
 
@@ -365,7 +328,7 @@ quern_entity quern_entity_next_target(const quern_world *world, quern_entity sou
                                       quern_relation relation, quern_entity target)
 {
     quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, "quern_entity_next_target", &known);
+    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
     if (link != NULL)
         return quern_entity_is_null(target) ? quern__entity_of_link(&world->storage, link->target)
                                             : (quern_entity){0};
@@ -375,23 +338,22 @@ quern_entity quern_entity_next_target(const quern_world *world, quern_entity sou
 uint32_t quern_entity_list_targets(const quern_world *world, quern_entity source, quern_relation relation,
                                    quern_entity *out_targets, uint32_t capacity)
 {
-    static const char function[] = "quern_entity_list_targets";
     quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, function, &known);
+    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
     if (link == NULL)
-        return list_entities(world, find_targets(known, source), out_targets, capacity, function,
+        return list_entities(world, find_targets(known, source), out_targets, capacity, __func__,
                              "out_targets");
     const quern__edge_list one = {.slots = (uint32_t *)(uintptr_t)&link->target,
                                   .count = link->target != QUERN__SLOT_NONE,
                                   .capacity = 1};
-    return list_entities(world, &one, out_targets, capacity, function, "out_targets");
+    return list_entities(world, &one, out_targets, capacity, __func__, "out_targets");
 }
 
 quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
                                        quern_relation relation)
 {
     quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, "quern_entity_first_source", &known);
+    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
     if (link != NULL) return quern__entity_of_link(&world->storage, link->first);
     return entity_after(world, find_sources(known, target), (quern_entity){0});
 }
@@ -399,12 +361,11 @@ quern_entity quern_entity_first_source(const quern_world *world, quern_entity ta
 quern_entity quern_entity_next_source(const quern_world *world, quern_entity target,
                                       quern_relation relation, quern_entity source)
 {
-    static const char function[] = "quern_entity_next_source";
     quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, function, &known);
+    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
     if (link == NULL) return entity_after(world, find_sources(known, target), source);
     if (quern_entity_is_null(source)) return quern__entity_of_link(&world->storage, link->first);
-    const quern__link_node *node = find_link(world, source, relation, function, &known);
+    const quern__link_node *node = find_link(world, source, relation, __func__, &known);
     if (node == NULL || node->target != quern_entity_index(target)) return (quern_entity){0};
     return quern__entity_of_link(&world->storage, node->next);
 }
@@ -427,35 +388,34 @@ static const quern__link_node *find_sibling(const quern_world *world, quern_enti
 quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
                                        quern_relation relation)
 {
-    const quern__link_node *link = find_sibling(world, source, relation, "quern_entity_next_sibling");
+    const quern__link_node *link = find_sibling(world, source, relation, __func__);
     return link != NULL ? quern__entity_of_link(&world->storage, link->next) : (quern_entity){0};
 }
 
 quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entity source,
                                            quern_relation relation)
 {
-    const quern__link_node *link = find_sibling(world, source, relation, "quern_entity_previous_sibling");
+    const quern__link_node *link = find_sibling(world, source, relation, __func__);
     return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
 }
 
 uint32_t quern_entity_source_count(const quern_world *world, quern_entity target, quern_relation relation)
 {
     quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, "quern_entity_source_count", &known);
+    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
     return link != NULL ? link->count : find_sources(known, target)->count;
 }
 
 uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target, quern_relation relation,
                                    quern_entity *out_sources, uint32_t capacity)
 {
-    static const char function[] = "quern_entity_list_sources";
     quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, function, &known);
+    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
     if (link == NULL)
-        return list_entities(world, find_sources(known, target), out_sources, capacity, function,
+        return list_entities(world, find_sources(known, target), out_sources, capacity, __func__,
                              "out_sources");
     if (capacity > 0 && out_sources == NULL) {
-        quern__fail_null(function, "out_sources");
+        quern__fail_null(__func__, "out_sources");
         return 0;
     }
     uint32_t child = link->first;
@@ -468,7 +428,7 @@ uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target
 
 uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    const quern__link_node *link = find_sibling(world, source, relation, "quern_entity_sibling_index");
+    const quern__link_node *link = find_sibling(world, source, relation, __func__);
     if (link == NULL) return QUERN_NO_SIBLING_INDEX;
     const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
     uint32_t index = 0;
@@ -598,14 +558,13 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
                                         uint32_t count, quern_relation relation, quern_entity *out_sources,
                                         uint32_t capacity, uint32_t *out_counts)
 {
-    static const char function[] = "quern_entity_list_sources_many";
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
     if (world == NULL) {
-        quern__fail_null(function, "world");
+        quern__fail_null(__func__, "world");
         return 0;
     }
-    if (!check_arguments(world, targets, count, relation, function, &list)) return 0;
+    if (!check_arguments(world, targets, count, relation, __func__, &list)) return 0;
     list.sources = out_sources;
     list.capacity = out_sources != NULL ? capacity : 0;
     list.counts = out_counts;
@@ -664,12 +623,11 @@ uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint
                                         quern_relation relation, quern_entity *out_sources,
                                         uint32_t capacity, uint32_t *out_counts)
 {
-    static const char function[] = "quern_getter_list_sources_many";
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
     if (out_sources == NULL) capacity = 0;
-    const quern_world *world = check_columns(columns, column_count, capacity, function, &list);
-    if (world == NULL || !check_arguments(world, targets, count, relation, function, &list)) return 0;
+    const quern_world *world = check_columns(columns, column_count, capacity, __func__, &list);
+    if (world == NULL || !check_arguments(world, targets, count, relation, __func__, &list)) return 0;
     list.sources = out_sources;
     list.capacity = capacity;
     list.counts = out_counts;

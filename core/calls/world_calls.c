@@ -94,9 +94,9 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
 {
     static const quern_world_def zero;
     if (def == NULL) def = &zero;
-    if (out_world == NULL) return quern__fail_null("quern_world_create", "out_world");
+    QUERN__NEED(out_world);
     quern_allocator allocator;
-    quern_result result = quern__choose_allocator(&def->allocator, "quern_world_create", &allocator);
+    quern_result result = quern__choose_allocator(&def->allocator, __func__, &allocator);
     if (result != QUERN_OK) return result;
 
     uint32_t tag = tag_take();
@@ -107,7 +107,7 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
             QUERN_MAX_WORLDS);
     result = world_init(def, &allocator, tag, out_world);
     if (result != QUERN_OK) tag_release(tag);
-    return quern__in_call(result, "quern_world_create");
+    return quern__in_call(result, __func__);
 }
 
 /* ------------------------------------------------------------------------------------------ values
@@ -427,6 +427,7 @@ quern_result quern__world_apply_commands(quern_world *world, quern__flush_report
  * failed sync point has ended the latest one. */
 static quern_result find_recorder(quern_world *world, quern_commands **out_recorder)
 {
+    QUERN__ENTER_AS(world, "quern_world_commands");
     quern_result result = quern__world_check_unlocked(world, "quern_world_commands");
     if (result == QUERN_OK && world->commands == NULL) result = create_commands(world);
     if (result != QUERN_OK) return quern__in_call(result, "quern_world_commands");
@@ -445,36 +446,27 @@ quern_commands *quern_world_commands(quern_world *world)
 {
     quern_commands *recorder = NULL;
     if (world == NULL) {
-        quern__fail_null("quern_world_commands", "world");
+        quern__fail_null(__func__, "world");
         return NULL;
     }
-    if (!quern__world_enter(world, "quern_world_commands")) return NULL;
-    const quern_result result = quern__world_leave(world, find_recorder(world, &recorder));
-    return result == QUERN_OK ? recorder : NULL;
-}
-
-static quern_result flush(quern_world *world)
-{
-    quern_result result = quern__world_check_unlocked(world, "quern_world_flush");
-    if (result != QUERN_OK || world->commands == NULL) return result;
-    quern__flush_report report = {0};
-    result = quern__world_apply_commands(world, &report);
-    if (result == QUERN_OK) return quern__flush_result(&report, "quern_world_flush");
-    result = quern__fail_with_loss(result, report.record_result, "record a command", "quern_world_flush");
-    return quern__in_call(result, "quern_world_flush");
+    return find_recorder(world, &recorder) == QUERN_OK ? recorder : NULL;
 }
 
 quern_result quern_world_flush(quern_world *world)
 {
-    if (world == NULL) return quern__fail_null("quern_world_flush", "world");
-    if (!quern__world_enter(world, "quern_world_flush")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, flush(world));
+    QUERN__ENTER_UNLOCKED(world);
+    if (world->commands == NULL) return QUERN_OK;
+    quern__flush_report report = {0};
+    quern_result result = quern__world_apply_commands(world, &report);
+    if (result == QUERN_OK) return quern__flush_result(&report, __func__);
+    result = quern__fail_with_loss(result, report.record_result, "record a command", __func__);
+    return quern__in_call(result, __func__);
 }
 
-static quern_result discard(quern_world *world)
+quern_result quern_world_discard_commands(quern_world *world)
 {
-    const quern_result result = quern__world_check_unlocked(world, "quern_world_discard_commands");
-    if (result != QUERN_OK || world->commands == NULL) return result;
+    QUERN__ENTER_UNLOCKED(world);
+    if (world->commands == NULL) return QUERN_OK;
     quern__world_end_recording(world);
     quern__commands_reset(&world->commands->recorder);
     for (uint32_t i = 0; i < world->commands->worker_recorders.count; i++)
@@ -482,17 +474,10 @@ static quern_result discard(quern_world *world)
     return QUERN_OK;
 }
 
-quern_result quern_world_discard_commands(quern_world *world)
-{
-    if (world == NULL) return quern__fail_null("quern_world_discard_commands", "world");
-    if (!quern__world_enter(world, "quern_world_discard_commands")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, discard(world));
-}
-
 quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_stats *out_stats)
 {
-    if (world == NULL) return quern__fail_null("quern_world_get_flush_stats", "world");
-    if (out_stats == NULL) return quern__fail_null("quern_world_get_flush_stats", "out_stats");
+    QUERN__NEED(world);
+    QUERN__NEED(out_stats);
     *out_stats = world->commands != NULL ? world->commands->stats : (quern_flush_stats){0};
     return QUERN_OK;
 }
@@ -581,13 +566,13 @@ static quern_result reserve_rows(quern_world *world, const quern_component *comp
     return QUERN_OK;
 }
 
-static quern_result reserve(quern_world *world, const quern_reserve_def *def)
+quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *def)
 {
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
     uint32_t component_count, relation_count, slot_end;
-    quern_result result = quern__world_check_unlocked(world, "quern_world_reserve");
-    if (result == QUERN_OK)
-        result = quern__list_count(def->components, QUERN_MAX_ENTITY_COMPONENTS, is_end_of_components,
-                                   "component", NULL, &component_count);
+    quern_result result = quern__list_count(def->components, QUERN_MAX_ENTITY_COMPONENTS,
+                                            is_end_of_components, "component", NULL, &component_count);
     if (result == QUERN_OK)
         result = quern__list_count(def->relations, QUERN_MAX_RESERVED_RELATIONS, is_end_of_relations,
                                    "relation", NULL, &relation_count);
@@ -600,21 +585,12 @@ static quern_result reserve(quern_world *world, const quern_reserve_def *def)
         result = reserve_links(&world->storage, def->relations, relation_count, slot_end);
     if (result == QUERN_OK && def->row_count > 0)
         result = reserve_rows(world, def->components, component_count, def->row_count);
-    if (result != QUERN_OK || def->command_bytes == 0) return quern__in_call(result, "quern_world_reserve");
+    if (result != QUERN_OK || def->command_bytes == 0) return quern__in_call(result, __func__);
     quern_commands *commands = quern_world_commands(world);
     if (commands != NULL && quern__blocks_reserve_bytes(commands, def->command_bytes)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                        "quern_world_reserve: no memory for %llu bytes of commands",
                        (unsigned long long)def->command_bytes);
-}
-
-quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *def)
-{
-    static const char function[] = "quern_world_reserve";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, reserve(world, def));
 }
 
 /* Releases unused memory (quern_world_trim) and archetypes without rows (quern_world_remove_empty_archetypes).
@@ -623,16 +599,9 @@ quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *de
 
 /* -------------------------------------------------------------------------------------------- trim */
 
-static quern_result check_world(const quern_world *world, const char *function)
+quern_result quern_world_trim(quern_world *world)
 {
-    if (world == NULL) return quern__fail_null(function, "world");
-    return quern__world_check_unlocked(world, function);
-}
-
-static quern_result trim(quern_world *world)
-{
-    quern_result result = check_world(world, "quern_world_trim");
-    if (result != QUERN_OK) return result;
+    QUERN__ENTER_UNLOCKED(world);
     quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
@@ -649,12 +618,6 @@ static quern_result trim(quern_world *world)
     quern__names_trim(storage->names, &storage->allocator);
     quern__events_trim(world);
     return QUERN_OK;
-}
-
-quern_result quern_world_trim(quern_world *world)
-{
-    if (!quern__world_enter(world, "quern_world_trim")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, trim(world));
 }
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
@@ -770,19 +733,12 @@ static uint32_t remove_all(quern_world *world)
     return count;
 }
 
-static quern_result remove_empty(quern_world *world, uint32_t *out_count)
+quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
 {
-    const quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
-    if (result != QUERN_OK) return result;
+    QUERN__ENTER_UNLOCKED(world);
     const uint32_t count = remove_all(world);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
-}
-
-quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
-{
-    if (!quern__world_enter(world, "quern_world_remove_empty_archetypes")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, remove_empty(world, out_count));
 }
 
 /* ------------------------------------------------------------------------------- setting all archetypes */

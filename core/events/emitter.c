@@ -325,17 +325,16 @@ static QUERN__SLOW_PATH bool fail_memory(quern__emitter *emitter, const char *fu
 
 bool quern_emit_copy(quern_emitter *public_part, const void *value)
 {
-    static const char function[] = "quern_emit_copy";
     quern__emitter *emitter = (quern__emitter *)public_part;
-    if (public_part == NULL || !is_usable(emitter, function)) return false;
+    if (public_part == NULL || !is_usable(emitter, __func__)) return false;
     const quern__type *type = &emitter->channel->type;
     if (value == NULL && type->size_bytes > 0)
         return refuse(emitter,
                       quern__fail(QUERN_ERROR_NULL_ARGUMENT,
                                   "%s: system '%s' emitted '%s' with a NULL value: pass its address",
-                                  function, emitter->system_name, type->name));
+                                  __func__, emitter->system_name, type->name));
     if (room_left(emitter) == 0 && !quern__emitter_reserve(emitter, 1))
-        return fail_memory(emitter, function);
+        return fail_memory(emitter, __func__);
     quern__emitter_put(emitter, value, 1);
     return true;
 }

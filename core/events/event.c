@@ -127,12 +127,14 @@ static quern_result check_known(const quern__channel *known, const quern__channe
         (unsigned long long)added->limit_bytes);
 }
 
-static quern_result register_event(quern_world *world, const quern_event_def *def, quern_event *out_event)
+quern_result quern_event_register(quern_world *world, const quern_event_def *def, quern_event *out_event)
 {
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_event);
     quern__channel *channel = NULL;
-    quern_result result = quern__world_check_unlocked(world, "quern_event_register");
-    if (result == QUERN_OK) result = channel_create(world, def, &channel);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_event_register");
+    quern_result result = channel_create(world, def, &channel);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_event known = quern_event_find(world, channel->type.name);
     if (known.bits != 0)
         result = check_known(world->events->channels.items[quern__handle_index(known.bits)], channel);
@@ -140,23 +142,13 @@ static quern_result register_event(quern_world *world, const quern_event_def *de
         result = append(world, channel);
     if (result == QUERN_OK) *out_event = known.bits != 0 ? known : handle_of(world, channel->index);
     if (result != QUERN_OK || known.bits != 0) channel_release(channel, &world->storage.allocator);
-    return quern__in_call(result, "quern_event_register");
-}
-
-quern_result quern_event_register(quern_world *world, const quern_event_def *def, quern_event *out_event)
-{
-    static const char function[] = "quern_event_register";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (out_event == NULL) return quern__fail_null(function, "out_event");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, register_event(world, def, out_event));
+    return quern__in_call(result, __func__);
 }
 
 quern_event quern_event_find(const quern_world *world, const char *name)
 {
     if (world == NULL || name == NULL) {
-        quern__fail_null("quern_event_find", world ? "name" : "world");
+        quern__fail_null(__func__, world ? "name" : "world");
         return (quern_event){0};
     }
     const uint32_t count = channel_count(world);
@@ -168,23 +160,22 @@ quern_event quern_event_find(const quern_world *world, const char *name)
 const char *quern_event_name(const quern_world *world, quern_event event)
 {
     if (world == NULL) {
-        quern__fail_null("quern_event_name", "world");
+        quern__fail_null(__func__, "world");
         return NULL;
     }
     quern__channel *channel;
     const quern_result result = quern__events_check(world, event, &channel);
-    return quern__in_call(result, "quern_event_name") == QUERN_OK ? channel->type.name : NULL;
+    return quern__in_call(result, __func__) == QUERN_OK ? channel->type.name : NULL;
 }
 
 quern_result quern_event_get_stats(const quern_world *world, quern_event event,
                                    quern_event_stats *out_stats)
 {
-    static const char function[] = "quern_event_get_stats";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_stats == NULL) return quern__fail_null(function, "out_stats");
+    QUERN__NEED(world);
+    QUERN__NEED(out_stats);
     quern__channel *channel;
     const quern_result result = quern__events_check(world, event, &channel);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     *out_stats = (quern_event_stats){.waiting_count = channel->waiting_count,
                                      .waiting_bytes = channel->waiting_bytes,
                                      .lost_count = channel->lost_count};
@@ -663,67 +654,49 @@ static QUERN__NO_INLINE quern_result publish_batch(quern__channel *channel, cons
     return loss.channel != NULL ? quern__event_loss_fail(&loss, "quern_world_emit") : QUERN_OK;
 }
 
-static quern_result emit(quern_world *world, quern_event event, const void *values, uint32_t count)
+quern_result quern_world_emit(quern_world *world, quern_event event, const void *values, uint32_t count)
 {
-    static const char function[] = "quern_world_emit";
+    QUERN__ENTER_UNLOCKED(world);
     quern__channel *channel;
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = quern__events_check(world, event, &channel);
+    quern_result result = quern__events_check(world, event, &channel);
     if (result == QUERN_OK) result = check_values(channel, values, count);
-    if (result != QUERN_OK || count == 0) return quern__in_call(result, function);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, __func__);
     if (!can_extend(channel, count)) return publish_batch(channel, values, count);
     return extend_in_place(channel, values, count) ? QUERN_OK : move_and_extend(channel, values, count);
 }
 
-quern_result quern_world_emit(quern_world *world, quern_event event, const void *values, uint32_t count)
-{
-    if (world == NULL) return quern__fail_null("quern_world_emit", "world");
-    if (!quern__world_enter(world, "quern_world_emit")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, emit(world, event, values, count));
-}
-
 /* -------------------------------------------------------------------------------------------- reading */
 
-static quern_result create_reader(quern_world *world, const quern_event_reader_def *def,
-                                  quern_event_reader **out_reader)
+quern_result quern_event_reader_create(quern_world *world, const quern_event_reader_def *def,
+                                       quern_event_reader **out_reader)
 {
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_reader);
     const char *name = def->name != NULL ? def->name : "a reader";
     quern__channel *channel;
-    quern_result result = quern__world_check_unlocked(world, "quern_event_reader_create");
-    if (result == QUERN_OK) result = quern__check_name(name, "reader");
+    quern_result result = quern__check_name(name, "reader");
     if (result == QUERN_OK) result = quern__events_check(world, def->event, &channel);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     quern_event_reader *reader = quern__reader_create(channel, name);
     if (reader == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a reader of event '%s'",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a reader of event '%s'", __func__,
                            channel->type.name);
     world->user_count++;
     *out_reader = reader;
     return QUERN_OK;
 }
 
-quern_result quern_event_reader_create(quern_world *world, const quern_event_reader_def *def,
-                                       quern_event_reader **out_reader)
-{
-    static const char function[] = "quern_event_reader_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (out_reader == NULL) return quern__fail_null(function, "out_reader");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__in_call(create_reader(world, def, out_reader), function));
-}
-
 /* Asking for the next batch counts the one that the reader holds as seen. */
 bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_block)
 {
-    static const char function[] = "quern_event_reader_next";
     if (reader == NULL || out_block == NULL) {
-        quern__fail_null(function, reader == NULL ? "reader" : "out_block");
+        quern__fail_null(__func__, reader == NULL ? "reader" : "out_block");
         return false;
     }
     *out_block = (quern_event_block){.values = NULL};
     const quern__channel *channel = reader->channel;
-    if (quern__world_check_unlocked(channel->world, function) != QUERN_OK) return false;
+    if (quern__world_check_unlocked(channel->world, __func__) != QUERN_OK) return false;
     if (reader->has_batch) reader->cursor++;
     reader->has_batch = reader->cursor < quern__channel_end(channel);
     if (!reader->has_batch) return false;
@@ -735,7 +708,7 @@ bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_
 uint64_t quern_event_reader_lost_count(const quern_event_reader *reader)
 {
     if (reader != NULL) return reader->lost_count;
-    quern__fail_null("quern_event_reader_lost_count", "reader");
+    quern__fail_null(__func__, "reader");
     return 0;
 }
 
@@ -743,7 +716,7 @@ void quern_event_reader_destroy(quern_event_reader *reader)
 {
     if (reader == NULL) return;
     quern_world *world = reader->channel->world;
-    if (quern__world_check_unlocked(world, "quern_event_reader_destroy") != QUERN_OK) {
+    if (quern__world_check_unlocked(world, __func__) != QUERN_OK) {
         quern__report_violation(QUERN_ERROR_WORLD_LOCKED,
                                 "quern_event_reader_destroy: " QUERN__WORLD_LOCKERS
                                 " is running on its world; destroy the reader afterwards");

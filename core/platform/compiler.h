@@ -88,6 +88,16 @@
 #define QUERN__PREFETCH_LATER(address) ((void)(address))
 #endif
 
+/* Calls the function with the address of the local variable that is declared so, where its scope ends. Without
+ * QUERN__HAS_CLEANUP nothing calls it. */
+#if QUERN__IS_GNU
+#define QUERN__HAS_CLEANUP       1
+#define QUERN__CLEANUP(function) __attribute__((cleanup(function), unused))
+#else
+#define QUERN__HAS_CLEANUP 0
+#define QUERN__CLEANUP(function)
+#endif
+
 /* Address of a function's first instruction: a multiple of this, where compilers can do that. */
 #if QUERN__IS_GNU
 #define QUERN__CODE_ALIGNED(bytes) __attribute__((aligned(bytes)))

@@ -421,15 +421,14 @@ static size_t query_bytes(const char *name)
     return sizeof(quern__query) + (name != NULL ? strlen(name) + 1 : 0);
 }
 
-static quern_result create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
 {
-    if (world == NULL) return quern__fail_null("quern_query_create", "world");
-    if (def == NULL) return quern__fail_null("quern_query_create", "def");
-    if (out_query == NULL) return quern__fail_null("quern_query_create", "out_query");
-    quern_result result = quern__world_check_unlocked(world, "quern_query_create");
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_query);
     uint32_t term_count = 0;
-    if (result == QUERN_OK) result = check_def(def, &term_count);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_query_create");
+    quern_result result = check_def(def, &term_count);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
 
     const quern_allocator *allocator = &world->storage.allocator;
     const size_t bytes = query_bytes(def->name);
@@ -450,13 +449,7 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
         quern__query_release(query);
     }
     quern__release(allocator, query, bytes, _Alignof(quern__query));
-    return quern__in_call(result, "quern_query_create");
-}
-
-quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
-{
-    if (!quern__world_enter(world, "quern_query_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, create(world, def, out_query));
+    return quern__in_call(result, __func__);
 }
 
 void quern_query_destroy(quern_query *query)
@@ -476,8 +469,8 @@ void quern_query_destroy(quern_query *query)
 
 quern_result quern_query_get_def(const quern_query *query, quern_query_def *out_def)
 {
-    if (query == NULL) return quern__fail_null("quern_query_get_def", "query");
-    if (out_def == NULL) return quern__fail_null("quern_query_get_def", "out_def");
+    QUERN__NEED(query);
+    QUERN__NEED(out_def);
     *out_def = (quern_query_def){.name = query->name, .whole_chunks = query->whole_chunks};
     for (uint32_t i = 0; i < query->term_count; i++) {
         out_def->terms[i] = query->terms[i];
@@ -489,8 +482,7 @@ quern_result quern_query_get_def(const quern_query *query, quern_query_def *out_
 uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *cursor,
                                        quern_query **out_queries, uint32_t capacity)
 {
-    static const char function[] = "quern_world_list_queries_from";
-    if (!quern__check_page(world, cursor, out_queries, "out_queries", capacity, function)) return 0;
+    if (!quern__check_page(world, cursor, out_queries, "out_queries", capacity, __func__)) return 0;
     quern__query *query = world->storage.first_query; /* the newest one */
     while (query != NULL && query->next != NULL)
         query = query->next;
@@ -510,11 +502,11 @@ uint32_t quern_world_list_queries_from(const quern_world *world, uint32_t *curso
 uint64_t quern_query_count(quern_query *query)
 {
     if (query == NULL) {
-        quern__fail_null("quern_query_count", "query");
+        quern__fail_null(__func__, "query");
         return 0;
     }
-    if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
-        quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
+    if (quern__world_check_unlocked(query->world, __func__) != QUERN_OK ||
+        quern__in_call(quern__query_refresh(query), __func__) != QUERN_OK)
         return 0;
     if (query->target != NULL) return quern__target_count(query);
     if (query->row_term_count > 0 || (query->ups != NULL && query->ups->has_required))

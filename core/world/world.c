@@ -79,14 +79,12 @@ bool quern__world_resume_claim(quern_world *world, const quern__world_claim_stat
 
 /* ------------------------------------------------------------------------------------- components */
 
-static quern_result register_component(quern_world *world, const quern_component_def *def,
-                                       quern_component *out_component)
+quern_result quern_component_register(quern_world *world, const quern_component_def *def,
+                                      quern_component *out_component)
 {
-    if (world == NULL) return quern__fail_null("quern_component_register", "world");
-    if (def == NULL) return quern__fail_null("quern_component_register", "def");
-    if (out_component == NULL) return quern__fail_null("quern_component_register", "out_component");
-    quern_result result = quern__world_check_unlocked(world, "quern_component_register");
-    if (result != QUERN_OK) return result;
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_component);
     for (uint32_t i = 0; i < QUERN_MAX_REQUIRED; i++)
         if (def->required[i].bits != 0 &&
             quern__component_index(def->required[i]) == world->storage.disabled_index)
@@ -95,22 +93,15 @@ static quern_result register_component(quern_world *world, const quern_component
                 "quern_component_register: '%.63s' cannot require 'disabled', which is removed "
                 "to enable an entity: remove it from the list",
                 def->name != NULL ? def->name : "");
-    result = quern__components_register(&world->storage.components, &world->storage.allocator, def,
-                                        out_component);
-    return quern__in_call(result, "quern_component_register");
-}
-
-quern_result quern_component_register(quern_world *world, const quern_component_def *def,
-                                      quern_component *out_component)
-{
-    if (!quern__world_enter(world, "quern_component_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, register_component(world, def, out_component));
+    quern_result result = quern__components_register(&world->storage.components, &world->storage.allocator,
+                                                     def, out_component);
+    return quern__in_call(result, __func__);
 }
 
 quern_component quern_component_find(const quern_world *world, const char *name)
 {
     if (world == NULL || name == NULL) {
-        quern__fail_null("quern_component_find", world ? "name" : "world");
+        quern__fail_null(__func__, world ? "name" : "world");
         return (quern_component){0};
     }
     return quern__components_find(&world->storage.components, name);
@@ -119,21 +110,21 @@ quern_component quern_component_find(const quern_world *world, const char *name)
 const char *quern_component_name(const quern_world *world, quern_component component)
 {
     if (world == NULL) {
-        quern__fail_null("quern_component_name", "world");
+        quern__fail_null(__func__, "world");
         return NULL;
     }
     const quern_result result = quern__components_check(&world->storage.components, component);
-    if (quern__in_call(result, "quern_component_name") != QUERN_OK) return NULL;
+    if (quern__in_call(result, __func__) != QUERN_OK) return NULL;
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
 }
 
 quern_result quern_component_get_size(const quern_world *world, quern_component component,
                                       uint32_t *out_size_bytes)
 {
-    if (world == NULL) return quern__fail_null("quern_component_get_size", "world");
-    if (out_size_bytes == NULL) return quern__fail_null("quern_component_get_size", "out_size_bytes");
+    QUERN__NEED(world);
+    QUERN__NEED(out_size_bytes);
     const quern_result result = quern__components_check(&world->storage.components, component);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_component_get_size");
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     *out_size_bytes =
         quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes;
     return QUERN_OK;
@@ -224,29 +215,21 @@ static quern_result resources_register(quern__resources *resources, const quern_
     return result;
 }
 
-static quern_result register_resource(quern_world *world, const quern_resource_def *def,
-                                      quern_resource *out_resource)
-{
-    if (world == NULL) return quern__fail_null("quern_resource_register", "world");
-    if (def == NULL) return quern__fail_null("quern_resource_register", "def");
-    if (out_resource == NULL) return quern__fail_null("quern_resource_register", "out_resource");
-    quern_result result = quern__world_check_unlocked(world, "quern_resource_register");
-    if (result != QUERN_OK) return result;
-    result = resources_register(&world->resources, &world->storage.allocator, def, out_resource);
-    return quern__in_call(result, "quern_resource_register");
-}
-
 quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
                                      quern_resource *out_resource)
 {
-    if (!quern__world_enter(world, "quern_resource_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, register_resource(world, def, out_resource));
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_resource);
+    quern_result result =
+        resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+    return quern__in_call(result, __func__);
 }
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)
 {
     if (world == NULL || name == NULL) {
-        quern__fail_null("quern_resource_find", world ? "name" : "world");
+        quern__fail_null(__func__, world ? "name" : "world");
         return (quern_resource){0};
     }
     return quern__resources_find(&world->resources, name);
@@ -255,10 +238,10 @@ quern_resource quern_resource_find(const quern_world *world, const char *name)
 quern_result quern_resource_get_size(const quern_world *world, quern_resource resource,
                                      uint32_t *out_size_bytes)
 {
-    if (world == NULL) return quern__fail_null("quern_resource_get_size", "world");
-    if (out_size_bytes == NULL) return quern__fail_null("quern_resource_get_size", "out_size_bytes");
+    QUERN__NEED(world);
+    QUERN__NEED(out_size_bytes);
     const quern_result result = quern__resources_check(&world->resources, resource);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_resource_get_size");
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     *out_size_bytes = world->resources.list.items[quern__resource_index(resource)].type.size_bytes;
     return QUERN_OK;
 }
@@ -266,36 +249,26 @@ quern_result quern_resource_get_size(const quern_world *world, quern_resource re
 void *quern_resource_get(quern_world *world, quern_resource resource)
 {
     if (world == NULL) {
-        quern__fail_null("quern_resource_get", "world");
+        quern__fail_null(__func__, "world");
         return NULL;
     }
-    if (quern__world_check_unlocked(world, "quern_resource_get") != QUERN_OK) return NULL;
+    if (quern__world_check_unlocked(world, __func__) != QUERN_OK) return NULL;
     const quern_result result = quern__resources_check(&world->resources, resource);
-    if (quern__in_call(result, "quern_resource_get") != QUERN_OK) return NULL;
+    if (quern__in_call(result, __func__) != QUERN_OK) return NULL;
     return world->resources.list.items[quern__resource_index(resource)].value;
 }
 
 /* ------------------------------------------------------------------------------------------ combines */
 
-static quern_result register_combine(quern_world *world, const quern_combine_def *def,
-                                     quern_combine *out_combine)
-{
-    static const char function[] = "quern_combine_register";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (out_combine == NULL) return quern__fail_null(function, "out_combine");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
-    result = quern__combines_register(world->storage.combines, &world->storage.allocator,
-                                      world->resources.world_tag, def, out_combine);
-    return quern__in_call(result, function);
-}
-
 quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
                                     quern_combine *out_combine)
 {
-    if (!quern__world_enter(world, "quern_combine_register")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, register_combine(world, def, out_combine));
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_combine);
+    quern_result result = quern__combines_register(world->storage.combines, &world->storage.allocator,
+                                                   world->resources.world_tag, def, out_combine);
+    return quern__in_call(result, __func__);
 }
 
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource)

@@ -183,4 +183,29 @@ static inline quern_result quern__world_leave(quern_world *world, quern_result r
     return result;
 }
 
+/* The gate of public calls that change a world immediately: the first line of such a call. It enters the world, and
+ * leaves it where the function returns. A call that another thread's claim refuses returns WORLD_LOCKED.
+ *     QUERN__ENTER(world)               world may be NULL; the call checks it, and the lock, itself
+ *     QUERN__ENTER_UNLOCKED(world)      fails if the world is NULL or locked
+ *     QUERN__ENTER_AS(world, function)  QUERN__ENTER for a part of a call; function: name of the call
+ * Compilers without QUERN__HAS_CLEANUP cannot leave in this way, so there the gate does not claim the world: of two
+ * threads that change a world at once, builds with QUERN_CHECKS find those in the calls that enter and leave by
+ * themselves, and all that meet a running frame. */
+#if QUERN_CHECKS && QUERN__HAS_CLEANUP
+static inline void quern__world_leave_entered(quern_world *const *world)
+{
+    (void)quern__world_leave(*world, QUERN_OK);
+}
+#define QUERN__ENTER_AS(world, function)                                           \
+    if (!quern__world_enter((world), (function))) return QUERN_ERROR_WORLD_LOCKED; \
+    quern_world *const quern__entered QUERN__CLEANUP(quern__world_leave_entered) = (world)
+#else
+#define QUERN__ENTER_AS(world, function) ((void)(world))
+#endif
+#define QUERN__ENTER(world) QUERN__ENTER_AS(world, __func__)
+#define QUERN__ENTER_UNLOCKED(world) \
+    QUERN__NEED(world);              \
+    QUERN__ENTER(world);             \
+    if (QUERN__UNLIKELY((world)->locked)) return quern__world_fail_locked(__func__)
+
 #endif

@@ -18,7 +18,6 @@ static struct {
 
 static quern_result open_made(void *user_data, quern_hardware_scope scope, void **out_counters)
 {
-    (void)user_data;
     cr_expect_eq(scope, QUERN_HARDWARE_PROCESS);
     if (made.is_refused) return QUERN_ERROR_UNAVAILABLE;
     made.open_count++;
@@ -35,7 +34,6 @@ static bool read_made(void *counters, quern_hardware_reading *out_reading)
 
 static void close_made(void *counters)
 {
-    (void)counters;
     made.open_count--;
 }
 

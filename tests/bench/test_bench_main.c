@@ -90,7 +90,6 @@ static void close_diary(void *state)
 
 static uint32_t three_passes(uint32_t entity_count)
 {
-    (void)entity_count;
     return 3;
 }
 
@@ -129,8 +128,6 @@ static void *open_nothing(const quern_bench_case *scene)
 /* Allocates a megabyte and writes to it, so that it becomes resident. */
 static void take_memory(void *state, uint32_t pass_count)
 {
-    (void)state;
-    (void)pass_count;
     static volatile char memory[1 << 20];
     for (size_t i = 0; i < sizeof memory; i++)
         memory[i] = 1;
@@ -138,7 +135,6 @@ static void take_memory(void *state, uint32_t pass_count)
 
 static uint64_t per_megabyte(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1 << 20;
 }
 

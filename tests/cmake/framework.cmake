@@ -37,6 +37,9 @@ if(NOT QUERN_SANITIZE STREQUAL "thread")
   target_link_libraries(quern_test_framework INTERFACE ${QUERN_CJSON_LIBRARY})
 endif()
 
+# Callbacks have the parameters that the library gives them; a test need not use each.
+target_compile_options(quern_test_framework INTERFACE -Wno-unused-parameter)
+
 # With this level, Criterion prints a line for each skipped test, which ./run counts.
 set(quern_test_environment
     CRITERION_VERBOSITY_LEVEL=1

@@ -4,13 +4,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/schedule.h>
-#include <quern/world.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,15 +8,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/tracked.h"
 
-#include <quern/bulk.h>
-#include <quern/enabled.h>
-#include <quern/event.h>
-#include <quern/name.h>
-#include <quern/parallel.h>
-#include <quern/prefab.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -897,7 +888,6 @@ static void run_looking(quern_context *context, const quern_view *view)
 
 static void run_exclusive(quern_context *context, const quern_view *view)
 {
-    (void)view;
     if (every.is_modelled) every_model_enter_system(EXCLUSIVE);
     run_of run = begin_run(context, NULL, 100 + EXCLUSIVE);
     for (uint32_t i = 0; i < 4; i++) {
@@ -917,7 +907,6 @@ static void run_exclusive(quern_context *context, const quern_view *view)
 static void run_reading(quern_context *context, const quern_view *view)
 {
     const ping *pings = quern_view_events(view);
-    (void)context;
     if (every.is_modelled) every_model_enter_system(READING);
     for (uint32_t i = 0; i < view->count; i++) {
         atomic_fetch_add_explicit(&every.observed, every_mix(pings[i].id), memory_order_relaxed);
@@ -927,7 +916,6 @@ static void run_reading(quern_context *context, const quern_view *view)
 
 static void end_reading(quern_context *context)
 {
-    (void)context;
     if (every.is_modelled) every_model_enter_system(READING);
     if (every.is_modelled) every_model_end_events(0);
 }
@@ -935,7 +923,6 @@ static void end_reading(quern_context *context)
 /* Iterates over the events in one callback. */
 static void run_listening(quern_context *context, const quern_view *view)
 {
-    (void)view;
     if (every.is_modelled) every_model_enter_system(LISTENING);
     QUERN_EACH_EVENT(context, event, seen, ping)
     {

@@ -4,8 +4,6 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* -------------------------------------------------------------------------------------------- order */
@@ -184,7 +182,6 @@ static bool is_alive(void *self, quern_entity entity)
 
 static uint64_t *use_resource(void *self, uint32_t index, bool writes)
 {
-    (void)writes;
     return (uint64_t *)(void *)&((operation_state *)self)->reference->resources[index];
 }
 

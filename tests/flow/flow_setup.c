@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,16 +87,9 @@ quern_system setup_writer(quern_schedule *schedule, const char *name, quern_comp
     return setup_term_system(schedule, name, quern_term_write(component));
 }
 
-void idle_run(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+void idle_run(quern_context *context, const quern_view *view) {}
 
-void idle_callback(quern_context *context)
-{
-    (void)context;
-}
+void idle_callback(quern_context *context) {}
 
 /* ------------------------------------------------------------------------------------------- types */
 

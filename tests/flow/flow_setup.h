@@ -7,8 +7,6 @@
 
 #include "tests/support/setup.h"
 
-#include <quern/schedule.h>
-
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Creates a pool with this number of threads. Returns NULL for 0: frames then run on the caller alone. */

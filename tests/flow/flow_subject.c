@@ -4,11 +4,6 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <quern/enabled.h>
-#include <quern/parallel.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +91,6 @@ static void record_enable(void *self, quern_entity entity, uint32_t type, bool e
 
 static bool is_enabled(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
-    (void)system;
     operation_state *it = self;
     return quern_context_is_component_enabled(it->context, entity, it->subject->components[type]);
 }
@@ -115,7 +109,6 @@ static void record_value(void *self, quern_entity entity, uint32_t type, const u
 static void choose_row(void *self, const flow_view_command *command, quern_entity entity,
                        const uint64_t *value)
 {
-    (void)entity;
     const uint32_t row = ((operation_state *)self)->row, words = flow_types[command->type].word_count;
     view_choice *choice = &view_choices[command->index];
     choice->command = *command;
@@ -162,7 +155,6 @@ static void record_for_view(const operation_state *it, const quern_view *view, b
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     static const uint64_t nothing;
-    (void)system;
     operation_state *it = self;
     quern_component component = it->subject->components[type];
     const bool has = quern_context_has(it->context, entity, component);
@@ -179,7 +171,6 @@ static const uint64_t *look_up(void *self, quern_entity entity, const flow_syste
 static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     operation_state *it = self;
-    (void)system;
     return quern_context_lookup_write(it->context, entity, it->subject->components[type]);
 }
 
@@ -299,7 +290,6 @@ static bool is_alive_now(void *self, quern_entity entity)
 
 static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
 {
-    (void)writes;
     const flow_subject *subject = ((operation_state *)self)->subject;
     return quern_resource_get(subject->world, subject->resources[index]);
 }
@@ -421,7 +411,6 @@ static void run_parallel(quern_context *context, const quern_view *view)
 
 static void run_exclusive(quern_context *context, const quern_view *view)
 {
-    (void)view;
     operation_state it = operation_state_of(context);
     operation_state between = {.subject = it.subject};
     flow_operations operations = recording_operations(&it), now = immediate_operations(&it);

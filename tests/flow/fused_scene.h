@@ -7,8 +7,6 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 
 enum { CROWD = 3000, FRAMES = 3 };
@@ -100,7 +98,6 @@ static inline quern_system add(const char *name, quern_view_callback *run, const
 
 static inline void increment(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
@@ -109,7 +106,6 @@ static inline void increment(quern_context *context, const quern_view *view)
 /* Reads what `increment`, the system before it, wrote. */
 static inline void triple_into_copy(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const uint64_t *numbers = quern_view_read(view, 0);
     uint64_t *copies = quern_view_write(view, 1);
     for (uint32_t i = 0; i < view->count; i++)

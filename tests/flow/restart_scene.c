@@ -4,12 +4,6 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <quern/archive.h>
-#include <quern/commands.h>
-#include <quern/context.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 
 enum { STEPS, HITS, ITEMS, CHANGED, ROW_CHANGED, REACTIONS, REMOVED, OUTSIDE };
@@ -33,7 +27,6 @@ static void step(quern_context *context, const quern_view *view)
     restart_unit *units = QUERN_COLUMN(view, 0, restart_unit);
     for (uint32_t i = 0; i < view->count; i++)
         mix(&units[i].sum, units[i].number);
-    (void)context;
 }
 
 static void count_step(quern_context *context)
@@ -145,7 +138,6 @@ static void react_removed(quern_context *context, const quern_view *view)
 static void push(quern_context *context, const quern_view *view)
 {
     restart_unit *units = QUERN_COLUMN(view, 0, restart_unit);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         units[i].sum += 1;
 }

@@ -5,11 +5,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/parallel.h>
-
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -334,7 +329,6 @@ static uint32_t seen_rows;
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     seen_rows += view->count;
 }
 
@@ -464,7 +458,6 @@ static quern_combine replace;
 
 static void replace_value(void *value, const void *accumulated, void *user_data)
 {
-    (void)user_data;
     memcpy(value, accumulated, sizeof(quern_entity));
 }
 
@@ -575,7 +568,6 @@ static failing_allocator *withdrawn;
 /* Combines, and makes all allocations fail from the first combined value on. */
 static void combine_and_fail_allocations(void *value, const void *accumulated, void *user_data)
 {
-    (void)user_data;
     memcpy(value, accumulated, 8);
     failing_allocator_fail_from(withdrawn, failing_allocator_call_count(withdrawn) + 1);
 }

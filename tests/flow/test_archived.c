@@ -6,11 +6,6 @@
 #include "tests/flow/flow_subject.h"
 #include "tests/support/effort.h"
 
-#include <quern/archive.h>
-#include <quern/bulk.h>
-
-#include <criterion/criterion.h>
-
 /* Saves and loads random worlds. The loaded world must have the hash of the saved one, and its further
  * frames must be equal at every thread count. For worlds saved before their first frame, or with the state
  * of their schedule, they must also equal the frames of the saved world. */

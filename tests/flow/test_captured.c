@@ -8,8 +8,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
 #include <string.h>
 
@@ -26,7 +24,6 @@ static quern_component number, wide, tag;
 
 static void count_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i] += 1 + quern_entity_index(view->entities[i]) % 3;
@@ -348,7 +345,6 @@ static uint32_t refused_count;
 
 static void capture_within(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_frame_capture *capture;
     must(quern_frame_capture_create(NULL, &capture));
     const quern_result result =

@@ -4,8 +4,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
 /* Tests change filters in frames: a filter must see each change by a system or command in the same frame
  * or the next, at every thread count. The component `seen` of each entity holds the value that the
  * filter saw last. */
@@ -99,7 +97,6 @@ static void command(quern_context *context, const quern_view *view)
 /* Stores the values of rows that the filter selects in `seen`. */
 static void watch(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const state *states = quern_view_read(view, 0);
     uint64_t *seen = quern_view_write(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
@@ -203,7 +200,6 @@ static void destroy_last(quern_context *context, const quern_view *view)
 
 static void count_shown(quern_context *context, const quern_view *view)
 {
-    (void)context;
     shown_count += view->count;
 }
 

@@ -7,8 +7,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Random systems over random worlds, and random calls between frames. The result after every frame must

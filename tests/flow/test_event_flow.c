@@ -5,10 +5,6 @@
 #include "tests/support/effort.h"
 #include "tests/support/random.h"
 
-#include <quern/event.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 

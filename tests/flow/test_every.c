@@ -16,13 +16,7 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 
-#include <quern/archive.h>
-#include <quern/history.h>
-#include <quern/name.h>
-
 #include <kit/json.h>
-
-#include <criterion/criterion.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +106,6 @@ static void check_json(void)
 
 static uint64_t outside_id(void *user_data, quern_entity entity)
 {
-    (void)user_data;
     return every_model_at(every_model_find(entity))->id;
 }
 
@@ -146,7 +139,6 @@ static void learn_arrived(quern_world *other)
 
 static quern_entity outside_entity(void *user_data, uint64_t id)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < arrived.count; i++)
         if (arrived.ids[i] == id) return arrived.entities[i];
     return quern_entity_null();

@@ -3,16 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/enabled.h>
-#include <quern/parallel.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
-#include <quern/shorthand.h>
-
 #include <string.h>
 
 /* Calls of <quern/commands.h> that fail in callbacks, whose results the callbacks ignore: the first one of a system and
@@ -48,97 +38,81 @@ typedef void misuse(quern_commands *commands, const quern_view *view);
 
 static void create_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     cr_assert(quern_entity_is_null(quern_commands_create_with(commands, &unknown, NULL, 1)));
 }
 
 static void create_many_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_create_many(commands, &unknown, NULL, 1, 4, NULL);
 }
 
 static void create_without_list(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_create_many(commands, NULL, NULL, 1, 4, NULL);
 }
 
 static void add_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_add(commands, entity, unknown, NULL);
 }
 
 static void remove_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_remove(commands, entity, unknown);
 }
 
 static void set_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_set(commands, entity, unknown, &(uint64_t){1});
 }
 
 static void set_without_value(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_set(commands, entity, number, NULL);
 }
 
 static void disable_what_cannot(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_set_component_enabled(commands, entity, number, false);
 }
 
 static void disable_without_tag(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_set_enabled(commands, entity, false);
 }
 
 static void destroy_null(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_destroy(commands, quern_entity_null());
 }
 
 static void relate_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_relate(commands, entity, (quern_relation){unknown.bits}, entity);
 }
 
 static void unrelate_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_unrelate(commands, entity, (quern_relation){number.bits});
 }
 
 static void name_badly(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_set_name(commands, entity, "a/b");
 }
 
 static void spawn_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_spawn(commands, (quern_prefab){77}, NULL, NULL);
 }
 
 static void accumulate_unknown(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_accumulate(commands, entity, unknown, &(uint64_t){1}, QUERN_SUM);
 }
 
 static void accumulate_without_value(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_accumulate(commands, entity, number, NULL, QUERN_SUM);
 }
 
@@ -151,19 +125,16 @@ static void create_unknown_type(quern_commands *commands, const quern_view *view
 {
     quern_entity created;
     const quern_value value = {.type_name = "Nothing", .size_bytes = 8, .value = &(uint64_t){1}};
-    (void)view;
     quern__commands_create_typed(commands, &created, &value, 1);
 }
 
 static void add_unknown_type(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern__commands_add_named(commands, entity, "Nothing");
 }
 
 static void remove_without_view(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     quern_commands_remove_view(commands, NULL, NULL, number);
 }
 
@@ -214,7 +185,6 @@ static quern_relation asked;
 
 static void relate_in_hierarchy(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     asked = quern_world_parent(world);
     cr_assert(!quern_relation_is_null(asked) || strstr(quern_error_message(), "before the frame") != NULL,
               "%s", quern_error_message());
@@ -236,7 +206,6 @@ Test(failed_commands, without_a_hierarchy_name_the_call_that_makes_it)
 
 static void destroy_dead(quern_commands *commands, const quern_view *view)
 {
-    (void)view;
     cr_assert_eq(quern_commands_destroy(commands, dead), QUERN_ERROR_STALE_ENTITY);
 }
 

@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -86,7 +84,6 @@ static void write_score(quern_system_def *def, quern_access access)
 
 static void visit(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *counts = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         counts[i]++;
@@ -123,7 +120,6 @@ static _Atomic uint32_t ordinals_seen[MAX_VIEWS];
 
 static void note_view(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert_lt(view->ordinal, (uint32_t)MAX_VIEWS);
     cr_assert_geq(view->count, 1u);
     ordinals_seen[view->ordinal]++;
@@ -148,7 +144,6 @@ Test(frame, views_are_numbered_without_gaps_and_counted)
 
 static void note_empty_view(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert_eq(view->count, 0u);
     cr_assert_eq(view->ordinal, 0u);
     rows_seen++;
@@ -156,7 +151,6 @@ static void note_empty_view(quern_context *context, const quern_view *view)
 
 static void one_more(quern_context *context)
 {
-    (void)context;
     rows_seen++;
 }
 
@@ -190,7 +184,6 @@ static void check_context(quern_context *context)
 
 static void check_context_of_view(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert_eq(quern_context_user_data(context), &user_data);
     cr_assert_eq(quern_context_frame_index(context), expected_frame);
     cr_assert_eq(quern_context_jobs(context), jobs);
@@ -289,7 +282,6 @@ static _Atomic uint32_t elsewhere_count;
 
 static void run_one_at_a_time(quern_context *context, const quern_view *view)
 {
-    (void)context;
     if (atomic_fetch_add(&inside_count, 1) != 0) overlap_count++;
     cr_assert_eq(view->ordinal, next_ordinal);
     next_ordinal++;
@@ -395,7 +387,6 @@ static void change_at_once(quern_context *context)
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     rows_seen += view->count;
 }
 
@@ -445,7 +436,6 @@ static quern_schedule *running;
 
 static void run_again(quern_context *context)
 {
-    (void)context;
     quern_result code = QUERN_ERROR_WORLD_LOCKED;
     quern_system_def def = system_def("new", idle_run);
     assert_refused(world, code, quern_schedule_run(running, NULL, 0));
@@ -541,7 +531,6 @@ static void call_world_for_the_rest(void)
 
 static void call_world(quern_context *context, const quern_view *view)
 {
-    (void)context;
     call_world_for_entities(view->entities[0]);
     if (view->ordinal == 0) call_world_for_the_rest();
 }
@@ -565,7 +554,6 @@ Test(frame, calls_on_the_world_are_refused_inside_systems)
 
 static void sum_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         atomic_fetch_add_explicit((_Atomic uint64_t *)argument, i, memory_order_relaxed);
 }
@@ -648,15 +636,12 @@ static bool waits_in_loop; /* waits inside a loop, with the loop's offers in the
 
 static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)end;
-    (void)worker_index;
     if (begin == 0) quern_jobs_wait(argument, &outside);
 }
 
 /* Waits for `outside`, alone or within a loop. Its worker must not run another system meanwhile. */
 static void wait_for_others(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const void *own = quern_context_user_data(context);
     uint32_t worker_index = quern_context_worker_index(context);
     record_create(context);
@@ -674,7 +659,6 @@ static void wait_for_others(quern_context *context, const quern_view *view)
 
 static void run_beside(quern_context *context, const quern_view *view)
 {
-    (void)view;
     record_create(context);
     nested_count += waiting_on[quern_context_worker_index(context)];
     others_count++;
@@ -684,7 +668,6 @@ static void run_beside(quern_context *context, const quern_view *view)
  * releases the counter anyway: if all workers wait, the other systems run only afterwards. */
 static void *release_outside(void *argument)
 {
-    (void)argument;
     struct timespec pause = {.tv_nsec = 1000000};
     for (uint32_t i = 0; i < 300 && (others_count < OTHERS || waiting_count < WAITERS); i++)
         nanosleep(&pause, NULL);

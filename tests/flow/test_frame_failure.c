@@ -8,10 +8,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
-#include <quern/profile.h>
-
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 #include <string.h>
 

@@ -4,8 +4,6 @@
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/fused_scene.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +16,6 @@
 /* Writes what `triple_into_copy`, the system before it, read. */
 static void add_copy(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     const uint64_t *copies = quern_view_read(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
@@ -254,14 +251,12 @@ Test(fused, shuffling_changes_the_order_of_chunks_and_not_of_systems)
 
 static void expect_frame(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const uint64_t *value = quern_context_lookup(context, one, number);
     expect(value != NULL && *value == 1000 + quern_context_frame_index(context));
 }
 
 static void expect_frame_before(quern_context *context, const quern_view *view)
 {
-    (void)view;
     uint64_t frame = quern_context_frame_index(context);
     const uint64_t *value = quern_context_lookup(context, one, number);
     expect(value != NULL && *value == (frame == 0 ? CROWD / 2 : 1000 + frame - 1));
@@ -292,7 +287,6 @@ Test(fused, lookup_sees_all_earlier_and_no_later_writes, .timeout = 120)
 
 static void spawn_per_view(quern_context *context, const quern_view *view)
 {
-    (void)view;
     expect(quern_commands_create(quern_context_commands(context)).bits != 0);
 }
 
@@ -332,7 +326,6 @@ Test(fused, each_system_has_statistics_of_its_own)
 
 static void write_copy(quern_context *context, const quern_view *view)
 {
-    (void)context;
     if (view->ordinal == 0) expect(is_scratch(quern_view_write(view, 1), view->count * sizeof(uint64_t)));
 }
 

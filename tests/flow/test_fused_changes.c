@@ -4,9 +4,6 @@
 #include "tests/flow/fused_scene.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-
 #include <string.h>
 
 /* Tests change filters in passes, and archetypes that are added and removed while systems share passes. */
@@ -28,7 +25,6 @@ static bool is_touched(uint32_t run, uint32_t ordinal)
 
 static void count_touch(quern_context *context)
 {
-    (void)context;
     touch_run++;
 }
 
@@ -172,7 +168,6 @@ static quern_entity find_last_tagged(void)
 
 static void expect_frame_if_tagged(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const uint64_t *value = quern_context_lookup(context, one, number);
     if (value != NULL) expect(*value == 1000 + quern_context_frame_index(context));
 }
@@ -256,7 +251,6 @@ static void create_or_destroy_some(random_source *random, quern_query *all)
 
 static void expect_equal_numbers(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const uint64_t *numbers = quern_view_read(view, 0), *copies = quern_view_read(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
         expect(numbers[i] == copies[i]);
@@ -272,7 +266,6 @@ static void increment_both(quern_context *context, const quern_view *view)
 
 static void decrement_copy(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *copies = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         copies[i]--;

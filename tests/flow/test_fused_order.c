@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/fused_scene.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Systems that share passes must see resources, partial results and declared orders as if they ran one
@@ -16,40 +14,33 @@ static _Atomic uint64_t rows_of_first, end_count;
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     rows_of_first += view->count;
 }
 
 static void start_counting(quern_context *context)
 {
-    (void)context;
     rows_of_first = 0;
     end_count = 0;
 }
 
 static void note_end(quern_context *context)
 {
-    (void)context;
     expect(rows_of_first == CROWD);
     end_count++;
 }
 
 static void expect_all_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     expect(rows_of_first == CROWD);
 }
 
 static void expect_end(quern_context *context)
 {
-    (void)context;
     expect(end_count == 1);
 }
 
 static void expect_end_in_view(quern_context *context, const quern_view *view)
 {
-    (void)view;
     expect_end(context);
 }
 
@@ -153,14 +144,12 @@ Test(fused_order, declared_order_is_kept_without_shared_components, .timeout = 1
 
 static void expect_sum(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const uint64_t *value = quern_context_resource(context, score);
     expect(*value == CROWD * (quern_context_frame_index(context) + 1));
 }
 
 static void expect_sum_before(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const uint64_t *value = quern_context_resource(context, score);
     expect(*value == CROWD * quern_context_frame_index(context));
 }

@@ -5,10 +5,6 @@
 #include "tests/flow/flow_subject.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/history.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Random programs that are rolled back repeatedly. Each frame must have the same result as in a world

@@ -7,11 +7,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/bulk.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 #include <string.h>
 
@@ -103,7 +98,6 @@ static uint64_t node_value(uint64_t above, quern_entity node)
 /* Terms: number (write), relation (optional read). */
 static void compute_from_target(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     const quern_entity *targets = quern_view_read(view, 1);
     for (uint32_t i = 0; i < view->count; i++) {
@@ -301,7 +295,6 @@ Test(levels, nodes_moved_between_frames_are_visited_in_new_order, .timeout = 120
 
 static void move_in_a_frame(quern_context *context)
 {
-    (void)context;
     move_some((uint32_t)quern_context_frame_index(context));
 }
 
@@ -404,7 +397,6 @@ static seen_views seen;
 
 static void note_begin(quern_context *context)
 {
-    (void)context;
     expect(seen.count == 0 && seen.ended == 0);
     seen.begun++;
 }
@@ -470,7 +462,6 @@ Test(levels, ordinals_partials_and_commands_are_equal_at_every_thread_count, .ti
 /* Terms: other (write), number (read). Runs chunk by chunk, after the system that runs by level. */
 static void copy_number(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *others = quern_view_write(view, 0);
     const uint64_t *numbers = quern_view_read(view, 1);
     for (uint32_t i = 0; i < view->count; i++) {
@@ -482,7 +473,6 @@ static void copy_number(quern_context *context, const quern_view *view)
 /* Runs before the system that runs by level: no row may have been visited yet. */
 static void spoil_number(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++) {
         expect(*place_of(view->entities[i]) == UNDONE);
@@ -493,7 +483,6 @@ static void spoil_number(quern_context *context, const quern_view *view)
 /* Runs by level after `compute_from_target`, which must have visited all higher levels and this one. */
 static void check_follower(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const uint64_t *numbers = quern_view_read(view, 0);
     const quern_entity *targets = quern_view_read(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
@@ -526,7 +515,6 @@ Test(levels, systems_by_level_share_passes_with_each_other_and_with_others, .tim
 
 static void increment_other(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *others = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         others[i]++;
@@ -572,7 +560,6 @@ Test(levels, serial_systems_run_by_level, .timeout = 120)
 /* Terms: number (write), number of the target (optional). */
 static void sum_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
     const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
@@ -591,7 +578,6 @@ static quern_system_def summer(const char *name)
 /* Terms: other (write), number (read), number of the target. Roots do not match. */
 static void compare_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *others = QUERN_COLUMN(view, 0, uint64_t);
     const uint64_t *numbers = QUERN_COLUMN(view, 1, const uint64_t);
     const uint64_t *const *above = QUERN_UP(view, 2, uint64_t);
@@ -669,7 +655,6 @@ static uint32_t row_count;
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     (void)quern_view_write(view, 0);
     row_count += view->count;
 }
@@ -729,7 +714,6 @@ static bool is_open;
 
 static bool is_wanted(quern_context *context)
 {
-    (void)context;
     return is_open;
 }
 

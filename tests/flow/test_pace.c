@@ -5,8 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +68,6 @@ static void log_hook(quern_context *context)
 
 static void log_view(quern_context *context, const quern_view *view)
 {
-    (void)view;
     log_hook(context);
 }
 
@@ -340,7 +337,6 @@ static bool is_on_caller;
 
 static bool note_thread(quern_context *context)
 {
-    (void)context;
     is_on_caller = pthread_equal(pthread_self(), caller) != 0;
     return true;
 }
@@ -453,13 +449,11 @@ static void start_step(quern_context *context)
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     rows_in_step += view->count;
 }
 
 static void end_step(quern_context *context)
 {
-    (void)context;
     seen_counts[step_count++] = rows_in_step;
 }
 
@@ -538,7 +532,6 @@ static void create_many(quern_context *context)
 
 static void note_begin(quern_context *context)
 {
-    (void)context;
     begun_count += 100;
 }
 
@@ -597,7 +590,6 @@ Test(fixed_step, negative_or_infinite_frame_time_is_refused)
 
 static void set_step_inside(quern_context *context)
 {
-    (void)context;
     assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED, quern_schedule_set_fixed_step(schedule, 0, 1, 1));
     begun_count++;
 }

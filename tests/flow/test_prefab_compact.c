@@ -5,8 +5,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/quern.h>
 #include <string.h>
 
 /* Compact instances are spawned together at the sync point (core/record/spawn.h). The result must not

@@ -6,9 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/quern.h>
-
 #include <string.h>
 
 /* Prefabs spawned by command must have the same result in frames at every thread count, and the same as

@@ -10,9 +10,6 @@
 #include "tests/support/random.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/quern.h>
-
 #include <string.h>
 
 /* Random programs of commands on entities and prefab instances, compared with a naive model: in frames
@@ -390,7 +387,6 @@ static quern_result create_later(void *argument, quern_entity entity, quern_comp
                                  const void *value)
 {
     recording *in = argument;
-    (void)entity;
     in->created[in->created_count] = quern_commands_create_with(in->commands, &component, &value, 1);
     return quern_entity_is_null(in->created[in->created_count++]) ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_OK;
 }

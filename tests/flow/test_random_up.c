@@ -5,13 +5,6 @@
 #include "tests/support/effort.h"
 #include "tests/support/random.h"
 
-#include <quern/commands.h>
-#include <quern/context.h>
-#include <quern/jobs.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

@@ -7,8 +7,6 @@
 #include "tests/support/random.h"
 #include "tests/support/stress.h"
 
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

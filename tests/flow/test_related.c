@@ -13,11 +13,6 @@
 #include "tests/support/effort.h"
 #include "tests/support/random.h"
 
-#include <quern/parallel.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,11 +5,6 @@
 #include "tests/support/effort.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/parallel.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 /* Frames and parallel queries over related entities in which each allocation fails once. Commands
  * relate, create related entities and destroy; systems run by level, read targets, and visit the
  * children of one entity. A failure must be reported and leave a valid world. With memory, the next
@@ -53,7 +48,6 @@ static void change(quern_context *context, const quern_view *view)
 /* Terms: sum (write), number (read), sum of the target (optional). */
 static void add_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *sums_here = QUERN_COLUMN(view, 0, uint64_t);
     const uint64_t *numbers = QUERN_COLUMN(view, 1, const uint64_t);
     const uint64_t *const *above = QUERN_UP(view, 2, uint64_t);
@@ -64,7 +58,6 @@ static void add_up(quern_context *context, const quern_view *view)
 /* Terms: mark (write). */
 static void mark_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *marks = QUERN_COLUMN(view, 0, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
         marks[i]++;

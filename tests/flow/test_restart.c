@@ -7,10 +7,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/archive.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,6 @@
 #include "tests/support/random.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
 #include <string.h>
 
@@ -229,27 +227,23 @@ static void log_values(const uint64_t *values, uint32_t count, uint64_t which)
 
 static void logged_construct(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memset(values, 0, count * sizeof(uint64_t));
     log_values(values, count, 0);
 }
 
 static void logged_move(void *targets, void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(uint64_t));
     log_values(targets, count, 1);
 }
 
 static void logged_destroy(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     log_values(values, count, 2);
 }
 
 static void logged_copy(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(uint64_t));
 }
 
@@ -621,7 +615,6 @@ Test(sync_memory, commands_are_kept_on_several_threads_too, .timeout = 600)
 /* Creates and destroys more entities each frame; none of them remain. */
 static void create_and_destroy_more(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_commands *commands = quern_context_commands(context);
     uint32_t count = MANY - 4000 + 80 * (uint32_t)quern_context_frame_index(context);
     must(quern_commands_create_many(commands, NULL, NULL, 0, count, many));

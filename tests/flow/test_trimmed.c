@@ -4,11 +4,6 @@
 #include "core/storage/entity.h"
 #include "tests/flow/flow_setup.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Trimming releases pages of entity records between frames; sync points allocate them again. The result

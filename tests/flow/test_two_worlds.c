@@ -4,8 +4,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -140,7 +138,6 @@ Test(two_worlds, worlds_run_on_one_pool_at_the_same_time, .timeout = 600)
 
 static void run_in_job(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     run_program(*(program **)argument);
 }
 
@@ -206,10 +203,6 @@ static _Atomic bool is_busy, may_end;
 
 static void hold(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     is_busy = true;
     while (!may_end) {
     }
@@ -217,7 +210,6 @@ static void hold(void *argument, uint32_t begin, uint32_t end, uint32_t worker_i
 
 static void *occupy_pool(void *argument)
 {
-    (void)argument;
     cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, hold, NULL), QUERN_OK);
     return NULL;
 }
@@ -244,9 +236,6 @@ Test(two_worlds, busy_pool_refuses_a_frame_before_its_first_system, .timeout = 3
 
 static void run_frame_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     program *it = argument;
     play_frame(it, 0);
 }

@@ -4,9 +4,6 @@
 #include "tests/flow/view_scene.h"
 #include "tests/support/effort.h"
 
-#include <quern/enabled.h>
-#include <quern/prefab.h>
-
 /* Commands for views, compared with the single commands that they stand for: rows, handles, values, reports, and
  * what reactions and change filters see must be equal, at every thread count. */
 

@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/view_scene.h"
 
-#include <quern/history.h>
-
 /* Commands for views that are applied later than recorded, to rows that have moved, or not at all: kept for lack of
  * memory, waiting between frames, saved in a history, refused. The single commands that they stand for define the
  * expected results. */
@@ -380,7 +378,6 @@ static void keep_recorder(quern_context *context, const quern_view *view)
 
 static void steal_recorder(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert_eq(quern_commands_add_view(kept_recorder, view, NULL, components[TAG], NULL),
                  QUERN_ERROR_INVALID_ARGUMENT);
     assert_message_has("outside of the callback");

@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -38,7 +36,6 @@ static quern_entity spawn(quern_context *context, uint64_t value)
 
 static void wait_between_commands(quern_context *context, const quern_view *view)
 {
-    (void)view;
     uint64_t own = *(const uint64_t *)quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
     const void *partial = quern_context_partial(context);
@@ -57,7 +54,6 @@ static void wait_between_commands(quern_context *context, const quern_view *view
 
 static void spawn_at_once(quern_context *context, const quern_view *view)
 {
-    (void)view;
     spawn(context, *(const uint64_t *)quern_context_user_data(context));
     wrong_count += is_waiting;
 }

@@ -8,8 +8,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +42,6 @@ TestSuite(watched, .init = open_crowd, .fini = close_crowd, .timeout = 120);
 
 static void work(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     const uint64_t start_ns = quern__clock_ns();
     for (uint32_t i = 0; i < view->count; i++)
@@ -62,7 +59,6 @@ static void work_long(quern_context *context, const quern_view *view)
 
 static void spawn(quern_context *context, const quern_view *view)
 {
-    (void)view;
     for (uint32_t i = 0; i < 50; i++) {
         quern_entity entity = quern_commands_create(quern_context_commands(context));
         must(quern_commands_add(quern_context_commands(context), entity, number, NULL));
@@ -296,7 +292,6 @@ Test(watched, every_call_is_traced_if_chunks_take_long)
 
 static bool want_always(quern_context *context)
 {
-    (void)context;
     return true;
 }
 
@@ -476,7 +471,6 @@ typedef struct meeting {
 static void meet(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     meeting *place = argument;
-    (void)worker_index;
     cr_assert_eq(end, begin + 1);
     atomic_fetch_add(&place->present_count, 1);
     while (atomic_load(&place->present_count) < place->expected_count)
@@ -488,7 +482,6 @@ static void meet(void *argument, uint32_t begin, uint32_t end, uint32_t worker_i
 
 static void share_work(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_jobs *jobs = quern_context_user_data(context);
     meeting place = {.expected_count = quern_jobs_thread_count(jobs)};
     must(quern_jobs_parallel_for(jobs, place.expected_count, 1, meet, &place));
@@ -589,14 +582,11 @@ static bool is_watched_later;
 
 static void run_other(quern_context *context, const quern_view *view)
 {
-    (void)view;
     must(quern_schedule_run(quern_context_user_data(context), shared_jobs, 0.1));
 }
 
 static void look_at_pool(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     is_watched_later = atomic_load_explicit(&shared_jobs->idle_time_reader, memory_order_relaxed) != NULL;
 }
 
@@ -716,7 +706,6 @@ Test(watched, a_system_without_a_profiled_frame_is_written_with_zeros)
 static void make_conflict(quern_context *context, const quern_view *view)
 {
     const quern_component *both = quern_context_user_data(context);
-    (void)view;
     quern_entity entity;
     quern_world *changed = quern_context_world(context);
     /* the frame continues without the archetype */

@@ -6,11 +6,7 @@
 #include "tests/support/random.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
-#include <quern/bulk.h>
-#include <quern/parallel.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -117,7 +113,6 @@ static void call_what_only_systems_may(quern_context *context, const quern_view 
 
 static void record_in_fill(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert_null(quern_context_commands(context));
     assert_message_has("quern_context_commands: a fill callback asked for a recorder of commands");
 }
@@ -201,7 +196,6 @@ static quern_entity kept_entity;
 
 static void keep_recorder(quern_context *context, const quern_view *view)
 {
-    (void)view;
     kept = quern_context_commands(context);
 }
 
@@ -219,10 +213,7 @@ Test(parallel_commands, recorder_is_valid_only_in_its_callback)
 static _Atomic uint32_t wrong_count;
 static _Thread_local uint32_t depth;
 
-static void do_nothing(void *payload, uint32_t worker_index)
-{
-    (void)payload, (void)worker_index;
-}
+static void do_nothing(void *payload, uint32_t worker_index) {}
 
 /* Waits for jobs in the middle of its commands. */
 static void wait_between_commands(quern_context *context, const quern_view *view)
@@ -269,7 +260,6 @@ typedef struct intruder {
 static void keep_pool(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     intruder *in = user_data;
-    (void)begin, (void)end, (void)worker_index;
     in->has_tried = true;
     while (!in->may_leave)
         usleep(100);
@@ -482,7 +472,6 @@ static uint32_t called_count;
 static void call_in(void *values, uint32_t count, void *user_data)
 {
     const scene *it = user_data;
-    (void)values, (void)count;
     called_count++;
     cr_assert_null(quern_world_commands(it->world));
     assert_message_has("quern_world_commands: ");
@@ -544,7 +533,6 @@ static uint64_t seen_count;
 
 static void count_entities(quern_context *context, const quern_view *view)
 {
-    (void)context;
     seen_count += view->count;
 }
 
@@ -585,7 +573,6 @@ Test(world_commands, are_applied_before_the_first_system_of_a_frame)
 
 static void fail_to_get(quern_context *context, const quern_view *view)
 {
-    (void)view;
     scene *it = quern_context_user_data(context);
     cr_assert_null(quern_world_commands(it->world));
     assert_message_has("quern_world_commands: ");

@@ -14,10 +14,6 @@
 #include "tests/support/random.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/parallel.h>
-#include <quern/relation.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #include "tests/inspect/inspect_scene.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 static void move_bodies(quern_context *context, const quern_view *view)
 {
     Body *bodies = QUERN_COLUMN(view, 0, Body);

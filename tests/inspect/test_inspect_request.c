@@ -5,9 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/name.h>
-
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>

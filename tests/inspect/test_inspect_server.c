@@ -6,8 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -119,7 +117,6 @@ static void *finish(void)
 
 static void *send_requests(void *user_data)
 {
-    (void)user_data;
     cr_assert_eq(ask("GET", "/" TOKEN "/", ""), 200);
     cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
     expect_status("GET", "/" TOKEN "/api/entities?query=Body&limit=50&values=1", "", 200);
@@ -174,7 +171,6 @@ static void *send_hostile(void *user_data)
                                         longer,
                                         bare};
     int files[200];
-    (void)user_data;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         cr_assert_neq(ask("GET", paths[i], ""), 200, "%s", paths[i]);
     expect_status("GET", "/" TOKEN "/../../../etc/passwd", "", 404);
@@ -244,7 +240,6 @@ static void *watch(void *user_data)
 {
     static char text[200000];
     int others[8];
-    (void)user_data;
     const int file = open_watch(text, sizeof text);
     cr_assert_not_null(strstr(text, "101 "));
     static const char *const wrong[][2] = {{"/0123456789abcdefTOKEM/watch", ""},
@@ -303,7 +298,6 @@ static void *ask_for_long(void *user_data)
 {
     static char text[200000];
     uint64_t before = 0;
-    (void)user_data;
     const int file = open_watch(text, sizeof text);
     send_frame(file, 0x81, "rate=60&parts=systems,events&entities=0:1,1:1");
     for (int round = 0; round < 10; round++) {
@@ -353,7 +347,6 @@ static void complete(quern__inspect_answer *answer)
 static void *ask_for_difference(void *user_data)
 {
     quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
-    (void)user_data;
     quern__inspect_answer_open(answer, "GET", "delta", "from=1&to=3&limit=10");
     cr_assert(quern__inspect_ask(scene.inspector, answer, 20000));
     cr_assert_eq(answer->status, 200);
@@ -379,7 +372,6 @@ Test(inspect_server, gives_back_answers_without_a_delta)
 
 static void *compare_often(void *user_data)
 {
-    (void)user_data;
     for (int i = 0; i < 40; i++) {
         char path[96];
         snprintf(path, sizeof path, "/" TOKEN "/api/delta?from=%d&to=%d&limit=200", i + 1, i + 3);
@@ -398,7 +390,6 @@ Test(inspect_server, compares_while_frames_run, .timeout = 120)
 static void *allocate(void *user_data, size_t bytes, size_t alignment)
 {
     const quern_allocator allocator = quern_allocator_default();
-    (void)user_data;
     return allocator.allocate(allocator.user_data, bytes, alignment);
 }
 
@@ -406,7 +397,6 @@ static void *allocate(void *user_data, size_t bytes, size_t alignment)
 static void release_overwritten(void *user_data, void *memory, size_t bytes, size_t alignment)
 {
     const quern_allocator allocator = quern_allocator_default();
-    (void)user_data;
     memset(memory, 0xdd, bytes);
     allocator.release(allocator.user_data, memory, bytes, alignment);
 }
@@ -416,7 +406,6 @@ static void *merge_in_vain(void *user_data)
 {
     static const char body[] = "{\"components\": {\"Body\": {\"x\": 25}}}";
     char text[1024];
-    (void)user_data;
     const int file = connect_socket();
     snprintf(text, sizeof text,
              "POST /" TOKEN "/api/merge?entity=/arena/gun HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"

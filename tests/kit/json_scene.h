@@ -7,8 +7,6 @@
 
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 
 typedef enum Mood { MOOD_CALM, MOOD_ANGRY } Mood;
@@ -44,7 +42,6 @@ static int owner_count;
 
 static inline void owner_construct(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     Owner *owners = values;
     for (uint32_t i = 0; i < count; i++) {
         owners[i] = (Owner){.points = 5, .owned = malloc(sizeof(int))};
@@ -66,7 +63,6 @@ static inline void owner_copy(void *targets, const void *sources, uint32_t count
 
 static inline void owner_destroy(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         free(((Owner *)values)[i].owned);
     owner_count -= (int)count;

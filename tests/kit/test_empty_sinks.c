@@ -3,9 +3,6 @@
 #include "tests/support/setup.h"
 
 #include <quern/kit/json.h>
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
 
 #include <string.h>
 

@@ -6,8 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -220,7 +218,6 @@ typedef struct asking {
 
 static void ask(quern_context *context, const quern_view *view)
 {
-    (void)view;
     asking *question = quern_context_user_data(context);
     const quern_grid *grid = quern_context_grid(context, question->resource);
     question->is_refused = grid == NULL;
@@ -333,7 +330,6 @@ Test(grid, leaves_out_positions_that_are_not_finite)
 
 static void never(void *user_data, uint32_t part, const quern_grid_pair *pairs, uint32_t count)
 {
-    (void)user_data, (void)part, (void)pairs, (void)count;
     cr_assert_fail("called for a question that was refused");
 }
 
@@ -427,7 +423,6 @@ Test(grid, is_rebuilt_after_a_restore)
 
 static void build_in_system(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_grid *grid = quern_context_user_data(context);
     quern_grid_stats before, after;
     ok(quern_grid_get_stats(grid, &before));

@@ -7,8 +7,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

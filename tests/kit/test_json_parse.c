@@ -3,8 +3,6 @@
 #include "kit/json.h"
 #include "tests/kit/json_scene.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

@@ -4,10 +4,6 @@
 #include "tests/kit/json_scene.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-#include <quern/commands.h>
-#include <quern/name.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -114,7 +110,6 @@ Test(json_values, an_entity_is_changed_completely_or_not_at_all)
 
 static bool write_nothing(void *user_data, const char *text, size_t bytes)
 {
-    (void)user_data, (void)text, (void)bytes;
     return false;
 }
 

@@ -2,13 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/archive.h>
 #include <quern/kit/json.h>
-#include <quern/name.h>
-#include <quern/reflect.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
 
 #include <stdio.h>
 #include <string.h>

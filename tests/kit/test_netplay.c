@@ -14,7 +14,6 @@
 
 #include <quern/kit/netplay.h>
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +85,6 @@ static void fly(quern_context *context, const quern_view *view)
 static void grow(quern_context *context, const quern_view *view)
 {
     Ship *ships = QUERN_COLUMN(view, 0, Ship);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         ships[i].x = (int32_t)((uint32_t)ships[i].x + 1000);
 }

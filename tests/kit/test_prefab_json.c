@@ -5,11 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/prefab.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -367,7 +362,6 @@ Test(json_prefab, invalid_input_fails_and_names_the_place)
 
 static bool write_nothing(void *user_data, const char *text, size_t bytes)
 {
-    (void)user_data, (void)text, (void)bytes;
     return false;
 }
 

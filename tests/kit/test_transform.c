@@ -6,8 +6,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -331,7 +329,6 @@ Test(transform, deep_chain)
 
 static void spin(quern_context *context, const quern_view *view)
 {
-    (void)context;
     quern_local3 *locals = QUERN_COLUMN(view, 0, quern_local3);
     for (uint32_t i = 0; i < view->count; i++)
         locals[i].translation[2] += 1;

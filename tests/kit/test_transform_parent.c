@@ -5,8 +5,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <string.h>
 

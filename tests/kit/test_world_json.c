@@ -5,10 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-#include <quern/enabled.h>
-#include <quern/name.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -408,10 +404,7 @@ Test(json, unknown_names_are_left_out_and_listed)
     quern_world_destroy(at.world);
 }
 
-static void clear_nothing(void *values, uint32_t count, void *user_data)
-{
-    (void)values, (void)count, (void)user_data;
-}
+static void clear_nothing(void *values, uint32_t count, void *user_data) {}
 
 Test(json, types_with_hooks_and_no_fields_fail_by_name)
 {

@@ -6,8 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/stress.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 
 /* A small world in which entities are created and destroyed for a very long time must not hold more

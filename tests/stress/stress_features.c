@@ -371,7 +371,6 @@ typedef struct rounds {
 static uint32_t choose(void *argument, uint32_t worker_index)
 {
     rounds *self = argument;
-    (void)worker_index;
     atomic_store_explicit(&self->body.done_count, 0, memory_order_relaxed);
     return self->left-- > 1 ? 0 : 1; /* choose node 0 (repeat) or 1 (continue) */
 }

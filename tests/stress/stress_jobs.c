@@ -106,7 +106,6 @@ static void stress_loop(stress *of)
 static void count_inner(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stress *of = argument;
-    (void)worker_index;
     atomic_fetch_add_explicit(&of->inner_count, end - begin, memory_order_relaxed);
     if (begin % 7 == 0) burn_ns(500);
 }
@@ -114,7 +113,6 @@ static void count_inner(void *argument, uint32_t begin, uint32_t end, uint32_t w
 static void run_inner(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stress *of = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         cr_expect(quern_jobs_parallel_for(of->jobs, INNER_ITEMS, i % 3, count_inner, of) == QUERN_OK);
 }
@@ -332,7 +330,6 @@ typedef struct drop {
 static void run_flood_job(void *argument, uint32_t worker_index)
 {
     drop mine = *(drop *)argument;
-    (void)worker_index;
     atomic_fetch_add_explicit(&mine.of->job_count, 1, memory_order_relaxed);
     if (mine.left-- == 0) return;
     quern_job_def def = {
@@ -370,7 +367,6 @@ typedef struct meeting {
 static void arrive(void *argument, uint32_t worker_index)
 {
     meeting *of = *(meeting **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
 }
 
@@ -651,7 +647,6 @@ static void submit_left_and_wait(ending *of, uint32_t depth)
 static void run_left(void *argument, uint32_t worker_index)
 {
     const left_job mine = *(left_job *)argument;
-    (void)worker_index;
     uint32_t number = draw_end(mine.of);
     atomic_fetch_add(&mine.of->run_count, 1);
     if (number % 16 == 1) sleep_ns(number % 300000);
@@ -773,7 +768,6 @@ typedef struct dropping {
 
 static void count_kept(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add(&(*(dropping **)argument)->run_count, 1);
 }
 

@@ -5,8 +5,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/stress.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 
 /* Long random changes of a world. QUERN_STRESS_SECONDS sets the duration, QUERN_STRESS_SEED the first

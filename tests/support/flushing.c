@@ -4,9 +4,6 @@
 
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/commands.h>
-
 quern_result flush_with_failures(quern_world *world, failing_allocator *memory, uint64_t seed)
 {
     if (seed % 2 == 0) failing_allocator_fail_often(memory, 30, seed);

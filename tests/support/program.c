@@ -4,8 +4,6 @@
 
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 enum { DEFAULT_TARGET_COUNT = 300, PERCENT_BAD_ENTITY = 8, PERCENT_BAD_COMPONENT = 3 };
 
 void program_init(program *run, uint64_t seed, failing_allocator *allocator, uint32_t percent)

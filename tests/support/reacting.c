@@ -5,8 +5,6 @@
 #include "core/query/query_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 
 reacting reacting_begin(quern_world *world, uint32_t kinds, const quern_term *terms, uint32_t term_count)

@@ -4,8 +4,6 @@
 
 #include "core/world/world_internal.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -187,7 +185,6 @@ bool is_scratch(const void *memory, size_t size_bytes)
 static void capture_log(void *user_data, quern_log_level level, const char *message)
 {
     captured_reports *reports = user_data;
-    (void)level;
     reports->log_count++;
     snprintf(reports->last, sizeof reports->last, "%s", message);
 }

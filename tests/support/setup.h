@@ -3,14 +3,11 @@
 #ifndef QUERN_TESTS_SETUP_H
 #define QUERN_TESTS_SETUP_H
 
-/* Setup of worlds and component types in one call each, and checks of calls that must fail. */
+/* Setup of worlds and component types in one call each, and checks of calls that must fail. A test that
+ * includes this header needs no header of the library or of the framework besides. */
 
-#include <quern/component.h>
-#include <quern/id.h>
-#include <quern/profile.h>
-#include <quern/query.h>
-#include <quern/schedule.h>
-#include <quern/world.h>
+#include <criterion/criterion.h>
+#include <quern/quern.h>
 
 typedef struct vec3 {
     float x, y, z;

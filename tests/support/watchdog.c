@@ -31,7 +31,6 @@ static void report_hang(uint64_t step)
  * hang. */
 static void *watch(void *argument)
 {
-    (void)argument;
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     uint64_t last_step = UINT64_MAX, looks = 0;
     while (!atomic_load(&is_over)) {

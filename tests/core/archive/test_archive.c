@@ -6,12 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/commands.h>
-#include <quern/enabled.h>
-#include <quern/name.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,7 +208,6 @@ Test(archive, null_arguments_are_rejected)
 
 static bool write_nothing(void *user_data, const char *text, size_t bytes)
 {
-    (void)user_data, (void)text, (void)bytes;
     return false;
 }
 
@@ -386,10 +379,7 @@ Test(archive, chunk_layouts_do_not_depend_on_removed_archetypes)
     }
 }
 
-static void forget_values(void *values, uint32_t count, void *user_data)
-{
-    (void)values, (void)count, (void)user_data;
-}
+static void forget_values(void *values, uint32_t count, void *user_data) {}
 
 /* Creates eight archetypes without rows that have a component with hooks. */
 static void make_owners(const wide_world *it)
@@ -513,7 +503,6 @@ static size_t read_and_meddle(void *user_data, void *bytes, size_t count)
 
 static bool write_and_meddle(void *user_data, const char *text, size_t bytes)
 {
-    (void)text, (void)bytes;
     meddle(user_data);
     return true;
 }

@@ -6,8 +6,6 @@
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 static const quern_save_def compressed = {.compress = true};
 
 Test(archive_compress, a_compressed_archive_is_smaller_and_gives_the_same_world)

@@ -2,13 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/archive.h>
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,21 +241,18 @@ Test(archive_convert, a_relation_with_other_rules_is_rejected)
 
 static void copy_hook(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         ((char **)targets)[i] = strdup(((char *const *)sources)[i]);
 }
 
 static void destroy_hook(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         free(((char **)values)[i]);
 }
 
 static void construct_hook(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         ((char **)values)[i] = strdup("nothing");
 }
@@ -621,7 +611,6 @@ Test(archive_convert, sources_of_a_migration_are_aligned)
  * nothing says that they contain handles. */
 static void copy_first_byte(void *user_data, void *targets, const void *sources, uint32_t count)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         memcpy((char *)targets + i, (const char *)sources + (size_t)8 * i, 1);
 }

@@ -7,11 +7,6 @@
 #include "tests/core/archive/scene.h"
 #include "tests/support/setup.h"
 
-#include <quern/enabled.h>
-#include <quern/name.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 

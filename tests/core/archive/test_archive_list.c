@@ -4,12 +4,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/prefab.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 static scene from, to;

@@ -6,11 +6,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/bulk.h>
-#include <quern/name.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +41,6 @@ TestSuite(archive_outside, .init = open_scenes, .fini = close_scenes);
 
 static uint64_t id_of(void *user_data, quern_entity entity)
 {
-    (void)user_data;
     for (uint32_t i = 1; i < UNITS; i++)
         if (quern_entity_equal(entity, units[i])) return FIRST_ID + i;
     return 0;
@@ -54,7 +48,6 @@ static uint64_t id_of(void *user_data, quern_entity entity)
 
 static quern_entity entity_of(void *user_data, uint64_t id)
 {
-    (void)user_data;
     return id > FIRST_ID && id < FIRST_ID + UNITS ? known[id - FIRST_ID] : quern_entity_null();
 }
 

@@ -6,13 +6,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/bulk.h>
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/reflect.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,7 +291,6 @@ Test(archive_session, messages_are_no_archives)
 
 static bool reject(void *user_data, const char *text, size_t bytes)
 {
-    (void)user_data, (void)text;
     return bytes == 0;
 }
 

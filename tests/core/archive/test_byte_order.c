@@ -2,12 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/archive.h>
-#include <quern/bulk.h>
-#include <quern/history.h>
-
-#include <criterion/criterion.h>
-
 #include <stdint.h>
 
 /* Archives and deltas are little-endian. A big-endian machine refuses to write and read them; a little-endian one does

@@ -3,8 +3,6 @@
 #include "core/base/base_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 Test(base, every_result_has_a_distinct_name)

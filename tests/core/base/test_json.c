@@ -101,8 +101,6 @@ Test(json, decimals_are_exact_without_trailing_zeros)
 
 static bool refuse(void *user_data, const char *part, size_t bytes)
 {
-    (void)part;
-    (void)bytes;
     ++*(uint32_t *)user_data;
     return false;
 }

@@ -4,10 +4,6 @@
 #include "core/base/text.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/profile.h>
-#include <quern/schedule.h>
-
 #include <errno.h>
 #include <stdlib.h>
 
@@ -190,10 +186,7 @@ static quern_result write_trace(void *subject, quern_sink sink)
     return quern_trace_write(subject, sink);
 }
 
-static void do_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context, (void)view;
-}
+static void do_nothing(quern_context *context, const quern_view *view) {}
 
 Test(sink, everything_that_writes_reports_a_sink_that_fails)
 {

@@ -8,9 +8,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-
 #include <stdio.h>
 
 enum { MANY = 3000, CROWD = 60000, TAG_COUNT = 12, SET_COUNT = 1 << TAG_COUNT };

@@ -8,9 +8,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-
 #include <string.h>
 
 enum { MANY = 3000, HUGE_COUNT = 200000 };
@@ -111,7 +108,6 @@ static inline uint32_t list_rows(quern_query *query, quern_entity *out_entities)
 
 static inline void count_call(quern_context *context, const quern_view *view)
 {
-    (void)view;
     uint32_t *calls = quern_context_user_data(context);
     (*calls)++;
 }

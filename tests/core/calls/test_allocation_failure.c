@@ -6,9 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/getter.h>
 #include <stdio.h>
 
 /* Runs a script that uses everything in core that allocates memory, and refuses the first, the second, the third
@@ -53,7 +50,6 @@ static script run;
 
 static quern_result create_world(script *s, uint32_t i)
 {
-    (void)i;
     return quern_world_create(&s->world_def, &s->world);
 }
 
@@ -75,13 +71,11 @@ static quern_result register_type(script *s, uint32_t i)
 
 static quern_result register_large(script *s, uint32_t i)
 {
-    (void)i;
     return register_sized(s, "large", 8000, &s->large_type);
 }
 
 static quern_result register_tracked(script *s, uint32_t i)
 {
-    (void)i;
     s->tracked_type = tracked_register(s->world, "tracked", &s->counts);
     return quern_component_is_null(s->tracked_type) ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK;
 }
@@ -106,7 +100,6 @@ static quern_result register_resource(script *s, uint32_t i)
 
 static quern_result create_query(script *s, uint32_t i)
 {
-    (void)i;
     quern_query_def def = {.terms = {quern_term_optional(s->types[1], QUERN_ACCESS_READ)}};
     return quern_query_create(s->world, &def, &s->query);
 }
@@ -165,7 +158,6 @@ static quern_result destroy_every_second(script *s, uint32_t i)
 
 static quern_result count_matches(script *s, uint32_t i)
 {
-    (void)i;
     uint64_t expected = stats_of_world(s->world).entity_count;
     uint64_t count = quern_query_count(s->query);
     if (count == 0) return QUERN_ERROR_OUT_OF_MEMORY;
@@ -175,7 +167,6 @@ static quern_result count_matches(script *s, uint32_t i)
 
 static quern_result walk_matches(script *s, uint32_t i)
 {
-    (void)i;
     uint64_t count = 0;
     quern_query_iterator it = quern_query_iterate(s->query);
     while (quern_query_next(&it))

@@ -3,10 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,11 +162,7 @@ Test(arguments, of_handles)
 
 /* -------------------------------------------------------------------------------------------- bulk.h */
 
-static void fill_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void fill_nothing(quern_context *context, const quern_view *view) {}
 
 Test(arguments, of_calls_on_many_entities)
 {
@@ -275,11 +267,7 @@ Test(arguments, of_resources)
     REFUSED_VALUE(quern_resource_get, NULL, (quern_resource){1});
 }
 
-static void view_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void view_nothing(quern_context *context, const quern_view *view) {}
 
 static quern_result query_of(quern_term term)
 {
@@ -559,19 +547,9 @@ Test(arguments, of_zones)
 
 /* ------------------------------------------------------------------------------------------- jobs.h */
 
-static void do_nothing(void *argument, uint32_t worker_index)
-{
-    (void)argument;
-    (void)worker_index;
-}
+static void do_nothing(void *argument, uint32_t worker_index) {}
 
-static void do_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
-}
+static void do_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index) {}
 
 Test(arguments, of_pools)
 {

@@ -4,8 +4,6 @@
 #include "tests/core/calls/bulk_scene.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
 /* Rules of all bulk calls: wrong arguments, frames, iterators, missing memory. */
 
 TestSuite(bulk, .init = open_bulk);

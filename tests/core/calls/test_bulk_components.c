@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/calls/bulk_scene.h"
 
-#include <criterion/criterion.h>
-
 /* Adding and removing a component of all matches of a query. */
 
 static uint64_t count_all(quern_component component)

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/calls/bulk_scene.h"
 
-#include <criterion/criterion.h>
-
 /* Creating many entities by one call. */
 
 TestSuite(create_many, .init = open_bulk);
@@ -364,7 +362,6 @@ Test(create_filled, fill_without_components_sees_handles)
 
 static void fill_wrongly(quern_context *context, const quern_view *view)
 {
-    (void)context;
     quern_entity created;
     cr_assert_eq(quern_entity_create(world, &created), QUERN_ERROR_WORLD_LOCKED);
     cr_assert_eq(quern_entity_create_many(world, &number, NULL, 1, 1, NULL), QUERN_ERROR_WORLD_LOCKED);

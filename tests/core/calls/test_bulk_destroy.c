@@ -3,8 +3,6 @@
 #include "tests/core/calls/bulk_scene.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
 /* Destroying lists of entities, and all matches of a query. */
 
 TestSuite(destroy_many, .init = open_bulk);

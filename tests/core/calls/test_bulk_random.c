@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
 /* Random programs of bulk calls, compared with a model, with and without memory failures. */
 
 TestSuite(bulk_random, .init = open_bulk);

@@ -7,10 +7,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/relation.h>
-
 enum { COMPONENTS = 4, LISTS = 9, ENTITIES = 3000 };
 
 static quern_world *world;
@@ -31,14 +27,12 @@ static uint32_t parent_of[ENTITIES], owner_of[ENTITIES]; /* target, if the list 
 
 static void copy_negated(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         ((uint32_t *)targets)[i] = ~((const uint32_t *)sources)[i];
 }
 
 static void construct_sevens(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         ((uint32_t *)values)[i] = 7;
 }

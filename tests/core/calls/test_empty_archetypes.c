@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
 /* Trimming memory and removing empty archetypes must change nothing else. Also tests the statistics of archetypes. */
 
 TestSuite(empty_archetypes, .init = open_bare);

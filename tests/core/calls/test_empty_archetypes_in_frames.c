@@ -6,10 +6,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 
-#include <criterion/criterion.h>
-#include <quern/archive.h>
-#include <quern/history.h>
-
 #include <string.h>
 
 /* Removing empty archetypes in worlds with schedules, and at sync points. */

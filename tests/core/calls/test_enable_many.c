@@ -4,11 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/commands.h>
-
 #include <string.h>
 
 /* One call enables or disables a component of all listed entities, or of none. */
@@ -204,8 +199,6 @@ Test(enable_many, message_names_the_wrong_element)
 
 static void enable_from_fill(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED,
                    quern_entity_set_component_enabled_many(world, entities, 2, number, false));
 }

@@ -3,11 +3,6 @@
 #include "core/storage/entity.h"
 #include "tests/support/setup.h"
 
-#include <quern/bulk.h>
-#include <quern/prefab.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 static quern_world *world;

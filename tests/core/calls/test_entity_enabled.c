@@ -4,12 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/commands.h>
-#include <quern/enabled.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 
 static quern_world *world;

@@ -5,12 +5,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/getter.h>
-#include <quern/parallel.h>
-
 #include <pthread.h>
 #include <string.h>
 
@@ -294,7 +288,6 @@ Test(getter, a_world_is_not_destroyed_before_its_getters)
 /* Runs with the world locked, as in systems. */
 static void get_from_kernel(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const quern_getter_def def = {.component = number};
     quern_getter *made = NULL;
     const void *values[2] = {&world, &world};

@@ -2,11 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/event.h>
-
-#include <criterion/criterion.h>
 #include <string.h>
 
 /* Values of a type with a move hook and no copy hook: a call moves them from the caller. Each value refers to itself, so
@@ -24,7 +19,6 @@ static quern_component type;
 static void construct(void *values, uint32_t count, void *user_data)
 {
     pinned *made = values;
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         made[i] = (pinned){.self = &made[i]};
     living += (int)count;
@@ -33,7 +27,6 @@ static void construct(void *values, uint32_t count, void *user_data)
 static void move(void *targets, void *sources, uint32_t count, void *user_data)
 {
     pinned *to = targets, *from = sources;
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++) {
         misplaced += from[i].self != &from[i];
         to[i] = (pinned){.self = &to[i], .number = from[i].number};
@@ -44,7 +37,6 @@ static void move(void *targets, void *sources, uint32_t count, void *user_data)
 static void destroy(void *values, uint32_t count, void *user_data)
 {
     const pinned *gone = values;
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         misplaced += gone[i].self != &gone[i];
     living -= (int)count;

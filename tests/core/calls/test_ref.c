@@ -6,13 +6,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/getter.h>
-#include <quern/parallel.h>
-
 #include <pthread.h>
 #include <string.h>
 
@@ -260,7 +253,6 @@ Test(ref, getter_without_refs_is_refused)
 
 static void get_from_kernel(quern_context *context, const quern_view *view)
 {
-    (void)context, (void)view;
     quern_error_clear();
     cr_assert_null(quern_ref_get(getter, &refs[1]), "systems declare lookups");
     cr_assert_not_null(strstr(quern_error_message(), "quern_ref_get: "), "%s", quern_error_message());

@@ -2,12 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/getter.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Relates many entities in one call, and in a twin world by single calls. test_random_relations compares random lists

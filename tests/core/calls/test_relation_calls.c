@@ -6,10 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/relation.h>
 #include <string.h>
 
 static failing_allocator *memory;

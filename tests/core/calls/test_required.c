@@ -7,16 +7,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/archive.h>
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/enabled.h>
-#include <quern/history.h>
-#include <quern/prefab.h>
-#include <quern/reflect.h>
-
 /* Required components: body -> {place -> {frame}, label}; car -> {body, engine}. label has a default value and can be
  * disabled, engine has hooks, frame is a tag. */
 

@@ -4,11 +4,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/relation.h>
-
 /* Memory that is reserved ahead (quern_world_reserve). */
 
 enum { ROWS = 3000 };

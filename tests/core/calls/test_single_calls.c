@@ -6,9 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-
 #include <stdio.h>
 
 /* Single calls that use one edge repeatedly, and lists of entities that use different edges. Caches of earlier

@@ -2,11 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/getter.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* The sources of many targets, listed in one call, must be those of single calls. Their values must be those of

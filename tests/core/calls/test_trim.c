@@ -3,8 +3,6 @@
 #include "core/world/world_internal.h"
 #include "tests/core/calls/archetypes_scene.h"
 
-#include <criterion/criterion.h>
-
 /* Memory that quern_world_trim releases, and statistics of archetypes. */
 
 TestSuite(trim, .init = open_bare);

@@ -3,10 +3,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* The end of a world: values go children first, and may own queries, getters and readers of it. */
@@ -24,7 +20,6 @@ static captured_reports reports;
 static void destroy_owners(void *values, uint32_t count, void *user_data)
 {
     const Owner *owners = values;
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++) {
         quern_query_destroy(owners[i].query);
         quern_getter_destroy(owners[i].getter);

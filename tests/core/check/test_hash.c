@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 /* A component with 3 bytes of padding between its fields. */
 typedef struct padded {
     uint8_t kind;

@@ -3,12 +3,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -326,7 +320,6 @@ Test(hash_by, hashes_of_shared_entities_add_up)
 
 static void copy_address(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(uint64_t));
 }
 

@@ -3,8 +3,6 @@
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* quern_world_validate detects each kind of damage. Also states that only internal functions can produce. */

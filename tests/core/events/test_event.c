@@ -6,11 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <quern/event.h>
-#include <quern/history.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Events in code between frames: registering, emitting, reading, limits, hooks. */
@@ -110,10 +105,7 @@ Test(event, registering_the_same_layout_again_returns_the_same_event)
     assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_event_register(world, &def, &again));
 }
 
-static void destroy_nothing(void *values, uint32_t count, void *user_data)
-{
-    (void)values, (void)count, (void)user_data;
-}
+static void destroy_nothing(void *values, uint32_t count, void *user_data) {}
 
 Test(event, invalid_definition_is_refused)
 {

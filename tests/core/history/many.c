@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/history/many.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

@@ -9,11 +9,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <quern/enabled.h>
-#include <quern/history.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
 enum { MANY_KEPT = 6, MANY_MOST = 3000, MANY_STEPS = 150 };
 
 typedef struct amount {

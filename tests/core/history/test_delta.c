@@ -5,10 +5,6 @@
 
 #include "core/base/containers.h"
 
-#include <quern/schedule.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -631,7 +627,6 @@ Test(delta, a_history_with_deltas_is_not_destroyed)
 
 static void copy_bare(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(amount));
 }
 
@@ -672,7 +667,6 @@ static quern_result result_in_frame;
 static void ask_in_frame(quern_context *context)
 {
     quern_delta *delta = NULL;
-    (void)context;
     result_in_frame = quern_delta_create(many_it.history, 0, 1, &delta);
 }
 

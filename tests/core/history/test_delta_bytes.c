@@ -5,14 +5,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/archive.h>
-#include <quern/enabled.h>
-#include <quern/history.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,7 +362,6 @@ Test(delta_bytes, empty_delta_can_be_applied)
 
 static void copy_owned(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(uint64_t));
 }
 

@@ -4,12 +4,6 @@
 #include "tests/core/history/many.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/bulk.h>
-#include <quern/getter.h>
-#include <quern/schedule.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* -------------------------------------------------------------------------------------------- whole */

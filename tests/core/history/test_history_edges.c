@@ -7,11 +7,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/history.h>
-#include <quern/relation.h>
-
 enum { ENTITIES = 400, KEPT = 8, FRAMES = 80 };
 
 static failing_allocator *memory;

@@ -4,11 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/history.h>
-#include <quern/jobs.h>
-
-#include <criterion/criterion.h>
-
 /* A world of many chunks. Its saves are large enough to be divided among threads and to store past the
  * caches; the memory between the copied columns must not change. */
 

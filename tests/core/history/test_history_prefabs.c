@@ -2,12 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/history/many.h"
 
-#include <quern/archive.h>
-#include <quern/commands.h>
-#include <quern/prefab.h>
-
-#include <criterion/criterion.h>
-
 /* Histories together with prefabs and archives: entities that these create are removed by a restore, and
  * restored by another one. */
 

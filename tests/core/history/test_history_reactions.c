@@ -2,11 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/history/many.h"
 
-#include <quern/context.h>
-#include <quern/schedule.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Changes between frames that are pending for reactions are part of a frame. */
@@ -32,7 +27,6 @@ static quern_entity rows[ROWS];
 static void be_told(quern_context *context, const quern_view *view)
 {
     const amount *values = quern_view_read(view, 0), *old = quern_view_read(view, 2);
-    (void)context;
     for (uint32_t i = 0; i < view->count && told.count < MAX_TOLD; i++)
         told.rows[told.count++] =
             (told_row){view->entities[i], values[i].value, old != NULL ? old[i].value : 0};
@@ -260,7 +254,6 @@ Test(history_reactions, restoring_enables_and_disables_systems_as_saved)
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     told.count += view->count;
 }
 

@@ -3,14 +3,6 @@
 #include "tests/core/history/many.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/commands.h>
-#include <quern/context.h>
-#include <quern/event.h>
-#include <quern/prefab.h>
-#include <quern/schedule.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -328,12 +320,7 @@ Test(saved_commands, waiting_events_with_hooks_are_restored)
     failing_allocator_close(allocator);
 }
 
-static void destroy_nothing(void *values, uint32_t count, void *user_data)
-{
-    (void)values;
-    (void)count;
-    (void)user_data;
-}
+static void destroy_nothing(void *values, uint32_t count, void *user_data) {}
 
 static uint64_t count_events(quern_event_reader *reader)
 {
@@ -417,7 +404,6 @@ Test(saved_commands, events_that_cannot_be_copied_are_rejected_by_name)
 
 static void construct_amount(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memset(values, 7, count * sizeof(amount));
 }
 

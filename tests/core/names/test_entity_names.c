@@ -4,13 +4,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 static quern_world *world;

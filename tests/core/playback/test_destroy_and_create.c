@@ -7,9 +7,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/prefab.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,7 +124,6 @@ static uint32_t removed_count;
 
 static void note_removed(quern_context *context, const quern_view *view)
 {
-    (void)context;
     memcpy(removed_numbers + removed_count, quern_view_read(view, 0), view->count * sizeof(uint64_t));
     removed_count += view->count;
 }

@@ -5,13 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/commands.h>
-#include <quern/context.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

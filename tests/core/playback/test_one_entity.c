@@ -6,8 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Sync points with few commands, mostly on one entity (core/playback/stages.h). Each program runs in two

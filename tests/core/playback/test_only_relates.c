@@ -6,8 +6,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -331,10 +329,7 @@ Test(only_relates, drops_keep_no_results_for_removed_archetypes)
     close_side(it);
 }
 
-static void ignore_view(quern_context *context, const quern_view *view)
-{
-    (void)context, (void)view;
-}
+static void ignore_view(quern_context *context, const quern_view *view) {}
 
 /* Rows that reactions observe take all stages, without a vain attempt before: the stages begin the only change. */
 Test(only_relates, observed_rows_take_all_stages_at_once)

@@ -5,8 +5,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

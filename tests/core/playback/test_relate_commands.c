@@ -6,10 +6,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/relation.h>
-
 #include <stdio.h>
 
 static quern_world *world;

@@ -3,8 +3,6 @@
 #include "core/calls/calls_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 
 /* Sync points retain the edit sequences of earlier ones while they are valid (core/playback/stages.h). */

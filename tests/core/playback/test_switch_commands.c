@@ -4,14 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/commands.h>
-#include <quern/enabled.h>
-#include <quern/history.h>
-#include <quern/prefab.h>
-#include <quern/reflect.h>
-#include <quern/relation.h>
 #include <stdio.h>
 #include <string.h>
 

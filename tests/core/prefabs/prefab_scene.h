@@ -8,10 +8,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
-
 enum { MANY = 700, LARGE = 1000 };
 
 typedef struct links {

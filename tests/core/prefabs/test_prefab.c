@@ -4,9 +4,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/bulk.h>
-#include <quern/name.h>
-
 #include <stdlib.h>
 #include <string.h>
 

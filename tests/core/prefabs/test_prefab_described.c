@@ -4,11 +4,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/component.h>
-#include <quern/enabled.h>
-#include <quern/name.h>
-#include <quern/world.h>
-
 #include <stdio.h>
 #include <string.h>
 

@@ -7,10 +7,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/prefab.h>
-#include <quern/relation.h>
 #include <string.h>
 
 enum { MEMBERS = 9, OUTSIDE = 4, INSTANCES = 7, RELATIONS = 2 };

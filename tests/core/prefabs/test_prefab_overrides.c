@@ -2,9 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/prefabs/prefab_scene.h"
 
-#include <quern/enabled.h>
-#include <quern/reflect.h>
-
 #include <stdio.h>
 #include <string.h>
 

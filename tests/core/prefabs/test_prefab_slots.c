@@ -2,11 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/prefabs/prefab_scene.h"
 
-#include <quern/archive.h>
-#include <quern/enabled.h>
-#include <quern/history.h>
-#include <quern/name.h>
-#include <quern/reflect.h>
 #include <string.h>
 
 /* Slots: the root of an instance has the handle of a part. */
@@ -190,7 +185,6 @@ static char logged[512];
 
 static void note_log(void *user_data, quern_log_level level, const char *message)
 {
-    (void)user_data;
     if (level == QUERN_LOG_INFO) snprintf(logged, sizeof logged, "%s", message);
 }
 

@@ -2,11 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/enabled.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
-
 /* Prefabs: handles in values with hooks and in overrides, and members with managed tags. */
 
 typedef struct reference {
@@ -18,7 +13,6 @@ static quern_component plain, hooked;
 
 static void copy(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(reference));
 }
 

@@ -7,8 +7,6 @@
 
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 enum { ROWS = 1500, MAX_ROWS = 3 * ROWS };

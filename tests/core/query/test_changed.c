@@ -4,9 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
 #include <string.h>
 
 /* Change filters in queries outside of systems. */

@@ -4,14 +4,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/enabled.h>
-#include <quern/getter.h>
-#include <quern/parallel.h>
-
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 
 /* Disabled entities: they exist, but queries skip them unless a term names the tag. */
@@ -217,7 +209,6 @@ static _Atomic uint64_t rows_seen;
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     atomic_fetch_add_explicit(&rows_seen, view->count, memory_order_relaxed);
 }
 
@@ -237,7 +228,6 @@ static void toggle(quern_context *context, const quern_view *view)
 
 static void number_them(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i] = view->fill_index + i;

@@ -5,10 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/bulk.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 static quern_world *world;
@@ -459,7 +455,6 @@ static void assert_change_ends_iteration(void (*change)(quern_entity entity))
 
 static void change_by_create(quern_entity entity)
 {
-    (void)entity;
     setup_entity(world);
 }
 

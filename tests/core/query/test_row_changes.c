@@ -3,13 +3,6 @@
 #include "core/world/world_internal.h"
 #include "tests/core/query/row_changes_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/getter.h>
-#include <quern/parallel.h>
-#include <quern/prefab.h>
-
 /* Change filters on components with row_changes: a query visits exactly the changed rows. */
 
 TestSuite(row_changes, .init = open_world, .fini = close_world);
@@ -483,13 +476,11 @@ static _Atomic uint32_t called_count;
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     called_count += view->count;
 }
 
 static void mark_tenth(quern_context *context, const quern_view *view)
 {
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         if (quern_entity_index(view->entities[i]) % 10 == 0) quern_view_mark_row(view, 0, i);
 }

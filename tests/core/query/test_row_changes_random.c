@@ -4,12 +4,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/getter.h>
-#include <quern/prefab.h>
-
 /* Random programs with change filters by row, compared with a model, also when out of memory. */
 
 TestSuite(row_changes_random, .init = open_world, .fini = close_world);

@@ -6,13 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/bulk.h>
-#include <quern/context.h>
-#include <quern/parallel.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Target terms in queries and systems, compared with a scan over all entities. */
@@ -369,7 +362,6 @@ static _Atomic uint64_t sum;
 
 static void add_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const uint64_t *numbers = QUERN_COLUMN(view, 1, const uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
         atomic_fetch_add_explicit(&sum, numbers[i] + 1, memory_order_relaxed);
@@ -395,7 +387,6 @@ Test(target, parallel_query_visits_the_sources_of_a_target)
 
 static void write_numbers(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;

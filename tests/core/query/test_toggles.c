@@ -4,14 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/parallel.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
-
 #include <string.h>
 
 /* Components that can be disabled: calls, commands, and the rows that queries select. */

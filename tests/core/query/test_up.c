@@ -5,13 +5,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/jobs.h>
-#include <quern/parallel.h>
-#include <quern/relation.h>
-
 #include <string.h>
 
 /* Up-terms: values of the targets of rows, in loops and in parallel queries. */
@@ -604,11 +597,7 @@ Test(up, parallel_query_reads_up_terms_on_any_number_of_threads)
     quern_query_destroy(query);
 }
 
-static void do_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void do_nothing(quern_context *context, const quern_view *view) {}
 
 Test(up_refused, parallel_query_that_writes_a_component_read_upward)
 {

@@ -10,10 +10,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-#include <quern/commands.h>
-
 #include <string.h>
 
 enum {

@@ -3,10 +3,6 @@
 #include "core/query/query_internal.h"
 #include "tests/core/reactions/reaction_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/reflect.h>
-#include <quern/relation.h>
-
 /* Old values (quern_term_old), for each way to set a value, and while rows move. */
 
 static reacting old;

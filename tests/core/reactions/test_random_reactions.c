@@ -14,11 +14,6 @@
 #include "tests/support/reacting.h"
 #include "tests/support/tracked.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 

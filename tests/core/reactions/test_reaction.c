@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/core/reactions/reaction_scene.h"
 
-#include <criterion/criterion.h>
-
 /* The changes reported to reactions, one by one. */
 
 TestSuite(reaction, .init = open_world);

@@ -4,12 +4,6 @@
 #include "core/query/query_internal.h"
 #include "tests/core/reactions/reaction_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/enabled.h>
-#include <quern/getter.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
-
 /* The changes that each call and each command reports to reactions. */
 
 TestSuite(reaction_calls, .init = open_world);

@@ -3,10 +3,6 @@
 #include "core/query/query_internal.h"
 #include "tests/core/reactions/reaction_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/enabled.h>
-#include <quern/relation.h>
-
 /* Reactions when out of memory. */
 
 /* A change that may allocate. Half of the world's entities are in archetypes of several chunks. */

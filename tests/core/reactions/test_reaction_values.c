@@ -4,8 +4,6 @@
 #include "core/storage/change.h"
 #include "tests/core/reactions/reaction_scene.h"
 
-#include <criterion/criterion.h>
-
 /* Copies of values of removed rows, blocks that are taken and put back, archetypes with subscriptions. */
 
 TestSuite(reaction_values, .init = open_world);

@@ -8,8 +8,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Copies of rows, without a reaction. The value of a row is its number, from 0. */

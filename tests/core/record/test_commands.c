@@ -6,9 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/enabled.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +184,6 @@ Test(commands, provisional_handle_of_a_later_create_is_refused)
 
 static void steal_from_earlier_part(quern_context *context, const quern_view *view)
 {
-    (void)view;
     use_stolen_handle(context);
     make_stolen_handle(context);
 }

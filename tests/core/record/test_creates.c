@@ -3,10 +3,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/random.h"
 
-#include <quern/bulk.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

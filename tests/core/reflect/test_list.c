@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include <quern/bulk.h>
-#include <quern/enabled.h>
-#include <quern/event.h>
-#include <quern/reflect.h>
 
 #include "core/base/base_internal.h"
 #include "core/storage/entity.h"
 #include "tests/support/setup.h"
-
-#include <criterion/criterion.h>
 
 #include <string.h>
 
@@ -31,7 +25,6 @@ TestSuite(list, .init = open_world, .fini = close_world);
 
 static void construct(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memset(values, 1, count * sizeof(vec3));
 }
 

@@ -8,10 +8,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -267,11 +263,7 @@ static void destroy_queries(void)
         drop_query(query_count - 1);
 }
 
-static void idle_run(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void idle_run(quern_context *context, const quern_view *view) {}
 
 Test(list_pages, queries_that_exist_throughout_are_listed_once_in_order)
 {
@@ -544,8 +536,6 @@ Test(list_pages, text_that_is_no_entity_is_refused)
 
 static bool fail_to_write(void *user_data, const char *text, size_t bytes)
 {
-    (void)user_data;
-    (void)text;
     return bytes == 0;
 }
 

@@ -3,10 +3,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Queries as text: what each form means, that text and terms agree, and that errors point at the text. */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include <quern/name.h>
-#include <quern/query.h>
-#include <quern/reflect.h>
 
 #include "core/base/base_internal.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
-
-#include <criterion/criterion.h>
 
 #include <float.h>
 #include <inttypes.h>

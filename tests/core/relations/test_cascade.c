@@ -6,10 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/relation.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +21,6 @@ static char ended[MAX_ENDED + 1];
 
 static void note_end(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         if (strlen(ended) < MAX_ENDED) ended[strlen(ended)] = ((const char *)values)[i];
 }

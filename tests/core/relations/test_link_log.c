@@ -9,9 +9,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/name.h>
 #include <string.h>
 
 enum {

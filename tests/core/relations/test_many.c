@@ -6,12 +6,6 @@
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/getter.h>
-#include <quern/relation.h>
-#include <quern/world.h>
 #include <string.h>
 
 enum { FANS = 3000 };

@@ -8,11 +8,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-#include <quern/relation.h>
-#include <quern/world.h>
 #include <string.h>
 
 enum { STEPS = 2500, CHECK_EVERY = 50, MOST = 40, RELATIONS = 4, SINGLE = 3, MAX_PAIRS = 60 };

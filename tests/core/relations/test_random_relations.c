@@ -8,9 +8,6 @@
 #include "tests/support/program.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,9 +5,6 @@
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/relation.h>
 #include <string.h>
 
 static quern_world *world;

@@ -4,8 +4,6 @@
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,10 +6,7 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <math.h>
-#include <quern/reflect.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,10 +138,7 @@ Test(component, other_fields_under_a_known_name_fail)
     }
 }
 
-static void destroy_nothing(void *values, uint32_t count, void *user_data)
-{
-    (void)values, (void)count, (void)user_data;
-}
+static void destroy_nothing(void *values, uint32_t count, void *user_data) {}
 
 Test(component, another_layout_under_a_known_name_fails)
 {

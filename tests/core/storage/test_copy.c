@@ -146,7 +146,6 @@ static uint32_t next_size;
 
 static uint32_t one_size(random_source *random)
 {
-    (void)random;
     return next_size;
 }
 

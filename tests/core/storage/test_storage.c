@@ -4,8 +4,6 @@
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -626,7 +624,6 @@ static void destroy_payload(void *values, uint32_t count, void *user_data)
 
 static void construct_payload(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     uint64_t *value = values;
     for (uint32_t i = 0; i < count; i++)
         value[i] = 100;

@@ -3,8 +3,6 @@
 #include "core/world/world_internal.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Tests of the macros of <quern/type.h> and <quern/component.h>. */

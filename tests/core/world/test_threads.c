@@ -4,10 +4,6 @@
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/bulk.h>
-
 #include <pthread.h>
 #include <string.h>
 
@@ -98,7 +94,6 @@ Test(threads, world_can_be_created_on_one_thread_and_used_on_another)
 
 static void *fail_there(void *argument)
 {
-    (void)argument;
     return quern_world_create(NULL, NULL) == QUERN_ERROR_NULL_ARGUMENT ? NULL : argument;
 }
 
@@ -165,11 +160,7 @@ static quern_result call_create_many(void)
     return quern_entity_create_many(shared, &plain, NULL, 1, 3, NULL);
 }
 
-static void fill_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void fill_nothing(quern_context *context, const quern_view *view) {}
 
 static quern_result call_create_filled(void)
 {
@@ -264,7 +255,6 @@ static quern_result intruder_result;
 
 static void *intrude(void *argument)
 {
-    (void)argument;
     intruder_result = intruder->call();
     return NULL;
 }
@@ -272,7 +262,6 @@ static void *intrude(void *argument)
 /* The construct hook, which runs within the first thread's call. */
 static void let_in(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memset(values, 0, count * sizeof(uint64_t));
     pthread_t thread;
     if (intruder == NULL || pthread_create(&thread, NULL, intrude, NULL) != 0) return;
@@ -339,7 +328,6 @@ static quern_result nested_result;
 
 static void call_in(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memset(values, 0, count * sizeof(uint64_t));
     nested_result = quern_entity_mark_changed(shared, living, plain);
 }

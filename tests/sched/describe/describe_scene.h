@@ -7,8 +7,6 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -118,7 +116,6 @@ static inline void add_after(const char *name, quern_component component, const 
 
 static inline bool always(quern_context *context)
 {
-    (void)context;
     return true;
 }
 

@@ -3,8 +3,6 @@
 #include "tests/sched/describe/describe_scene.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
 /* Descriptions of schedules as text. Whole texts are compared only if the whole text is the subject of the test. */
 
 TestSuite(describe, .init = open_world, .fini = close_world);
@@ -241,7 +239,6 @@ Test(describe, a_format_that_does_not_exist_is_refused)
 
 static void describe_within(quern_context *context)
 {
-    (void)context;
     cr_assert_eq(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)),
                  QUERN_ERROR_WORLD_LOCKED);
 }

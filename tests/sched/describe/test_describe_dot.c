@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/sched/describe/describe_scene.h"
 
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 
 /* Schedules described as graphs for Graphviz, and the script that draws them. */

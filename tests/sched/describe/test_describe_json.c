@@ -3,8 +3,6 @@
 #include "tests/sched/describe/describe_scene.h"
 
 #include <cjson/cJSON.h>
-#include <criterion/criterion.h>
-#include <quern/relation.h>
 
 #include <stdlib.h>
 

@@ -2,9 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/sched/describe/describe_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/relation.h>
-
 /* The reasons that descriptions give for separate passes and for the order of systems. */
 
 TestSuite(describe_order, .init = open_world, .fini = close_world);

@@ -8,9 +8,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/event.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +104,6 @@ static inline void read_all(quern_context *context, const quern_view *view)
     seen *all = quern_context_user_data(context);
     quern_event_iterator it;
     uint64_t count = quern_context_event_count(context, hit);
-    (void)view;
     cr_assert(quern_context_events(context, hit, &it));
     while (quern_event_next(&it)) {
         see(all, it.block.values, it.block.count);
@@ -138,7 +134,6 @@ static tracked_counts counts;
 static inline void read_tracked(quern_context *context, const quern_view *view)
 {
     const tracked *values = QUERN_EVENTS(view, tracked);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         if (!tracked_is_live(&values[i])) counts.broken_count++;
 }

@@ -7,11 +7,6 @@
 
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/context.h>
-
 #include <stdatomic.h>
 
 enum { MOST = 8192 };
@@ -121,7 +116,6 @@ static inline void create_with_health(quern_context *context)
 static inline void heal_all(quern_context *context, const quern_view *view)
 {
     uint64_t *values = quern_view_write(view, 0);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         values[i] += 100;
 }

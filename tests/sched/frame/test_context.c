@@ -3,10 +3,7 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <pthread.h>
-#include <quern/parallel.h>
 #include <string.h>
 
 /* Contexts and recorders that are used outside of the callback to which they belong. Use on another thread
@@ -164,7 +161,6 @@ Test(context, recorder_is_refused_to_next_callback_until_it_asks_for_it)
 
 static void *use_elsewhere(void *argument)
 {
-    (void)argument;
     assert_context_gives_nothing(kept_context);
     assert_commands_are_refused(kept_commands);
     return NULL;
@@ -205,11 +201,7 @@ static void keep_all(quern_context *context)
     cr_assert_not_null(kept_emitter);
 }
 
-static void emit_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void emit_nothing(quern_context *context, const quern_view *view) {}
 
 /* Adds a system with an up-term and an event of its own, so that workers need more addresses and more
  * emitters. */
@@ -257,7 +249,6 @@ Test(context, kept_context_is_reported_after_schedule_has_more_workers)
 
 static void keep_of_query(quern_context *context, const quern_view *view)
 {
-    (void)view;
     if (kept_context == NULL) keep(context);
 }
 

@@ -4,10 +4,6 @@
 
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/context.h>
-#include <quern/relation.h>
 #include <string.h>
 
 static quern_world *world;
@@ -53,7 +49,6 @@ TestSuite(context_relations, .init = open_world, .fini = close_world);
 
 static void ask_all(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert_eq(quern_context_target(context, a, parent).bits, root.bits);
     cr_assert(quern_entity_is_null(quern_context_target(context, root, parent)));
     cr_assert_eq(quern_context_first_source(context, root, parent).bits, a.bits);
@@ -69,7 +64,6 @@ static quern_relation likes;
 
 static void ask_edges(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_entity list[3] = {{0}};
     cr_assert_eq(quern_context_target_count(context, root, likes), 2u);
     cr_assert_eq(quern_context_target_count(context, a, likes), 0u);
@@ -98,7 +92,6 @@ static void ask_edges(quern_context *context, const quern_view *view)
 
 static void ask_undeclared(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert(quern_entity_is_null(quern_context_target(context, a, owner)));
     cr_assert(quern_entity_is_null(quern_context_first_source(context, root, owner)));
     cr_assert_eq(quern_context_source_count(context, root, owner), 0u);
@@ -142,7 +135,6 @@ Test(context_relations, several_targets_are_listed)
 
 static void ask_sibling(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert(
         quern_entity_is_null(quern_context_next_sibling(context, dead, likes))); /* no message: not alive */
     if (call_count == 0) cr_assert_eq(reports.assert_count, 0u);

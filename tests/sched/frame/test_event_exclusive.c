@@ -3,9 +3,6 @@
 /* Test labels: threaded */
 #include "tests/sched/frame/event_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/commands.h>
-
 /* Events of exclusive systems and their sync points, and the order of events from different callbacks. */
 
 TestSuite(event_exclusive, .init = open_world, .fini = close_world);
@@ -103,7 +100,6 @@ Test(event_exclusive, condition_begin_views_and_end_emit_in_this_order)
 
 static bool refuse_to_run(quern_context *context)
 {
-    (void)context;
     return false;
 }
 
@@ -111,7 +107,6 @@ static uint64_t rows_behind;
 
 static void count_rows_behind(quern_context *context, const quern_view *view)
 {
-    (void)context;
     rows_behind += view->count;
 }
 

@@ -3,9 +3,6 @@
 /* Test labels: threaded */
 #include "tests/sched/frame/event_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/commands.h>
-
 #include <stdatomic.h>
 
 /* Events of systems: which systems may emit and read, when events become readable, and what happens to

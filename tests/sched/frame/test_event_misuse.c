@@ -4,9 +4,6 @@
 #include "tests/sched/frame/event_scene.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-#include <quern/parallel.h>
-
 #include <pthread.h>
 
 /* Refused emitting and reading, and events when memory is missing. */
@@ -119,7 +116,6 @@ static void keep_emitter(quern_context *context)
 
 static void use_kept_emitter(quern_context *context)
 {
-    (void)context;
     cr_assert_not(quern_emit(kept_emitter, &(Hit){.number = 2}));
 }
 
@@ -146,7 +142,6 @@ Test(event_misuse, kept_emitter_is_reported)
 
 static void *emit_on_thread(void *argument)
 {
-    (void)argument;
     cr_assert_not(quern_emit(kept_emitter, &(Hit){.number = 4}));
     return NULL;
 }
@@ -174,7 +169,6 @@ Test(event_misuse, emitting_on_another_thread_is_reported_with_checks)
 
 static void write_events(quern_context *context, const quern_view *view)
 {
-    (void)context;
     Hit *hits = (Hit *)(uintptr_t)quern_view_events(view);
     hits[0].number++;
 }
@@ -194,13 +188,11 @@ Test(event_misuse, writing_events_is_reported_with_checks)
 
 static void ask_for_events(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert(is_scratch(QUERN_EVENTS(view, Hit), view->count * sizeof(Hit)));
 }
 
 static void emit_in_query(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert_null(quern_context_emitter(context, hit));
 }
 
@@ -268,7 +260,6 @@ static uint32_t emitted_count;
 
 static void emit_what_fits(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_emitter *emitter = quern_context_emitter(context, hit);
     Hit many[2000] = {{.number = 0}};
     for (uint32_t i = 0; i < 2000; i++)

@@ -3,9 +3,6 @@
 /* Test labels: threaded */
 #include "tests/sched/frame/event_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/commands.h>
-
 /* Values of events: provisional handles, hooks, and several events emitted by one call. */
 
 static captured_reports reports;
@@ -215,7 +212,6 @@ static quern_event tracked_event;
 
 static void copy_tracked(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++) {
         tracked_construct((tracked *)targets + i, ((const tracked *)sources)[i].payload, &counts);
         if (!tracked_is_live((const tracked *)sources + i)) counts.broken_count++;
@@ -224,7 +220,6 @@ static void copy_tracked(void *targets, const void *sources, uint32_t count, voi
 
 static void destroy_tracked(void *values, uint32_t count, void *user_data)
 {
-    (void)user_data;
     for (uint32_t i = 0; i < count; i++)
         tracked_destroy((tracked *)values + i, &counts);
 }

@@ -3,10 +3,6 @@
 /* Test labels: threaded */
 #include "tests/support/setup.h"
 
-#include <quern/jobs.h>
-
-#include <criterion/criterion.h>
-
 #include <pthread.h>
 #include <string.h>
 
@@ -71,7 +67,6 @@ enum { INTRUSION_COUNT = sizeof intrusions / sizeof intrusions[0] };
 
 static void *intrude(void *argument)
 {
-    (void)argument;
     intruder_result = intruder->call();
     return NULL;
 }
@@ -87,7 +82,6 @@ static void let_in(void)
 static void add_one(quern_context *context, const quern_view *view)
 {
     uint64_t *numbers = quern_view_write(view, 0);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
 }
@@ -100,23 +94,18 @@ static void let_in_and_add(quern_context *context, const quern_view *view)
 
 static void let_in_for_reaction(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     let_in();
 }
 
 /* A call of the owner's thread, or of a worker of its pool: not a call of another thread. */
 static void call_inside(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     callback_count++;
     inside_result = intruder->call();
 }
 
 static void call_exclusive(quern_context *context, const quern_view *view)
 {
-    (void)view;
     callback_count++;
     inside_result = intruder->call();
     let_in();
@@ -282,8 +271,6 @@ static void wait_twice(quern_context *context, const quern_view *view)
 
 static void start_straggler(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     if (callback_count++ > 0 || pthread_create(&straggler, NULL, intrude, NULL) != 0) return;
     pthread_barrier_wait(&barrier);
 }

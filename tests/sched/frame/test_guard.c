@@ -3,13 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <quern/bulk.h>
-#include <quern/commands.h>
-#include <quern/parallel.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Pointers into the world that code keeps: builds with checks find writes through them, from phase to phase
@@ -51,13 +44,11 @@ TestSuite(guard, .init = open_world, .fini = close_world);
 
 static void take(quern_context *context, const quern_view *view)
 {
-    (void)context;
     if (view->ordinal == 0) kept = quern_view_write(view, 0);
 }
 
 static void use(quern_context *context, const quern_view *view)
 {
-    (void)view;
     if ((int)quern_context_frame_index(context) == use_frame) kept[1].x += 77;
 }
 
@@ -292,7 +283,6 @@ Test(guard, every_call_between_frames_may_write)
 
 static void write_view(quern_context *context, const quern_view *view)
 {
-    (void)context;
     ((vec3 *)quern_view_write(view, 0))[0].z += 1;
 }
 
@@ -320,7 +310,6 @@ Test(guard, query_iterations_are_not_reported)
 
 static void write_one(quern_context *context, const quern_view *view)
 {
-    (void)context;
     ((vec3 *)quern_view_write(view, 0))[0].x += 1;
 }
 
@@ -343,7 +332,6 @@ static quern_schedule *inner;
 
 static void write_by_right(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const uint64_t frame = quern_context_frame_index(context);
     quern_world *whole = quern_context_world(context);
     if (frame == 0) cr_assert_eq(quern_entity_set(whole, entity, position, &(vec3){7, 8, 9}), QUERN_OK);

@@ -3,10 +3,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/event.h>
-#include <quern/profile.h>
-
-#include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -57,15 +53,12 @@ static quern_event spark;
 static void add_one(quern_context *context, const quern_view *view)
 {
     uint64_t *numbers = quern_view_write(view, 0);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
 }
 
 static void see_nothing(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     cr_assert(false, "there is nothing to see");
 }
 

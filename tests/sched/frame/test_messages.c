@@ -3,10 +3,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -94,7 +90,6 @@ Test(messages, of_calls_on_one_entity)
 
 static void fill_nothing(quern_context *context, const quern_view *view)
 {
-    (void)context;
     SAYS(quern_view_write(view, 4),
          "quern_view_write: a fill callback asked for term 4; there are 1, from 0");
 }
@@ -314,16 +309,10 @@ Test(messages, of_contexts)
 
 /* ------------------------------------------------------------------------------------- further texts */
 
-static void destroy_nothing(void *values, uint32_t count, void *user_data)
-{
-    (void)values;
-    (void)count;
-    (void)user_data;
-}
+static void destroy_nothing(void *values, uint32_t count, void *user_data) {}
 
 static void copy_bytes(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)user_data;
     memcpy(targets, sources, count * sizeof(vec3));
 }
 
@@ -600,11 +589,7 @@ Test(messages, of_prefabs_of_too_many_entities)
          "parts ");
 }
 
-static void ignore_rows(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void ignore_rows(quern_context *context, const quern_view *view) {}
 
 Test(messages, of_removed_rows_that_wait_for_a_reaction)
 {

@@ -4,8 +4,6 @@
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +33,6 @@ static void note(const char *word)
 
 static quern_result prepare(quern__frame_observer *observer, uint32_t worker_count)
 {
-    (void)observer;
     cr_assert_gt(worker_count, 0u);
     note("prepare ");
     return QUERN_OK;
@@ -43,8 +40,6 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
 
 static quern_result prepare_pass(quern__frame_observer *observer, quern__pass *pass)
 {
-    (void)observer;
-    (void)pass;
     note("pass ");
     return QUERN_OK;
 }
@@ -58,28 +53,23 @@ static void begin_frame(quern__frame_observer *observer, const quern__observed_f
 
 static void end_frame(quern__frame_observer *observer)
 {
-    (void)observer;
     note(")frame ");
 }
 
 static void begin_segment(quern__frame_observer *observer, const quern__segment *segment)
 {
-    (void)observer;
     cr_assert_eq(segment->passes.count, 1u);
     note("segment( ");
 }
 
 static void end_segment(quern__frame_observer *observer, const quern__segment *segment)
 {
-    (void)observer;
-    (void)segment;
     note(")segment ");
 }
 
 /* Called by workers, so only callbacks before and after items are added to the text. */
 static void begin_job(quern__frame_observer *observer, const quern__observed_job *job)
 {
-    (void)observer;
     heard.open_jobs++;
     if (job->callback == QUERN__CALLBACK_RUN)
         heard.items += job->end - job->begin;
@@ -90,7 +80,6 @@ static void begin_job(quern__frame_observer *observer, const quern__observed_job
 static quern__job_range next_range(quern__frame_observer *observer, const quern__observed_job *job,
                                    uint32_t begin, uint32_t end)
 {
-    (void)observer;
     cr_assert_leq(job->begin, begin);
     cr_assert_leq(end, job->end);
     return (quern__job_range){.end = begin + 1, .is_reported = heard.tells_all};
@@ -98,21 +87,17 @@ static quern__job_range next_range(quern__frame_observer *observer, const quern_
 
 static void end_job(quern__frame_observer *observer, const quern__observed_job *job)
 {
-    (void)observer;
     heard.open_jobs--;
     if (job->callback != QUERN__CALLBACK_RUN) note(") ");
 }
 
 static void begin_calls(quern__frame_observer *observer, uint32_t worker_index)
 {
-    (void)observer;
-    (void)worker_index;
     cr_assert_gt(heard.open_jobs, 0u);
 }
 
 static void end_call(quern__frame_observer *observer, const quern__observed_call *call)
 {
-    (void)observer;
     cr_assert_gt(heard.open_jobs, 0u);
     heard.told_rows += call->row_count;
     if (call->callback == QUERN__CALLBACK_RUN)
@@ -123,14 +108,11 @@ static void end_call(quern__frame_observer *observer, const quern__observed_call
 
 static void begin_sync(quern__frame_observer *observer)
 {
-    (void)observer;
     note("sync( ");
 }
 
 static void end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count)
 {
-    (void)observer;
-    (void)begin_ns;
     cr_assert_eq(command_count, 1u);
     note(")sync ");
 }
@@ -141,31 +123,17 @@ static void begin_stage(quern__frame_observer *observer, quern__sync_stage stage
                                         [QUERN__STAGE_MERGE] = "merge ",
                                         [QUERN__STAGE_RESOLVE] = "resolve ",
                                         [QUERN__STAGE_APPLY] = "apply "};
-    (void)observer;
     note(names[stage]);
 }
 
-static void begin_loop(quern__frame_observer *observer, uint32_t part_count)
-{
-    (void)observer;
-    (void)part_count;
-}
+static void begin_loop(quern__frame_observer *observer, uint32_t part_count) {}
 
-static void end_loop(quern__frame_observer *observer)
-{
-    (void)observer;
-}
+static void end_loop(quern__frame_observer *observer) {}
 
-static void end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
-{
-    (void)observer;
-    (void)worker_index;
-    (void)begin_ns;
-}
+static void end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns) {}
 
 static uint64_t system_time_ns(const quern__frame_observer *observer, const quern__system *system)
 {
-    (void)observer;
     return system->index + 7u;
 }
 
@@ -191,7 +159,6 @@ static const quern__frame_observer_calls calls = {.prepare = prepare,
 
 static void increment(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
@@ -204,7 +171,6 @@ static void spawn(quern_context *context)
 
 static bool is_wanted(quern_context *context)
 {
-    (void)context;
     return true;
 }
 

@@ -4,9 +4,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/parallel.h>
 #include <stdatomic.h>
 
 enum { ROWS = 20000 };
@@ -142,9 +139,6 @@ Test(parallel, filters_leave_views_out_and_others_see_what_was_written)
 
 static void run_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     quern_jobs *jobs = argument;
     must(quern_query_parallel_for(query, jobs, increment, &counts));
 }
@@ -180,7 +174,6 @@ static quern_query *looked_at;
 
 static void look_inside(quern_context *context, const quern_view *view)
 {
-    (void)view;
     quern_query_iterator it = quern_query_iterate(looked_at);
     ((tally *)quern_context_user_data(context))->refused_count += it.result == QUERN_ERROR_WORLD_LOCKED;
 }

@@ -2,10 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 
-#include <quern/commands.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Provisional handles in fields that are not described, so that they are not replaced. Builds with checks

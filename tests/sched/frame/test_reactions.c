@@ -3,9 +3,6 @@
 /* Test labels: threaded */
 #include "tests/sched/frame/reactions_scene.h"
 
-#include <criterion/criterion.h>
-#include <quern/relation.h>
-
 /* Reactions in schedules: what they are shown and when, their order and rounds, and what is refused. */
 
 Test(reactions, rows_added_by_calls_are_shown_once_at_next_frame_begin)
@@ -151,7 +148,6 @@ static uint32_t partial_count, begin_count;
 
 static void begin_partials(quern_context *context)
 {
-    (void)context;
     begin_count++;
 }
 
@@ -214,7 +210,6 @@ Test(reactions, runs_of_a_chunk_share_its_ordinal_and_partial_result)
 
 static void read_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const void *const *above = quern_view_up(view, 1);
     for (uint32_t i = 0; i < view->count; i++)
         atomic_fetch_add(&parallel_sum, above[i] != NULL ? *(const uint64_t *)above[i] : 1);

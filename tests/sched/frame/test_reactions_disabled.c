@@ -5,10 +5,6 @@
 #include "tests/sched/frame/reactions_scene.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/archive.h>
-#include <quern/history.h>
-
 #include <string.h>
 
 /* Reactions that are disabled and enabled between frames: they are shown nothing that happened while they were
@@ -123,7 +119,6 @@ static uint64_t old_value;
 static void note_old(quern_context *context, const quern_view *view)
 {
     const uint64_t *old = QUERN_COLUMN(view, 0, const uint64_t);
-    (void)context;
     cr_assert_eq(view->count, 1u);
     old_value = old[0];
 }
@@ -150,11 +145,7 @@ Test(reactions_disabled, old_values_are_those_from_before_the_first_set_that_cou
     close_world();
 }
 
-static void ignore(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void ignore(quern_context *context, const quern_view *view) {}
 
 Test(reactions_disabled, no_value_is_copied_for_it)
 {
@@ -280,7 +271,6 @@ static quern_result refused_result;
 
 static void disable_watch(quern_context *context)
 {
-    (void)context;
     refused_result = quern_schedule_set_system_enabled(schedule, watch, false);
 }
 

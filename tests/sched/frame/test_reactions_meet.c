@@ -3,12 +3,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/commands.h>
-#include <quern/context.h>
-#include <quern/event.h>
-
 /* Reactions together with other work of a sync point: accumulated values, disabled components, events, and
  * their own commands when memory is missing. */
 
@@ -91,7 +85,6 @@ static quern_entity target;
 
 static void hit_thrice(quern_context *context, const quern_view *view)
 {
-    (void)view;
     const health wound = {.points = -2};
     for (uint32_t i = 0; i < 3; i++)
         must(quern_commands_accumulate(quern_context_commands(context), target, life, &wound, QUERN_SUM));
@@ -163,7 +156,6 @@ static void read_deaths(quern_context *context, const quern_view *view)
 {
     watched *seen = quern_context_user_data(context);
     quern_event_iterator it;
-    (void)view;
     cr_assert(quern_context_events(context, death, &it));
     seen->view_count++;
     while (quern_event_next(&it)) {
@@ -227,7 +219,6 @@ static void destroy(quern_context *context, const quern_view *view)
 
 static void reward(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const health *values = quern_view_read(view, 0);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++)

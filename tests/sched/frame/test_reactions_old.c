@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/sched/frame/reactions_scene.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Old terms of systems: their columns, and wrong definitions. */
@@ -72,7 +70,6 @@ Test(reactions_old, columns_are_old_in_views_of_set_rows_alone)
 
 static void ask_wrongly(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *values = quern_view_write(view, 0);
     cr_assert_not_null(values);
     *values = 99;
@@ -80,7 +77,6 @@ static void ask_wrongly(quern_context *context, const quern_view *view)
 
 static void ask_for_another_type(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const uint32_t *values = QUERN_COLUMN(view, 0, const uint32_t);
     cr_assert_not_null(values);
     cr_assert_eq(*values, 0u);
@@ -117,12 +113,7 @@ static void expect_wrong(const quern_system_def *def, const char *message)
     cr_assert_not_null(strstr(quern_error_message(), message), "%s", quern_error_message());
 }
 
-static void keep(void *values, uint32_t count, void *user_data)
-{
-    (void)values;
-    (void)count;
-    (void)user_data;
-}
+static void keep(void *values, uint32_t count, void *user_data) {}
 
 Test(reactions_old, wrong_definitions_are_refused)
 {

@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/sched/frame/reactions_scene.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* The order and the number of reactions, in frames and between frames. */
@@ -105,7 +103,6 @@ static uint32_t run_count;
 
 static void count_run(quern_context *context)
 {
-    (void)context;
     run_count++;
 }
 
@@ -257,7 +254,6 @@ static bool is_wanted;
 
 static bool want(quern_context *context)
 {
-    (void)context;
     return is_wanted;
 }
 
@@ -354,7 +350,6 @@ Test(reactions_order, exclusive_reaction_may_change_the_world)
 
 static void read_exclusively(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert(is_scratch(quern_view_read(view, 0), view->count * sizeof(uint64_t)));
 }
 

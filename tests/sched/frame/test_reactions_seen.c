@@ -5,9 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
-#include <quern/relation.h>
-
 #include <string.h>
 
 /* Reactions in descriptions, profiles and traces; refused definitions; missing memory. */

@@ -4,14 +4,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/bulk.h>
-#include <quern/event.h>
-#include <quern/parallel.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -95,7 +87,6 @@ static void write_read_columns(quern_context *context, const quern_view *view)
 
 static void write_resource(quern_context *context, const quern_view *view)
 {
-    (void)view;
     expect_scratch(quern_context_resource_write(context, score), sizeof(uint64_t));
     call_count++;
 }
@@ -103,7 +94,6 @@ static void write_resource(quern_context *context, const quern_view *view)
 /* Each row has one address, of a complete zeroed value. */
 static void read_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const Place *const *up = QUERN_UP(view, 0, Place), zero = {0};
     for (uint32_t i = 0; i < view->count; i++)
         wrong_count += memcmp(up[i], &zero, sizeof zero) != 0;
@@ -113,7 +103,6 @@ static void read_up(quern_context *context, const quern_view *view)
 
 static void read_events(quern_context *context, const quern_view *view)
 {
-    (void)context;
     expect_scratch(QUERN_EVENTS(view, uint64_t), view->count * sizeof(uint64_t));
     expect_scratch(quern_view_events(view), view->count * sizeof(uint64_t));
     call_count++;
@@ -256,7 +245,6 @@ Test(scratch, parallel_queries_write_scratch)
 
 static void fill_wrongly(quern_context *context, const quern_view *view)
 {
-    (void)context;
     expect_scratch(QUERN_COLUMN(view, 1, Place), view->count * sizeof(Place));
     expect_scratch(quern_view_write(view, 2), view->count * sizeof(Place));
     expect_scratch(quern_context_resource_write(context, score), sizeof(uint64_t));
@@ -317,8 +305,6 @@ static const quern_view *shared_view;
 
 static void write_part(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)user_data;
-    (void)worker_index;
     Place *places = QUERN_COLUMN(shared_view, 0, Place);
     const Place *const *up = QUERN_UP(shared_view, 0, Place);
     for (uint32_t i = begin; i < end; i++) {
@@ -423,7 +409,6 @@ Test(scratch, scratch_is_null_without_memory)
 
 static void write_undeclared(quern_context *context, const quern_view *view)
 {
-    (void)context;
     QUERN_COLUMN(view, 0, Place)[0].x = 1;
 }
 

@@ -2,10 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
-#include <quern/quern.h>
-
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* The macros of shorthand.h do what the calls that they stand for do, in any number of worlds. */
@@ -65,18 +61,9 @@ static quern_entity create_mover(quern_world *in, float x)
     return entity;
 }
 
-static void ignore_log(void *user_data, quern_log_level level, const char *message)
-{
-    (void)user_data;
-    (void)level;
-    (void)message;
-}
+static void ignore_log(void *user_data, quern_log_level level, const char *message) {}
 
-static void ignore_assert(void *user_data, const char *message)
-{
-    (void)user_data;
-    (void)message;
-}
+static void ignore_assert(void *user_data, const char *message) {}
 
 static void ignore_reports(void)
 {
@@ -99,7 +86,6 @@ Test(shorthand, a_system_writes_its_columns_and_reads_const_ones)
 
 static void take_place(quern_context *context, const quern_view *view)
 {
-    (void)context;
     row_count += quern_view_write(view, 0) != NULL;
 }
 
@@ -413,7 +399,6 @@ static char logged[512];
 
 static void keep_log(void *user_data, quern_log_level level, const char *message)
 {
-    (void)user_data;
     if (level == QUERN_LOG_ERROR) snprintf(logged, sizeof logged, "%s", message);
     if (strstr(message, "quern_entity_create: 'world' is NULL") != NULL &&
         strstr(message, "test_shorthand.c") != NULL)

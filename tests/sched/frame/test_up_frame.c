@@ -5,13 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <criterion/criterion.h>
-
-#include <quern/commands.h>
-#include <quern/context.h>
-#include <quern/jobs.h>
-#include <quern/relation.h>
-
 #include <string.h>
 
 /* Up-terms in systems: their views, the systems for which they wait, and equal results of a frame on any
@@ -79,7 +72,6 @@ static uint64_t sum_of(uint32_t source)
 
 static void add_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *sums = QUERN_COLUMN(view, 0, uint64_t);
     const uint64_t *const *up = QUERN_UP(view, 1, uint64_t);
     for (uint32_t i = 0; i < view->count; i++)
@@ -108,7 +100,6 @@ Test(up_frame, system_reads_values_of_targets)
 
 static void add_optional(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *sums = QUERN_COLUMN(view, 0, uint64_t);
     const uint64_t *const *up = QUERN_UP(view, 1, uint64_t);
     cr_assert_eq(view->first_row, 0u, "no row is left out");
@@ -189,7 +180,6 @@ static void record(quern_context *context, const quern_view *view)
 static void advance_numbers(quern_context *context, const quern_view *view)
 {
     uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i] = numbers[i] * 5 + 1;
 }
@@ -197,7 +187,6 @@ static void advance_numbers(quern_context *context, const quern_view *view)
 static void mark(quern_context *context, const quern_view *view)
 {
     uint64_t *sums = QUERN_COLUMN(view, 0, uint64_t);
-    (void)context;
     for (uint32_t i = 0; i < view->count; i++)
         sums[i] ^= i;
 }
@@ -294,7 +283,6 @@ static uint32_t filtered_calls;
 
 static void count_calls(quern_context *context, const quern_view *view)
 {
-    (void)context;
     filtered_calls += view->count > 0;
 }
 
@@ -316,7 +304,6 @@ Test(up_frame, filters_on_the_rows_own_components_leave_chunks_out)
 
 static void write_upward(quern_context *context, const quern_view *view)
 {
-    (void)context;
     const uint64_t *const *up = QUERN_UP(view, 1, uint64_t);
     if (view->ordinal == 0) ++*(uint64_t *)(uintptr_t)up[0];
 }

@@ -6,13 +6,6 @@
 
 #include "core/base/containers.h"
 
-#include <quern/enabled.h>
-#include <quern/history.h>
-#include <quern/name.h>
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 

@@ -6,12 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
-#include <quern/commands.h>
-#include <quern/event.h>
-#include <quern/history.h>
-
-#include <criterion/criterion.h>
-
 /* Restoring also restores what waits between frames: events for slow readers, in systems and outside of them; reactions
  * to calls between frames, with values of destroyed entities; fixed steps and intervals. Everything that systems see
  * goes into resources, in order, and so into the world's hash. */

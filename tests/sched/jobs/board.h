@@ -68,20 +68,14 @@ static inline void count_run(void *argument, uint32_t worker_index)
 
 static inline void count_plain(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add_explicit((_Atomic uint32_t *)argument, 1, memory_order_relaxed);
 }
 
-static inline void rest(void *argument, uint32_t worker_index)
-{
-    (void)argument;
-    (void)worker_index;
-}
+static inline void rest(void *argument, uint32_t worker_index) {}
 
 static inline void note_place(void *argument, uint32_t worker_index)
 {
     ticket *mine = argument;
-    (void)worker_index;
     mine->of->places[mine->number] = atomic_fetch_add(&mine->of->order, 1) + 1;
 }
 
@@ -117,7 +111,6 @@ static inline void submit_two(void *argument, uint32_t worker_index)
 static inline void block_until_gate(void *argument, uint32_t worker_index)
 {
     ticket *mine = argument;
-    (void)worker_index;
     atomic_fetch_add(&mine->of->order, 1);
     while (!atomic_load(&mine->of->gate))
         sleep_ms(1);
@@ -133,7 +126,6 @@ typedef struct fib {
 static inline void run_fib(void *argument, uint32_t worker_index)
 {
     fib *whole = argument;
-    (void)worker_index;
     if (whole->n < 2) {
         whole->result = whole->n;
         return;

@@ -51,7 +51,6 @@ static inline uint32_t pick(const step *choice, uint32_t k)
 static inline uint32_t choose_edge(void *argument, uint32_t worker_index)
 {
     step *mine = argument;
-    (void)worker_index;
     cr_expect(atomic_fetch_add(&mine->in_call, 1) == 0, "a node runs twice at a time");
     uint32_t choice = pick(mine, atomic_fetch_add(&mine->call_count, 1));
     atomic_fetch_sub(&mine->in_call, 1);
@@ -61,7 +60,6 @@ static inline uint32_t choose_edge(void *argument, uint32_t worker_index)
 static inline void run_step(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     step *mine = argument;
-    (void)worker_index;
     if (mine->count == 1)
         cr_expect(atomic_fetch_add(&mine->in_call, 1) == 0, "a node runs twice at a time");
     atomic_fetch_add(&mine->item_count, end - begin);

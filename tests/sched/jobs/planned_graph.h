@@ -68,7 +68,6 @@ static inline void pass_time(uint32_t microseconds)
 
 static inline void count_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add_explicit((_Atomic uint32_t *)argument, end - begin, memory_order_relaxed);
 }
 

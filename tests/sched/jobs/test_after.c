@@ -5,8 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,7 +207,6 @@ typedef struct loose {
 static void free_counters(void *argument, uint32_t worker_index)
 {
     loose *of = *(loose **)argument;
-    (void)worker_index;
     for (uint32_t i = 0; i < 4; i++)
         free(of->counters[i]);
     atomic_fetch_add(of->run_count, 1);
@@ -219,7 +216,6 @@ static void free_counters(void *argument, uint32_t worker_index)
 static void release_one(void *argument, uint32_t worker_index)
 {
     quern_counter *counter = ((quern_counter **)argument)[0];
-    (void)worker_index;
     cr_expect(quern_counter_release(((quern_jobs **)argument)[1], counter) == QUERN_OK);
 }
 
@@ -299,7 +295,6 @@ static uint32_t value_of(const tangle *of, uint32_t number)
 static void run_step(void *argument, uint32_t worker_index)
 {
     step *own = *(step **)argument;
-    (void)worker_index;
     own->value = value_of(own->of, (uint32_t)(own - own->of->steps));
     atomic_fetch_add(&own->of->run_count, 1);
 }
@@ -322,7 +317,6 @@ static void submit_step(step *own)
 static void submit_steps(void *argument, uint32_t worker_index)
 {
     tangle *of = argument;
-    (void)worker_index;
     for (uint32_t i = 0; i < STEP_COUNT; i++)
         submit_step(&of->steps[i]);
 }
@@ -463,7 +457,6 @@ typedef struct next_job {
 static void note_turn(void *argument, uint32_t worker_index)
 {
     next_job *job = *(next_job **)argument;
-    (void)worker_index;
     if (job->held != NULL) cr_assert_eq(quern_counter_release(job->jobs, job->held), QUERN_OK);
     job->place = atomic_fetch_add(job->run_count, 1);
 }

@@ -5,8 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +139,6 @@ static void submit_many_cancelled(void *argument, uint32_t worker_index)
     quern_cancel cancel = {0};
     quern_cancel_request(&cancel);
     quern_job_def def = cancellable(&mine, &of->counter, &cancel);
-    (void)worker_index;
     for (uint32_t i = 0; i < 2000; i++)
         cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
     cr_expect(quern_jobs_wait(of->jobs, &of->counter) == QUERN_OK);
@@ -188,7 +185,6 @@ typedef struct question {
 static void run_until_asked(void *argument, uint32_t worker_index)
 {
     question *of = *(question **)argument;
-    (void)worker_index;
     atomic_store(&of->has_begun, true);
     while (!quern_cancel_is_requested(of->cancel))
         sleep_ms(1);
@@ -223,7 +219,6 @@ enum { WORD_BYTES = sizeof(uintptr_t) };
 static void check_bytes(void *argument, uint32_t worker_index)
 {
     const unsigned char *bytes = argument;
-    (void)worker_index;
     for (uint32_t i = 1; i < bytes[0]; i++)
         cr_expect(bytes[i] == (unsigned char)(bytes[0] + i), "byte %u of %u", i, bytes[0]);
 }
@@ -320,7 +315,6 @@ typedef struct stopped_loop {
 static void run_stopped(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stopped_loop *of = argument;
-    (void)worker_index;
     if (atomic_load(&of->is_over)) atomic_fetch_add(&of->late_count, 1);
     for (uint32_t i = begin; i < end; i++)
         of->run_counts[i]++;

@@ -5,8 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 TestSuite(counter, .timeout = 120);
 
 /* ----------------------------------------------------------------------------- continuations and holds */
@@ -182,7 +180,6 @@ Test(counter, the_last_waiting_worker_takes_remaining_jobs)
 static bool help_that_looks(const quern__wait *wait, quern__worker *worker)
 {
     board *of = wait->target;
-    (void)worker;
     if (atomic_load(&of->run_count) == 0 || atomic_load(&of->gate)) return false;
     cr_expect(quern_counter_is_done(&of->counter));
     open_gate(of);
@@ -201,7 +198,6 @@ static void wait_with_help(void *argument, uint32_t worker_index)
     ticket mine = {of, 0};
     quern_job_def def = job_of(count_run, &mine, &of->counter);
     quern__wait wait = {.scope = of, .target = of, .is_done = gate_is_open, .help = help_that_looks};
-    (void)worker_index;
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
     quern__worker_wait(quern__current_worker, &wait);
 }
@@ -245,7 +241,6 @@ static void nest(void *argument, uint32_t worker_index)
     ticket mine = *(ticket *)argument;
     quern_counter inner = {0}, last = {0};
     atomic_fetch_add(&mine.of->run_count, 1);
-    (void)worker_index;
     if (mine.number-- == 0) return;
     quern_job_def job = job_of(nest, &mine, &inner), end = job_of(count_run, &mine, &last);
     job.priority = (quern_priority)(mine.number % 3);
@@ -281,7 +276,6 @@ typedef struct burrow {
 static void wait_and_fork(void *argument, uint32_t worker_index)
 {
     burrow *of = *(burrow **)argument;
-    (void)worker_index;
     cr_expect(quern_jobs_wait(of->jobs, &of->second) == QUERN_OK);
     uint32_t begun = 0;
     atomic_compare_exchange_strong(&of->stage, &begun, 1);
@@ -299,7 +293,6 @@ static void submit_and_wait_inside(void *argument, uint32_t worker_index)
     burrow *of = *(burrow **)argument;
     quern_job_def def = {
         .function = rest, .payload = &of, .payload_bytes = sizeof of, .counter = &of->first};
-    (void)worker_index;
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
     def.counter = &of->second;
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
@@ -324,7 +317,6 @@ static void submit_burrow(burrow *of)
 static void watch_burrow(void *argument, uint32_t worker_index)
 {
     burrow *of = argument;
-    (void)worker_index;
     atomic_store(&of->stage, 2);
     for (uint32_t i = 0; i < 20000 && !quern_counter_is_done(&of->outer); i++)
         sleep_ms(1);

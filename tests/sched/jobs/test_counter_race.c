@@ -83,7 +83,6 @@ static void open_pool(uint32_t thread_count)
 
 static void count_run(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add(&run_counts[*(uint32_t *)argument], 1);
 }
 
@@ -125,7 +124,6 @@ Test(counter_race, a_continuation_added_while_others_fire_runs)
 
 static void *release_from_outside(void *argument)
 {
-    (void)argument;
     sleep_ms(50); /* longer than the other thread spins */
     atomic_store(&is_watched, true);
     cr_expect(quern_counter_release(jobs, &counter) == QUERN_OK);

@@ -246,7 +246,6 @@ static void take(item *taken)
 
 static void *steal_until_over(void *argument)
 {
-    (void)argument;
     while (!atomic_load(&is_over) || !quern__deque_looks_empty(deque))
         take(steal());
     return NULL;

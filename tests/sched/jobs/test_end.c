@@ -5,8 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <sched.h>
 
 /* What the last running job may do while quern_jobs_destroy or quern_jobs_resize ends the threads. */
@@ -25,7 +23,6 @@ typedef struct last_job {
 static void ring(void *argument, uint32_t worker_index)
 {
     last_job *of = *(last_job **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
     cr_expect_eq(quern_counter_release(of->jobs, &of->bell), QUERN_OK);
 }
@@ -45,7 +42,6 @@ static void await_rest(const quern_jobs *jobs)
 static void submit_and_wait(void *argument, uint32_t worker_index)
 {
     last_job *of = *(last_job **)argument;
-    (void)worker_index;
     quern_counter_hold(&of->bell);
     quern_job_def def = last_job_def(&of, ring);
     def.priority = of->priority;
@@ -66,7 +62,6 @@ static void submit_for_caller(void *argument, uint32_t worker_index)
 {
     last_job *of = *(last_job **)argument;
     quern_job_def def = last_job_def(&of, submit_and_wait);
-    (void)worker_index;
     def.caller_only = true;
     atomic_store(&of->has_begun, true);
     await_rest(of->jobs);
@@ -134,7 +129,6 @@ typedef struct meeting {
 static void meet(void *argument, uint32_t worker_index)
 {
     meeting *of = *(meeting **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->arrived_count, 1);
     while (atomic_load(&of->arrived_count) < MEETING_THREADS)
         sched_yield();
@@ -146,7 +140,6 @@ static void call_meeting(void *argument, uint32_t worker_index)
     quern_counter done = {0};
     const quern_job_def def = {
         .function = meet, .payload = &of, .payload_bytes = sizeof of, .counter = &done};
-    (void)worker_index;
     atomic_store(&of->has_begun, true);
     await_rest(of->jobs);
     for (uint32_t i = 0; i < MEETING_THREADS; i++)

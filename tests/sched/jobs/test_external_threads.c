@@ -5,10 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <quern/graph.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -133,10 +129,7 @@ static void *come_and_stay(void *argument)
     return NULL;
 }
 
-static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)argument, (void)begin, (void)end, (void)worker_index;
-}
+static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index) {}
 
 static void expect_busy(quern_result result)
 {
@@ -450,7 +443,6 @@ static void *make_call(void *argument)
 
 static void start_thread(void *user_data, void (*function)(void *data), void *data)
 {
-    (void)user_data;
     host_call *call = malloc(sizeof *call);
     pthread_t thread;
     cr_assert(call != NULL);

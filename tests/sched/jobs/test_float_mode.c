@@ -110,7 +110,6 @@ static void run_forks(scene *of)
 
 static void note_mode(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_store(*(_Atomic uint32_t **)argument, quern__float_mode());
 }
 

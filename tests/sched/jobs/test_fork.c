@@ -4,8 +4,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 
 TestSuite(fork, .timeout = 120);
@@ -32,7 +30,6 @@ static void join_below_a_job(void *argument, uint32_t worker_index)
     quern_job_def def = job_of(count_run, &mine, &of->counter);
     quern_fork fork;
     _Atomic uint32_t forked_count = 0;
-    (void)worker_index;
     cr_expect(quern_jobs_fork(of->jobs, &fork, count_plain, (void *)&forked_count) == QUERN_OK);
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
     cr_expect(quern_jobs_join(of->jobs, &fork) == QUERN_OK);
@@ -55,7 +52,6 @@ static void fork_many(void *argument, uint32_t worker_index)
 {
     board *of = argument;
     quern_fork *forks = calloc(MANY_FORKS, sizeof *forks);
-    (void)worker_index;
     for (uint32_t i = 0; i < MANY_FORKS; i++)
         cr_expect(quern_jobs_fork(of->jobs, &forks[i], count_plain, &of->run_count) == QUERN_OK);
     for (uint32_t i = 0; i < MANY_FORKS; i++)
@@ -77,13 +73,11 @@ Test(fork, forks_may_be_many_and_joined_in_any_order)
 
 static void note_number(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     ++*(uint64_t *)argument;
 }
 
 static void join_wrongly(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     quern_fork fork = {.function = NULL};
     uint64_t number = 3;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(argument, &fork));

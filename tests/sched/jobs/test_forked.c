@@ -13,16 +13,9 @@
 
 TestSuite(forked, .timeout = 120);
 
-static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)argument, (void)begin, (void)end, (void)worker_index;
-}
+static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index) {}
 
-static void count_job(void *argument, uint32_t worker_index)
-{
-    (void)argument;
-    (void)worker_index;
-}
+static void count_job(void *argument, uint32_t worker_index) {}
 
 /* Runs in the child: returns 0 if every call reports the error, and a new pool works. */
 static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
@@ -58,7 +51,6 @@ typedef struct busy_pool {
 static void stay(void *argument, uint32_t worker_index)
 {
     busy_pool *of = argument;
-    (void)worker_index;
     while (!atomic_load(&of->is_over))
         sleep_ms(1);
 }

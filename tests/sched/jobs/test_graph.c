@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include <quern/graph.h>
 
 #include "core/base/base_internal.h"
 #include "tests/sched/jobs/planned_graph.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
-
-#include <criterion/criterion.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -60,9 +57,6 @@ static order_log order;
 
 static void log_order(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     order.numbers[order.count++] = (uint32_t)(uintptr_t)argument;
 }
 
@@ -210,9 +204,6 @@ typedef struct sleeper {
 
 static void sleep_elsewhere(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     struct timespec time = {0, 3000000};
     nanosleep(&time, NULL);
     atomic_fetch_add(&((sleeper *)argument)->other_count, 1);
@@ -221,8 +212,6 @@ static void sleep_elsewhere(void *argument, uint32_t begin, uint32_t end, uint32
 static void count_on_caller(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     sleeper *shared = argument;
-    (void)begin;
-    (void)end;
     cr_expect(worker_index == 0 && pthread_equal(pthread_self(), shared->caller));
     atomic_fetch_add(&shared->caller_count, 1);
 }
@@ -267,7 +256,6 @@ typedef struct inside {
 static void loop_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     inside *shared = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         cr_expect(quern_jobs_parallel_for(shared->jobs, 50, 1, count_items, (void *)&shared->sum) ==
                   QUERN_OK);
@@ -293,9 +281,6 @@ Test(graph, nodes_may_run_loops)
 static void misuse_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     inside *shared = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     quern_graph_node_def def = {0};
     cr_expect(quern_graph_run(shared->graph, shared->jobs) == QUERN_ERROR_POOL_BUSY);
     cr_expect(quern_graph_run(shared->graph, NULL) == QUERN_ERROR_POOL_BUSY);
@@ -429,8 +414,6 @@ typedef struct waiting_graph {
 static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     waiting_graph *of = argument;
-    (void)end;
-    (void)worker_index;
     if (begin == 0) cr_expect(quern_jobs_wait(of->jobs, &of->held) == QUERN_OK);
 }
 
@@ -438,8 +421,6 @@ static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t
 static void run_node_that_waits(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     waiting_graph *of = argument;
-    (void)begin;
-    (void)end;
     cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
     cr_expect(quern_jobs_parallel_for(of->jobs, 2, 1, wait_at_first, of) == QUERN_OK);
     atomic_fetch_sub(&of->in_node[worker_index], 1);
@@ -449,8 +430,6 @@ static void run_node_that_waits(void *argument, uint32_t begin, uint32_t end, ui
 static void run_short_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     waiting_graph *of = argument;
-    (void)begin;
-    (void)end;
     cr_expect(atomic_load(&of->in_node[worker_index]) == 0, "began in the middle of another node");
     atomic_fetch_add(&of->run_count, 1);
     pass_time(1000);

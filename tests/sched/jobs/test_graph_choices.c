@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include <quern/graph.h>
 
 #include "core/base/base_internal.h"
 #include "tests/sched/jobs/graph_program.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
-
-#include <criterion/criterion.h>
 
 #include <stdatomic.h>
 #include <string.h>
@@ -50,9 +47,6 @@ typedef struct entry {
 static void write_down(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const entry *mine = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     mine->log->numbers[mine->log->count++] = mine->number;
 }
 
@@ -148,9 +142,6 @@ typedef struct ranked {
 static void begin_ranked(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const ranked *mine = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     atomic_fetch_add(&mine->of->begun[mine->priority], 1);
     if (mine->priority == QUERN_PRIORITY_HIGH)
         cr_expect(atomic_load(&mine->of->begun[QUERN_PRIORITY_LOW]) <= 1);
@@ -215,9 +206,6 @@ Test(graph_choices, exceeding_the_choice_limit_names_the_node)
 static void try_to_use(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     quern_graph *inner = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(quern_graph_run(inner, NULL) == QUERN_ERROR_POOL_BUSY);
     cr_expect(quern_graph_add_node(inner, NULL, NULL) == QUERN_ERROR_INVALID_ARGUMENT);
     cr_expect(quern_graph_result(inner) == QUERN_ERROR_POOL_BUSY);

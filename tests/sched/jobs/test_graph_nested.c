@@ -116,8 +116,6 @@ typedef struct level {
 static void go_deeper(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     level *of = argument;
-    (void)begin;
-    (void)end;
     cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
     atomic_fetch_add(&of->run_count, 1);
     if (of->inner != NULL) {
@@ -160,16 +158,12 @@ Test(graph_nested, no_node_begins_in_the_middle_of_another_of_its_graph)
 
 static void check_index(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin;
-    (void)end;
     cr_expect(worker_index == *(const uint32_t *)argument);
 }
 
 static void run_one_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     quern_jobs *jobs = argument;
-    (void)begin;
-    (void)end;
     uint32_t expected_index = worker_index;
     quern_graph *graph;
     const quern_graph_node_def def = {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include <quern/graph.h>
 
 #include "core/base/base_internal.h"
 #include "tests/sched/jobs/graph_program.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
-
-#include <criterion/criterion.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -123,9 +120,6 @@ typedef struct ordered {
 static void check_before(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const ordered *mine = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(atomic_fetch_add(mine->done_count, 1) >= mine->least);
 }
 
@@ -172,9 +166,6 @@ typedef struct place {
 static void be_outside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     place *of = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(pthread_equal(pthread_self(), of->outside), "on a thread of the pool");
     atomic_fetch_add(&of->count, 1);
 }
@@ -224,8 +215,6 @@ typedef struct house {
 static void be_alone(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     house *of = argument;
-    (void)begin;
-    (void)end;
     cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
     atomic_fetch_add(&of->count, 1);
     pass_time(100);
@@ -236,8 +225,6 @@ static void submit_and_wait_for_something_else(void *argument, uint32_t begin, u
                                                uint32_t worker_index)
 {
     house *of = argument;
-    (void)begin;
-    (void)end;
     cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
     submit(of->other, of->jobs, &of->other_counter);
     wait_for(of->jobs, &of->held);
@@ -281,7 +268,6 @@ Test(graph_submit, no_node_begins_in_the_middle_of_one_that_submitted_it)
 static void submit_and_wait(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     program **programs = argument;
-    (void)worker_index;
     quern_jobs *jobs = (quern_jobs *)(void *)programs[ENTRANTS];
     for (uint32_t i = begin; i < end; i++) {
         quern_counter counter = {0};
@@ -325,16 +311,12 @@ typedef struct awaited_event {
 static void bring(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     awaited_event *of = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(quern_counter_release(of->jobs, &of->held) == QUERN_OK);
 }
 
 static void submit_and_wait_for_what_it_brings(void *argument, uint32_t worker_index)
 {
     awaited_event *of = argument;
-    (void)worker_index;
     quern_counter_hold(&of->held);
     cr_expect(quern_graph_submit(of->graph, of->jobs, NULL) == QUERN_OK);
     wait_for(of->jobs, &of->held);
@@ -410,9 +392,6 @@ typedef struct stoppable {
 static void stop_at_some_time(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stoppable *of = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     if (atomic_fetch_add(&of->count, 1) + 1 == of->stop_at) quern_cancel_request(&of->cancel);
 }
 
@@ -449,7 +428,6 @@ Test(graph_submit, after_a_request_no_node_begins)
 static void stop_in_the_middle(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stoppable *of = argument;
-    (void)worker_index;
     if (atomic_fetch_add(&of->count, end - begin) + (end - begin) >= of->stop_at)
         quern_cancel_request(&of->cancel);
 }
@@ -520,9 +498,6 @@ typedef struct gate {
 static void try_all(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     gate *of = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(quern_graph_submit(of->graph, of->jobs, NULL) == QUERN_ERROR_POOL_BUSY);
     cr_expect(quern_graph_run(of->graph, of->jobs) == QUERN_ERROR_POOL_BUSY);
     cr_expect(quern_graph_result(of->graph) == QUERN_ERROR_POOL_BUSY);

@@ -209,7 +209,6 @@ typedef struct resize_window {
 
 static void *allocate_aligned(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
-    (void)user_data;
     return aligned_alloc(alignment_bytes,
                          (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
 }
@@ -218,7 +217,6 @@ static void *allocate_aligned(void *user_data, size_t size_bytes, size_t alignme
 static void release_in_window(void *user_data, void *memory, size_t size_bytes, size_t alignment_bytes)
 {
     resize_window *of = user_data;
-    (void)size_bytes, (void)alignment_bytes;
     if (of->jobs != NULL && atomic_load(&of->jobs->is_replacing_workers)) {
         atomic_store(&of->is_open, true);
         while (!atomic_load(&of->is_submitted))
@@ -230,7 +228,6 @@ static void release_in_window(void *user_data, void *memory, size_t size_bytes, 
 static void count_in_window(void *argument, uint32_t worker_index)
 {
     resize_window *of = *(resize_window **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include <quern/jobs.h>
 
 #include "core/base/base_internal.h"
 #include "sched/jobs/jobs_internal.h"
@@ -10,8 +9,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
-
-#include <criterion/criterion.h>
 
 #include <dirent.h>
 #include <pthread.h>
@@ -25,13 +22,7 @@ enum { MAX_ITEM_COUNT = 70000 };
 
 TestSuite(jobs, .timeout = 120);
 
-static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
-}
+static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index) {}
 
 /* ----------------------------------------------------------------------------------------- definitions */
 
@@ -215,7 +206,6 @@ Test(jobs, loop_survives_many_repetitions)
 
 static void sum_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add_explicit((_Atomic uint64_t *)argument, (uint64_t)end - begin, memory_order_relaxed);
 }
 
@@ -246,7 +236,6 @@ Test(jobs, loop_refuses_bad_arguments)
 /* Some items are slow, and one is very slow: the others must not wait for it. */
 static void sleep_by_number(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++) {
         sleep_ms(i == 0 ? 40 : 1);
         atomic_fetch_add((_Atomic uint32_t *)argument, 1);
@@ -268,8 +257,6 @@ Test(jobs, caller_sleeps_until_the_last_item_is_done)
 
 static void note_worker(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin;
-    (void)end;
     atomic_fetch_or((_Atomic uint32_t *)argument, 1u << worker_index);
     sleep_ms(5);
 }
@@ -346,9 +333,6 @@ Test(jobs, pool_of_many_threads)
 static void use_other_pool(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     nest *other = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     nest inner = {other->jobs, 0, 0, other->leaf_count};
     quern_result result = quern_jobs_parallel_for(other->jobs, 10, 1, run_nest, &inner);
     cr_expect(result == QUERN_OK || result == QUERN_ERROR_POOL_BUSY);
@@ -377,25 +361,18 @@ typedef struct round_trip {
 
 static void count_call(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add(&((round_trip *)argument)->call_count, end - begin);
 }
 
 static void return_to_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     round_trip *trip = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(quern_jobs_parallel_for(trip->first, 5, 1, count_call, trip) == QUERN_OK);
 }
 
 static void go_to_second(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     round_trip *trip = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect(quern_jobs_parallel_for(trip->second, 1, 1, return_to_first, trip) == QUERN_OK);
 }
 
@@ -421,9 +398,6 @@ typedef struct outsider {
 static void stay_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     outsider *shared = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     atomic_store(&shared->is_inside, true);
     while (!atomic_load(&shared->may_leave))
         sleep_ms(1);
@@ -493,7 +467,6 @@ Test(jobs, external_threads_take_turns)
 
 static void count_calls(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     uint32_t *counts = argument;
     for (uint32_t i = begin; i < end; i++)
         counts[i]++;
@@ -546,8 +519,6 @@ Test(jobs, idle_pool_uses_no_processor_time)
 static void note_processors(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     cpu_set_t allowed;
-    (void)begin;
-    (void)end;
     cr_expect(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
     ((_Atomic int *)argument)[worker_index] = CPU_COUNT(&allowed);
     sleep_ms(5);

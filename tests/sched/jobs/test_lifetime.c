@@ -5,10 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <quern/graph.h>
-
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +82,6 @@ Test(lifetime, destroy_takes_dropped_jobs_off_their_counters)
 
 static void count_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin, (void)end;
     count_plain(argument, worker_index);
 }
 
@@ -164,7 +159,6 @@ static void submit_waiters(void *argument, uint32_t worker_index)
 {
     waiters *of = argument;
     const quern_job_def def = {.function = rest, .counter = &of->counter};
-    (void)worker_index;
     quern_counter_hold(&of->held);
     for (uint32_t i = 0; i < 100; i++)
         cr_expect_eq(quern_jobs_submit_after(of->jobs, &def, &of->held), QUERN_OK);
@@ -218,7 +212,6 @@ typedef struct outside {
 static void count_outside(void *argument, uint32_t worker_index)
 {
     outside *of = *(outside **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
 }
 
@@ -276,7 +269,6 @@ Test(lifetime, resize_while_external_threads_submit)
 static void resize_inside(void *argument, uint32_t worker_index)
 {
     board *of = argument;
-    (void)worker_index;
     cr_expect(quern_jobs_resize(of->jobs, 5) == QUERN_ERROR_POOL_BUSY);
 }
 
@@ -315,7 +307,6 @@ static void describe_itself(void *argument, uint32_t worker_index)
     char text[1000];
     quern_text_buffer buffer = {text, sizeof text, 0};
     quern_jobs *jobs = *(quern_jobs **)argument;
-    (void)worker_index;
     cr_expect_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);
     cr_expect_not_null(strstr(text, ", in 'inner job';"), "%s", text);
 }
@@ -331,7 +322,6 @@ static void submit_inner(void *argument, uint32_t worker_index)
                                .payload_bytes = sizeof jobs,
                                .counter = &done,
                                .name = "inner job"};
-    (void)worker_index;
     cr_expect_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
     cr_expect_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
     cr_expect_eq(quern_jobs_describe(jobs, quern_sink_text(&buffer)), QUERN_OK);

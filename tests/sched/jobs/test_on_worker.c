@@ -6,8 +6,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 TestSuite(on_worker, .timeout = 120);
@@ -62,7 +60,6 @@ static void wait_for(scene *of)
 static void submit_from_job(void *argument, uint32_t worker_index)
 {
     scene *of = *(scene **)argument;
-    (void)worker_index;
     for (uint32_t worker = 1; worker < quern_jobs_thread_count(of->jobs); worker++)
         submit_errand(of, run_errand, worker, 0);
 }
@@ -371,7 +368,6 @@ static void submit_to_new_thread(void *user_data, void (*function)(void *data), 
 {
     pthread_t thread;
     host_call *call = malloc(sizeof *call);
-    (void)user_data;
     cr_assert_not_null(call);
     *call = (host_call){function, data};
     cr_assert_eq(pthread_create(&thread, NULL, make_call, call), 0);

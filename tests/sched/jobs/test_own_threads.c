@@ -5,8 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 #if defined(__linux__)
@@ -114,7 +112,6 @@ static void submit_to_new_thread(void *user_data, void (*function)(void *data), 
 {
     pthread_t thread;
     void **call = malloc(2 * sizeof *call);
-    (void)user_data;
     cr_assert_not_null(call);
     call[0] = (void *)(uintptr_t)function;
     call[1] = data;

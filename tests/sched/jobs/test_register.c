@@ -5,8 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +43,6 @@ static void run_there(void *argument, uint32_t worker_index)
 static void run_anywhere(void *argument, uint32_t worker_index)
 {
     scene *of = *(scene **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
 }
 
@@ -211,7 +208,6 @@ Test(register_thread, assigned_jobs_run_in_waits_and_run_caller_jobs)
 static void give_to_thread(void *argument, uint32_t worker_index)
 {
     scene *of = *(scene **)argument;
-    (void)worker_index;
     sleep_ms(3); /* until the thread sleeps */
     submit_there(of, run_there);
 }
@@ -383,7 +379,6 @@ Test(register_thread, refused_registrations_leave_no_key_with_the_system)
 static void register_inside(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_register_thread(of->jobs, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_unregister_thread(of->jobs));
 }

@@ -128,7 +128,6 @@ typedef struct sleepers {
 static void wait_in_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     sleepers *of = argument;
-    (void)begin, (void)end, (void)worker_index;
     atomic_fetch_add(&of->node_count, 1);
     while (!atomic_load(&of->may_sleep))
         sleep_ms(1);
@@ -138,14 +137,12 @@ static void wait_in_node(void *argument, uint32_t begin, uint32_t end, uint32_t 
 static void run_node(void *argument, uint32_t worker_index)
 {
     sleepers *of = *(sleepers **)argument;
-    (void)worker_index;
     cr_expect_eq(quern_graph_run(of->graph, of->jobs), QUERN_OK);
 }
 
 static void wait_in_job(void *argument, uint32_t worker_index)
 {
     sleepers *of = *(sleepers **)argument;
-    (void)worker_index;
     cr_expect_eq(quern_jobs_wait(of->jobs, &of->held), QUERN_OK);
 }
 
@@ -188,7 +185,6 @@ static void close_sleepers(sleepers *of)
 
 static void count_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)begin, (void)end;
     count_plain(argument, worker_index);
 }
 
@@ -247,13 +243,11 @@ typedef struct visit {
 
 static void count_visit(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add(&(*(visit **)argument)->run_count, 1);
 }
 
 static void count_other(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     atomic_fetch_add(&(*(visit **)argument)->other_count, 1);
 }
 
@@ -285,7 +279,6 @@ static void *register_and_end(void *argument)
 static void stay_busy(void *argument, uint32_t worker_index)
 {
     visit *of = *(visit **)argument;
-    (void)worker_index;
     while (quern_counter_is_done(&of->busy) || !atomic_load(&of->has_come))
         sleep_ms(1);
     while (!quern_counter_is_done(&of->never))
@@ -295,7 +288,6 @@ static void stay_busy(void *argument, uint32_t worker_index)
 static void wait_for_visit(void *argument, uint32_t worker_index)
 {
     visit *of = *(visit **)argument;
-    (void)worker_index;
     cr_expect_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
 }
 
@@ -329,7 +321,6 @@ Test(rescue, jobs_of_ending_thread_wake_worker_that_waits_for_them)
 static void stay_inside(void *argument, uint32_t worker_index)
 {
     visit *of = argument;
-    (void)worker_index;
     atomic_store(&of->has_come, true);
     while (!atomic_load(&of->may_end))
         sleep_ms(1);

@@ -5,8 +5,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 TestSuite(submit, .timeout = 120);
@@ -33,7 +31,6 @@ Test(submit, every_submitted_job_runs_once)
 static void check_payload(void *argument, uint32_t worker_index)
 {
     unsigned char *bytes = argument;
-    (void)worker_index;
     cr_expect((uintptr_t)argument % 8 == 0);
     for (uint32_t i = 1; i < bytes[0]; i++) {
         cr_expect(bytes[i] == (unsigned char)(bytes[0] + i), "byte %u of %u", i, bytes[0]);
@@ -151,7 +148,6 @@ typedef struct queue_jump {
 static void end_when_low_is_in(void *argument, uint32_t worker_index)
 {
     queue_jump *of = *(queue_jump **)argument;
-    (void)worker_index;
     while (!atomic_load(&of->is_low_in))
         sleep_ms(1);
 }
@@ -159,14 +155,12 @@ static void end_when_low_is_in(void *argument, uint32_t worker_index)
 static void note_low(void *argument, uint32_t worker_index)
 {
     queue_jump *of = *(queue_jump **)argument;
-    (void)worker_index;
     atomic_store(&of->low_at, atomic_fetch_add(&of->run_count, 1));
 }
 
 static void note_continuation(void *argument, uint32_t worker_index)
 {
     queue_jump *of = *(queue_jump **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->run_count, 1);
 }
 
@@ -188,7 +182,6 @@ static void submit_for_jump(queue_jump *of, quern_job_function *function, quern_
 static void watch_jump(void *argument, uint32_t worker_index)
 {
     queue_jump *of = argument;
-    (void)worker_index;
     submit_for_jump(of, end_when_low_is_in, QUERN_PRIORITY_HIGH, &of->before);
     submit_for_jump(of, note_continuation, QUERN_PRIORITY_NORMAL, &of->all);
     submit_for_jump(of, note_continuation, QUERN_PRIORITY_HIGH, &of->all);
@@ -219,7 +212,6 @@ static void check_caller(void *argument, uint32_t worker_index)
 static void submit_caller_jobs(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;
-    (void)worker_index;
     for (mine.number = 0; mine.number < 10; mine.number++) {
         quern_job_def def = job_of(check_caller, &mine, &mine.of->counter);
         def.caller_only = true;
@@ -297,7 +289,6 @@ typedef struct shaft {
 static void dig(void *argument, uint32_t worker_index)
 {
     shaft *of = *(shaft **)argument;
-    (void)worker_index;
     if (of->left-- == 1) return;
     if (++of->depth > of->deepest) of->deepest = of->depth;
     quern_job_def def = {.function = dig, .payload = &of, .payload_bytes = sizeof of};
@@ -330,7 +321,6 @@ static void submit_after_a_flood(void *argument, uint32_t worker_index)
     ticket mine = {of, 0};
     quern_counter flood = {0};
     quern_job_def filler = job_of(count_run, &mine, &flood), later = job_of(count_run, &mine, &of->counter);
-    (void)worker_index;
     for (uint32_t i = 0; i < DEQUE_FILL; i++)
         cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
     cr_expect(quern_jobs_wait(of->jobs, &flood) == QUERN_OK);
@@ -355,7 +345,6 @@ static void continue_own_end(void *argument, uint32_t worker_index)
 {
     ticket mine = *(ticket *)argument;
     quern_job_def after = job_of(count_run, &mine, NULL);
-    (void)worker_index;
     cr_expect(!quern_counter_is_done(&mine.of->counter), "the job is not counted");
     cr_expect(quern_jobs_submit_after(mine.of->jobs, &after, &mine.of->counter) == QUERN_OK);
     cr_expect(!quern_counter_is_done(&mine.of->counter));
@@ -366,7 +355,6 @@ static void run_beside_a_full_deque(void *argument, uint32_t worker_index)
     board *of = argument;
     ticket mine = {of, 0};
     quern_job_def filler = {.function = rest}, job = job_of(continue_own_end, &mine, &of->counter);
-    (void)worker_index;
     for (uint32_t i = 0; i < DEQUE_FILL; i++)
         cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
     cr_expect(quern_jobs_submit(of->jobs, &job) == QUERN_OK);

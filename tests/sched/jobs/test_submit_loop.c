@@ -33,7 +33,6 @@ Test(submit_loop, every_item_runs_once)
 
 static void run_sizes_inside(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     run_sizes(argument, QUERN_PRIORITY_NORMAL);
     run_sizes(argument, QUERN_PRIORITY_HIGH);
 }
@@ -105,14 +104,12 @@ enum { STEP_ITEMS = 500 };
 static void run_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     sequence *of = argument;
-    (void)worker_index;
     atomic_fetch_add(&of->first_count, end - begin);
 }
 
 static void run_second(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     sequence *of = argument;
-    (void)worker_index;
     if (atomic_load(&of->first_count) != 2 * STEP_ITEMS) atomic_fetch_add(&of->too_early_count, 1);
     atomic_fetch_add(&of->second_count, end - begin);
 }
@@ -120,7 +117,6 @@ static void run_second(void *argument, uint32_t begin, uint32_t end, uint32_t wo
 static void run_third(void *argument, uint32_t worker_index)
 {
     sequence *of = *(sequence **)argument;
-    (void)worker_index;
     if (atomic_load(&of->second_count) != STEP_ITEMS) atomic_fetch_add(&of->too_early_count, 1);
 }
 
@@ -191,7 +187,6 @@ typedef struct turn {
 static void note_turn(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const turn *mine = argument;
-    (void)end, (void)worker_index;
     if (begin == 0) mine->of->places[mine->number] = atomic_fetch_add(&mine->of->order, 1) + 1;
 }
 
@@ -239,7 +234,6 @@ typedef struct meeting {
 static void meet(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     meeting *of = argument;
-    (void)begin, (void)end, (void)worker_index;
     atomic_fetch_add(&of->met_count, 1);
     while (atomic_load(&of->met_count) < of->expected_count)
         sleep_ms(1);
@@ -280,14 +274,12 @@ enum { OUTER_ITEMS = 40, INNER_ITEMS = 60 };
 static void count_inner(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     nest *of = argument;
-    (void)worker_index;
     atomic_fetch_add(&of->inner_count, end - begin);
 }
 
 static void submit_inner(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     nest *of = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++) {
         quern_counter own = {0};
         const quern_loop_def def = {.function = count_inner,
@@ -329,7 +321,6 @@ Test(submit_loop, loops_submit_loops_and_wait_for_them)
 static void wait_for_outer(void *argument, uint32_t worker_index)
 {
     nest *of = *(nest **)argument;
-    (void)worker_index;
     cr_expect(quern_jobs_wait(of->jobs, &of->outer) == QUERN_OK);
     atomic_fetch_add(&of->waited_count, 1);
 }
@@ -337,7 +328,6 @@ static void wait_for_outer(void *argument, uint32_t worker_index)
 static void submit_waiter(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     nest *of = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++) {
         const quern_job_def def = {
             .function = wait_for_outer, .payload = &of, .payload_bytes = sizeof of, .counter = &of->inner};
@@ -373,7 +363,6 @@ static void submit_many_inner(void *argument, uint32_t worker_index)
     nest *of = argument;
     const quern_loop_def def = {
         .function = count_inner, .user_data = of, .count = 3, .grain = 1, .counter = &of->inner};
-    (void)worker_index;
     for (uint32_t i = 0; i < 3000; i++)
         cr_expect(quern_jobs_submit_loop(of->jobs, &def) == QUERN_OK);
     cr_expect(quern_jobs_wait(of->jobs, &of->inner) == QUERN_OK);
@@ -402,7 +391,6 @@ typedef struct many {
 static void count_row(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     uint8_t *row = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         row[i]++;
 }

@@ -169,7 +169,6 @@ static void look_for_name(void *argument, uint32_t begin, uint32_t end, uint32_t
     shown_loop *of = argument;
     char bytes[4096] = "";
     quern_text_buffer buffer = {.text = bytes, .capacity_bytes = sizeof bytes};
-    (void)begin, (void)end, (void)worker_index;
     cr_expect(quern_jobs_describe(of->jobs, quern_sink_text(&buffer)) == QUERN_OK);
     if (strstr(bytes, "particles") == NULL) atomic_fetch_add(&of->unseen_count, 1);
 }

@@ -87,9 +87,6 @@ static void submit_and_wait_for_any(void *argument, uint32_t begin, uint32_t end
     scene *of = argument;
     quern_counter *const list[] = {&of->held, &of->counter};
     const quern_graph_run_def def = {.counter = &of->counter};
-    (void)begin;
-    (void)end;
-    (void)worker_index;
     cr_expect_eq(quern_graph_submit(of->other, of->jobs, &def), QUERN_OK);
     cr_expect_eq(quern_jobs_wait_any(of->jobs, list, 2, UINT64_C(10000000000), &of->index), QUERN_OK);
 }
@@ -150,7 +147,6 @@ static void submit_to_host_and_delay(void *user_data, void (*function)(void *dat
 static void note_run(void *argument, uint32_t worker_index)
 {
     host *const *of = argument;
-    (void)worker_index;
     atomic_store(&(*of)->has_run, true);
 }
 

@@ -5,8 +5,6 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,14 +49,12 @@ static void release_all(scene *of)
 static void wait_any_job(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     cr_expect(quern_jobs_wait_any(of->jobs, of->list, of->count, of->limit_ns, &of->index) == QUERN_OK);
 }
 
 static void wait_for_job(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     cr_expect(quern_jobs_wait_for(of->jobs, of->list[0], of->limit_ns, &of->is_done) == QUERN_OK);
 }
 
@@ -229,14 +225,10 @@ typedef struct own_jobs {
 static void count_rest(void *argument, uint32_t worker_index)
 {
     own_jobs *of = *(own_jobs **)argument;
-    (void)worker_index;
     of->rest_count++;
 }
 
-static void do_nothing(void *argument, uint32_t worker_index)
-{
-    (void)argument, (void)worker_index;
-}
+static void do_nothing(void *argument, uint32_t worker_index) {}
 
 static void wait_before_the_rest(void *argument, uint32_t worker_index)
 {
@@ -244,7 +236,6 @@ static void wait_before_the_rest(void *argument, uint32_t worker_index)
     quern_counter rest = {0}, first = {0};
     quern_counter *both[] = {&rest, &first};
     uint32_t index = 0;
-    (void)worker_index;
     quern_job_def later = {
         .function = count_rest, .payload = &of, .payload_bytes = sizeof of, .counter = &rest};
     quern_job_def sooner = {.function = do_nothing, .counter = &first};
@@ -286,7 +277,6 @@ static void push_part_and_watch(void *argument, uint32_t worker_index)
     board *of = argument;
     ticket mine = {of, 0};
     quern_job_def def = job_of(count_run, &mine, &of->counter);
-    (void)worker_index;
     for (uint32_t i = 0; i < 200; i++) {
         uint32_t before = atomic_load(&of->run_count);
         if (i % 50 == 0) sleep_ms(2);
@@ -306,7 +296,6 @@ static void wait_for_last(void *argument, uint32_t worker_index)
 {
     watched *mine = *(watched **)argument;
     uint32_t index;
-    (void)worker_index;
     cr_expect(quern_jobs_wait_any(mine->of->jobs, mine->list, 3, NO_LIMIT, &index) == QUERN_OK);
     cr_expect(index == 2);
 }
@@ -340,7 +329,6 @@ static void wait_in_pieces(void *argument, uint32_t worker_index)
     ticket mine = *(ticket *)argument;
     quern_counter counters[2] = {0};
     quern_counter *list[] = {&counters[0], &counters[1]};
-    (void)worker_index;
     atomic_fetch_add(&mine.of->run_count, 1);
     if (mine.number == 0) return;
     ticket child = {mine.of, mine.number - 1};
@@ -375,7 +363,6 @@ Test(wait_any, waits_with_limits_nest)
 static void sleep_until_gate(void *argument, uint32_t worker_index)
 {
     board *of = argument;
-    (void)worker_index;
     atomic_store(&of->order, 1);
     while (!atomic_load(&of->gate))
         sleep_ms(1);
@@ -442,7 +429,6 @@ static void burn(uint32_t looks)
 static void release_soon(void *argument, uint32_t worker_index)
 {
     void **mine = argument;
-    (void)worker_index;
     burn((uint32_t)(uintptr_t)mine[2]);
     cr_expect(quern_counter_release(mine[0], mine[1]) == QUERN_OK);
 }
@@ -450,7 +436,6 @@ static void release_soon(void *argument, uint32_t worker_index)
 static void count_race(void *argument, uint32_t worker_index)
 {
     race *of = *(race **)argument;
-    (void)worker_index;
     atomic_fetch_add(&of->runs, 1);
 }
 
@@ -477,7 +462,6 @@ static void run_race(void *argument, uint32_t worker_index)
     race *of = argument;
     uint32_t left = RACERS, index;
     bool is_done;
-    (void)worker_index;
     start_racers(of);
     while (left != 0) {
         uint64_t limit_ns = next_random(&of->seed) % 20000;
@@ -548,7 +532,6 @@ typedef struct pollers {
 static void release_awaited(void *argument, uint32_t worker_index)
 {
     pollers *of = *(pollers **)argument;
-    (void)worker_index;
     cr_expect(quern_counter_release(of->jobs, &of->awaited) == QUERN_OK);
 }
 
@@ -557,7 +540,6 @@ static void poll_awaited(void *argument, uint32_t worker_index)
 {
     pollers *of = *(pollers **)argument;
     bool is_done = false;
-    (void)worker_index;
     if (atomic_fetch_add(&of->begun_count, 1) + 1 == of->count) {
         const quern_job_def def = {.function = release_awaited,
                                    .payload = &of,

@@ -60,7 +60,6 @@ static void submit_members(crowd *of, uint32_t begin, uint32_t end)
 static void wait_for_one_then_all(void *argument, uint32_t worker_index)
 {
     crowd *of = argument;
-    (void)worker_index;
     submit_members(of, 0, COUNT);
     cr_expect_eq(quern_jobs_wait(of->jobs, &of->counters[of->wanted]), QUERN_OK);
     of->run_count = atomic_load(&of->begun_count);
@@ -111,7 +110,6 @@ Test(wait_order, what_the_awaited_job_waits_for_runs_before_others)
 static void share_counter(void *argument, uint32_t worker_index)
 {
     crowd *of = argument;
-    (void)worker_index;
     quern_counter even = {0}, odd = {0};
     for (uint32_t i = 0; i < COUNT; i++) {
         const member each = {of, i};
@@ -140,7 +138,6 @@ Test(wait_order, all_jobs_of_the_awaited_counter_run_before_others)
 static void help_the_helper(void *argument, uint32_t worker_index)
 {
     crowd *of = argument;
-    (void)worker_index;
     submit_members(of, 0, 1);
     while (atomic_load(&of->begun_count) == 0)
         sleep_ms(1);

@@ -110,7 +110,6 @@ static void stage(quern_job_function *play)
 static void play_search(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     let_helper_use(of, &of->first);
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
     cr_assert_gt(yield_count(of->helper), 0u);
@@ -124,7 +123,6 @@ Test(yield, searching_worker_sleeps_on_processor_of_busy_worker)
 static void watch_caller(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     atomic_store(&of->has_begun, true);
     of->was_seen = falls_asleep(&of->jobs->blocked, of->caller);
 }
@@ -133,7 +131,6 @@ static void play_wait(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
     quern_fork fork;
-    (void)worker_index;
     let_helper_use(of, &of->first);
     hand_over(of, &fork, watch_caller);
     cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
@@ -149,7 +146,6 @@ Test(yield, waiting_worker_sleeps_on_processor_of_busy_worker)
 static void watch_spinning(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     atomic_store(&of->has_begun, true);
     for (int i = 0; i < 20; i++)
         sleep_ms(1);
@@ -160,7 +156,6 @@ static void play_apart(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
     quern_fork fork;
-    (void)worker_index;
     let_helper_use(of, &of->second);
     hand_over(of, &fork, watch_spinning);
     cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
@@ -176,7 +171,6 @@ Test(yield, waiting_worker_spins_on_its_own_processor)
 static void play_arrive(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     let_helper_use(of, &of->first);
     cr_assert(falls_asleep(&of->jobs->idle, of->helper));
     atomic_store(&of->helper->cpu_slot.checked_wakeup_count, 0);
@@ -233,7 +227,6 @@ static bool stays_for(scene *of, quern_job_def def)
 static void play_brief(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     let_helper_use(of, &of->first);
     wait_for_sleep_of_helper(of);
     cr_assert(stays_for(of, (quern_job_def){.name = "plain"}));
@@ -251,7 +244,6 @@ static void play_long(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
     int call_count = 1;
-    (void)worker_index;
     let_helper_use(of, &of->first);
     wait_for_sleep_of_helper(of);
     of->is_long = true;
@@ -280,7 +272,6 @@ static void play_fork(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
     quern_fork fork;
-    (void)worker_index;
     let_helper_use(of, &of->first);
     wait_for_sleep_of_helper(of);
     of->was_seen = true;
@@ -297,7 +288,6 @@ Test(yield, woken_worker_moves_away_for_shared_work)
 static void play_let_come(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    (void)worker_index;
     let_helper_use(of, &of->second); /* processor on which the helper spins */
     while (atomic_load(&of->helper->times.idle_since_ns) == 0)
         sleep_ms(1);

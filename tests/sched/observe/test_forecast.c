@@ -6,10 +6,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/setup.h"
 
-#include <quern/jobs.h>
-
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -475,7 +471,6 @@ Test(forecast, loops_before_and_after_items_are_shared)
 
 static void count_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
@@ -525,7 +520,6 @@ typedef struct looping {
 
 static void count_items(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     looping *all = user_data;
     all->item_count += end - begin;
 }
@@ -533,7 +527,6 @@ static void count_items(void *user_data, uint32_t begin, uint32_t end, uint32_t 
 /* Runs a loop of ten items ten times. */
 static void loop_inside(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)worker_index;
     looping *all = user_data;
     for (uint32_t i = begin; i < end; i++)
         must(quern_jobs_parallel_for(all->jobs, 10, 1, count_items, all));
@@ -549,7 +542,6 @@ static void run_loops(quern_context *context)
 
 static void run_loops_once(quern_context *context, const quern_view *view)
 {
-    (void)view;
     run_loops(context);
 }
 

@@ -8,11 +8,6 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
-#include <quern/hardware.h>
-#include <quern/profile.h>
-
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -193,7 +188,6 @@ static bool read_made(void *counters, quern_hardware_reading *out_reading)
 
 static void close_made(void *counters)
 {
-    (void)counters;
     atomic_fetch_add(&processor.closed_count, 1);
 }
 
@@ -215,20 +209,16 @@ static void spend(uint32_t rows, uint64_t cycles, uint64_t instructions)
 
 static void run_slow(quern_context *context, const quern_view *view)
 {
-    (void)context;
     spend(view->count, 40, 10);
 }
 
 static void run_quick(quern_context *context, const quern_view *view)
 {
-    (void)context;
     spend(view->count, 10, 30);
 }
 
 static void spend_once(quern_context *context, const quern_view *view)
 {
-    (void)context;
-    (void)view;
     spend(1, 1000, 2000);
 }
 

@@ -7,8 +7,6 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <criterion/criterion.h>
-
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>

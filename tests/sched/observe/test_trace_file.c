@@ -5,12 +5,7 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/setup.h"
 
-#include <quern/jobs.h>
-
 #include <cjson/cJSON.h>
-#include <quern/graph.h>
-
-#include <criterion/criterion.h>
 
 #include <fcntl.h>
 #include <math.h>
@@ -235,11 +230,7 @@ Test(trace_file, names_may_contain_any_characters)
 }
 
 /* Inner zones end first and are recorded first; zones with the same begin differ in duration. */
-static void run_named(void *argument, uint32_t worker_index)
-{
-    (void)argument;
-    (void)worker_index;
-}
+static void run_named(void *argument, uint32_t worker_index) {}
 
 static const cJSON *event_named(const cJSON *root, const char *name)
 {
@@ -293,18 +284,10 @@ Test(trace_file, named_jobs_are_recorded)
     close_trace(trace, root);
 }
 
-static void run_range(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)user_data;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
-}
+static void run_range(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index) {}
 
 static uint32_t choose_nothing(void *user_data, uint32_t worker_index)
 {
-    (void)user_data;
-    (void)worker_index;
     return UINT32_MAX;
 }
 
@@ -500,7 +483,6 @@ Test(trace_file, write_errors_are_reported)
 
 static void count_up(quern_context *context, const quern_view *view)
 {
-    (void)context;
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/sched/replay/scene.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 enum { HUGE_BYTES = 12000, RAW_BYTES = 5 };
@@ -28,7 +26,6 @@ static void spawn(quern_context *context, const quern_view *view)
     const input *in = quern_context_resource(context, types->input);
     quern_commands *commands = quern_context_commands(context);
     const quern_component components[] = {types->place, types->tag};
-    (void)view;
     for (int32_t i = 0; i < in->spawn_count; i++)
         quern_commands_create_many(commands, components, NULL, 2, 1, NULL);
     if (!quern_entity_is_null(in->victim)) quern_commands_destroy(commands, in->victim);
@@ -44,7 +41,6 @@ static void count(quern_context *context, const quern_view *view)
     const scene_types *types = quern_context_user_data(context);
     const unsigned char *raw = quern_context_resource(context, types->raw);
     score *sum = quern_context_resource_write(context, types->score);
-    (void)view;
     for (uint32_t i = 0; i < RAW_BYTES; i++)
         sum->points = (int64_t)((uint64_t)sum->points * 3 + raw[i]);
 }

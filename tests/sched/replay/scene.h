@@ -7,8 +7,6 @@
 
 #include "tests/support/setup.h"
 
-#include <quern/quern.h>
-
 enum {
     SCENE_MOVING = 40,
     SCENE_STILL = 40,

@@ -4,8 +4,6 @@
 #include "tests/sched/replay/scene.h"
 #include "tests/support/failing_allocator.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 enum { FRAMES = 12 };
@@ -544,7 +542,6 @@ typedef struct narrow_sink {
 static bool write_narrow(void *user_data, const char *text, size_t bytes)
 {
     narrow_sink *sink = user_data;
-    (void)text;
     if (bytes > sink->left) return false;
     sink->left -= bytes;
     return true;
@@ -571,10 +568,7 @@ Test(replay, a_full_sink_stops_no_frame)
     replay_scene_close(&it);
 }
 
-static void copy_nothing(void *targets, const void *sources, uint32_t count, void *user_data)
-{
-    (void)user_data, (void)targets, (void)sources, (void)count;
-}
+static void copy_nothing(void *targets, const void *sources, uint32_t count, void *user_data) {}
 
 Test(replay, misuse_is_refused)
 {

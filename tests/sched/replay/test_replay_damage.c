@@ -5,8 +5,6 @@
 #include "tests/sched/replay/reseal.h"
 #include "tests/sched/replay/scene.h"
 
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,9 +94,6 @@ static quern_result run(const void *bytes, size_t size, quern_replay_report *rep
 
 static size_t read_nothing(void *user_data, void *bytes, size_t capacity_bytes)
 {
-    (void)user_data;
-    (void)bytes;
-    (void)capacity_bytes;
     errno = EIO;
     return 0;
 }

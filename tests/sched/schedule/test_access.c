@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Which systems wait for each other, and what happens to a system that accesses what it did not declare. */
@@ -270,7 +268,6 @@ static void create_crowd_at_once(quern_context *context)
 
 static void add_one(quern_context *context, const quern_view *view)
 {
-    (void)context;
     vec3 *positions = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         positions[i].x += 1;
@@ -278,7 +275,6 @@ static void add_one(quern_context *context, const quern_view *view)
 
 static void doubled(quern_context *context, const quern_view *view)
 {
-    (void)context;
     vec3 *positions = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         positions[i].x *= 2;
@@ -356,7 +352,6 @@ static uint32_t drawn[DRAWERS], drawn_count;
 
 static void draw(quern_context *context, const quern_view *view)
 {
-    (void)view;
     drawn[drawn_count++] = *(const uint32_t *)quern_context_user_data(context);
 }
 
@@ -392,20 +387,17 @@ static captured_reports reports;
 
 static void write_a_read_term(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert(is_scratch(quern_view_write(view, 0), view->count * sizeof(vec3)));
     cr_assert_not_null(quern_view_read(view, 0), "what was declared still works");
 }
 
 static void read_an_untouched_term(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert(is_scratch(quern_view_read(view, 1), view->count * sizeof(vec3)));
 }
 
 static void write_a_missing_term(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert(is_scratch(quern_view_write(view, UINT32_MAX), view->count * sizeof(vec3)));
 }
 
@@ -419,7 +411,6 @@ static void look_up_a_tag(quern_context *context, const quern_view *view)
 
 static void look_up_a_tag_of_nobody(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert(is_scratch(quern_context_lookup(context, (quern_entity){0}, tag), 1));
 }
 
@@ -433,19 +424,16 @@ static void look_up_many(quern_context *context, quern_component component)
 
 static void look_up_many_tags(quern_context *context, const quern_view *view)
 {
-    (void)view;
     look_up_many(context, tag);
 }
 
 static void look_up_many_undeclared(quern_context *context, const quern_view *view)
 {
-    (void)view;
     look_up_many(context, velocity);
 }
 
 static void look_up_many_of_nothing(quern_context *context, const quern_view *view)
 {
-    (void)view;
     look_up_many(context, (quern_component){0});
 }
 
@@ -456,7 +444,6 @@ static void ask_whether(quern_context *context, const quern_view *view)
 
 static void read_a_missing_term(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert(is_scratch(quern_view_read(view, 2), view->count * sizeof(vec3)));
     cr_assert_not(quern_view_has(view, 2));
 }
@@ -475,26 +462,22 @@ static void look_up_own_term(quern_context *context, const quern_view *view)
 
 static void read_resource(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert(is_scratch(quern_context_resource(context, grid), sizeof(uint64_t)));
 }
 
 static void write_read_resource(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert_not_null(quern_context_resource(context, score));
     cr_assert(is_scratch(quern_context_resource_write(context, score), sizeof(uint64_t)));
 }
 
 static void ask_for_world(quern_context *context, const quern_view *view)
 {
-    (void)view;
     cr_assert_null(quern_context_world(context));
 }
 
 static void cast_const_away(quern_context *context, const quern_view *view)
 {
-    (void)context;
     vec3 *positions = (vec3 *)(uintptr_t)quern_view_read(view, 0);
     positions[view->count - 1].z += 1;
 }
@@ -573,7 +556,6 @@ static vec3 *kept; /* points into another chunk than that of the view */
 /* Keeps a pointer into the first chunk, and writes through it during the call on the last chunk. */
 static void keep_and_write(quern_context *context, const quern_view *view)
 {
-    (void)context;
     vec3 *positions = quern_view_write(view, 0);
     if (view->ordinal == 0) kept = positions;
     if (view->ordinal > 0) kept[0].x += 1;
@@ -582,7 +564,6 @@ static void keep_and_write(quern_context *context, const quern_view *view)
 /* Writes without a view of its own, where another system had one. */
 static void write_late(quern_context *context)
 {
-    (void)context;
     if (kept != NULL) kept[0].y += 1;
 }
 
@@ -630,7 +611,6 @@ Test(undeclared, write_after_system_has_run_is_reported)
 
 static void write_from_outside(quern_context *context)
 {
-    (void)context;
     kept[0].y += 1;
 }
 
@@ -739,7 +719,6 @@ static quern_entity many[MANY_COUNT];
 
 static void look_up_many_at_once(quern_context *context, const quern_view *view)
 {
-    (void)view;
     static const void *values[MANY_COUNT];
     for (uint32_t count = 0; count <= MANY_COUNT; count = count < 40 ? count + 1 : count + 320) {
         uint32_t expected_count = 0;

@@ -5,13 +5,9 @@
 
 #include "sched/frame/schedule_internal.h"
 
-#include <quern/bulk.h>
-
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
-
-#include <criterion/criterion.h>
 
 #include <stdio.h>
 
@@ -116,7 +112,6 @@ static void draw_system(uint32_t index)
 
 static bool always(quern_context *context)
 {
-    (void)context;
     return true;
 }
 

@@ -2,10 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 /* Which systems share a pass. flow/test_fused.c tests what fused systems read and write. */
 
 static quern_world *world;
@@ -50,7 +46,6 @@ typedef struct declares {
 
 static bool always(quern_context *context)
 {
-    (void)context;
     return true;
 }
 

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <string.h>
 
 /* Limited lookups and lookups for writing: what they find, what they refuse, and which systems wait for
@@ -153,7 +151,6 @@ Test(lookup, write_lookup_changes_entities_outside_of_views)
 
 static void run_and_hit(quern_context *context, const quern_view *view)
 {
-    (void)view;
     hit(context);
 }
 
@@ -161,7 +158,6 @@ static uint32_t changed_rows;
 
 static void count_rows(quern_context *context, const quern_view *view)
 {
-    (void)context;
     changed_rows += view->count;
 }
 
@@ -230,7 +226,6 @@ static void keep(quern_context *context)
 
 static void use_kept(quern_context *context, const quern_view *view)
 {
-    (void)view;
     if (quern_context_frame_index(context) == 1) *kept += 1;
 }
 

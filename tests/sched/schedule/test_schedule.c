@@ -3,8 +3,6 @@
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
 
-#include <criterion/criterion.h>
-
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -242,7 +240,6 @@ static void same_lookup_twice(quern_system_def *def)
 
 static bool always(quern_context *context)
 {
-    (void)context;
     return true;
 }
 
@@ -585,7 +582,6 @@ Test(schedule_order, a_schedule_that_ran_fails_after_a_bad_system_was_added)
 
 static void count_run(quern_context *context, const quern_view *view)
 {
-    (void)context;
     cr_assert_eq(view->count, 0u, "a system without terms gets an empty view");
     run_count++;
 }
@@ -643,7 +639,6 @@ Test(schedule, system_may_have_32_terms_lookups_and_resources)
 
 static void note_run(quern_context *context, const quern_view *view)
 {
-    (void)view;
     note(context);
 }
 

@@ -4,10 +4,6 @@
 #include "sched/schedule/compile.h"
 #include "tests/flow/flow_setup.h"
 
-#include <quern/relation.h>
-
-#include <criterion/criterion.h>
-
 /* The stages of a level-ordered pass. flow/test_levels.c tests what its systems read and write. */
 
 static quern_world *world;

@@ -40,6 +40,11 @@ frame_setting frame_setting_at(uint32_t i, uint32_t turn);
 quern_system_def system_def(const char *name, quern_view_callback *run);
 quern_system setup_system(quern_schedule *schedule, const quern_system_def *def);
 
+/* Registers a system with this name, this run callback, and further members of its definition:
+ *     make_system(schedule, "move", move, .terms = {quern_term_write(position)}, .phase = 1); */
+#define make_system(in_schedule, with_name, callback, ...) \
+    setup_system(in_schedule, &(quern_system_def){.name = (with_name), .run = (callback), __VA_ARGS__})
+
 /* Registers a system that only reads (or writes) one component. */
 quern_system setup_reader(quern_schedule *schedule, const char *name, quern_component component);
 quern_system setup_writer(quern_schedule *schedule, const char *name, quern_component component);

@@ -127,10 +127,7 @@ static inline void add_rows(quern_context *context, const quern_view *view)
 
 static inline void add_user(const char *name, quern_view_callback *run, quern_access access)
 {
-    quern_system_def def = system_def(name, run);
-    def.terms[0] = quern_term_read(number);
-    def.resources[0] = (quern_resource_access){score, access};
-    setup_system(schedule, &def);
+    make_system(schedule, name, run, .terms = {quern_term_read(number)}, .resources = {{score, access}});
 }
 
 enum { MAX_VIEWS = 1024, WATCHERS = 4 };

@@ -64,9 +64,7 @@ static score score_of(quern_entity entity)
 
 static void add_callback(const char *name, quern_system_callback *callback)
 {
-    quern_system_def def = system_def(name, NULL);
-    def.begin = callback;
-    setup_system(schedule, &def);
+    make_system(schedule, name, NULL, .begin = callback);
 }
 
 static void add(quern_commands *commands, quern_entity entity, int32_t sum)
@@ -335,10 +333,8 @@ static void count_rows(quern_context *context, const quern_view *view)
 Test(accumulate, change_filters_see_accumulated_values)
 {
     add_callback("a", add_some);
-    quern_system_def def = system_def("b", count_rows);
-    def.terms[0] = quern_term_changed(quern_term_read(score_type));
-    def.terms[1] = quern_term_without(plain);
-    setup_system(schedule, &def);
+    make_system(schedule, "b", count_rows,
+                .terms = {quern_term_changed(quern_term_read(score_type)), quern_term_without(plain)});
     must_run(schedule, NULL);
     seen_rows = 0;
     must_run(schedule, NULL);
@@ -439,9 +435,7 @@ Test(accumulate, each_callback_has_its_own_creates, .timeout = 60)
             view_count++;
         quern_query_destroy(query);
         cr_assert_gt(view_count, 5u);
-        quern_system_def def = system_def("a", create_and_add);
-        def.terms[0] = quern_term_read(plain);
-        setup_system(schedule, &def);
+        make_system(schedule, "a", create_and_add, .terms = {quern_term_read(plain)});
         schedule->playback.parallel_command_count = 1;
         quern_jobs *jobs = setup_jobs(pool_threads[i]);
         must_run(schedule, jobs);
@@ -508,10 +502,8 @@ static void add_to_both(quern_context *context)
 Test(accumulate, change_filters_see_one_of_several_archetypes)
 {
     add_callback("a", add_to_both);
-    quern_system_def def = system_def("b", count_rows);
-    def.terms[0] = quern_term_changed(quern_term_read(score_type));
-    def.terms[1] = quern_term_with(plain);
-    setup_system(schedule, &def);
+    make_system(schedule, "b", count_rows,
+                .terms = {quern_term_changed(quern_term_read(score_type)), quern_term_with(plain)});
     must_run(schedule, NULL);
     for (uint32_t i = 0; i < 4; i++) {
         seen_rows = 0;
@@ -607,10 +599,9 @@ Test(accumulate, reporting_drops_does_not_allocate_after_combining)
     for (uint32_t i = 0; i < 3; i++)
         must(quern_entity_destroy(world, dead[i]));
     for (uint32_t i = 0; i < 3; i++) {
-        quern_system_def def = system_def((const char *[]){"x", "y", "z"}[i], NULL);
-        def.begin = add_to_missing_values;
-        def.user_data = (void *)(uintptr_t)i;
-        setup_system(schedule, &def);
+        const char *const name = (const char *const[]){"x", "y", "z"}[i];
+        make_system(schedule, name, NULL, .begin = add_to_missing_values,
+                    .user_data = (void *)(uintptr_t)i);
     }
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 12u);
@@ -739,10 +730,7 @@ static quern_entity many[MANY];
 static void open_many(void)
 {
     must(quern_entity_create_many(world, (quern_component[]){mixed_type, plain}, NULL, 2, MANY, many));
-    quern_system_def def = system_def("hit", hit_many);
-    def.terms[0] = quern_term_with(mixed_type);
-    def.user_data = many;
-    setup_system(schedule, &def);
+    make_system(schedule, "hit", hit_many, .terms = {quern_term_with(mixed_type)}, .user_data = many);
     schedule->playback.parallel_command_count = 1;
 }
 

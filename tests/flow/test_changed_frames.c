@@ -209,13 +209,9 @@ Test(changed_frames, removing_the_last_row_does_not_change_its_chunk)
     quern_schedule_def def = {.phases = {"first", "second"}};
     quern_schedule *schedule;
     must(quern_schedule_create(world, &def, &schedule));
-    quern_system_def system = system_def("destroy last", destroy_last);
-    system.terms[0] = quern_term_read(state_type);
-    setup_system(schedule, &system);
-    system = system_def("count shown", count_shown);
-    system.terms[0] = quern_term_changed(quern_term_read(state_type));
-    system.phase = 1;
-    setup_system(schedule, &system);
+    make_system(schedule, "destroy last", destroy_last, .terms = {quern_term_read(state_type)});
+    make_system(schedule, "count shown", count_shown,
+                .terms = {quern_term_changed(quern_term_read(state_type))}, .phase = 1);
     for (uint32_t frame = 0; frame < 4; frame++)
         must_run(schedule, NULL);
     cr_assert_eq(shown_count, ROWS - 1u, "all at the first look, and nothing after it");

@@ -156,9 +156,7 @@ static void try_twice(quern_context *context, const quern_view *view)
 
 static void add_misuser(const char *name)
 {
-    quern_system_def def = system_def(name, try_twice);
-    def.terms[0] = quern_term_read(number);
-    setup_system(schedule, &def);
+    make_system(schedule, name, try_twice, .terms = {quern_term_read(number)});
 }
 
 Test(failed_commands, are_logged_once_and_counted)
@@ -229,9 +227,7 @@ static void destroy_twice(quern_context *context, const quern_view *view)
 
 Test(failed_commands, do_not_include_dropped_ones)
 {
-    quern_system_def def = system_def("one", destroy_twice);
-    def.terms[0] = quern_term_read(number);
-    setup_system(schedule, &def);
+    make_system(schedule, "one", destroy_twice, .terms = {quern_term_read(number)});
     quern_commands *commands = quern_world_commands(world);
     cr_assert_neq(quern_commands_add(commands, entity, unknown, NULL), QUERN_OK);
     must_run(schedule, NULL);

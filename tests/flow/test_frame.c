@@ -51,10 +51,8 @@ TestSuite(frame, .init = open_crowd, .fini = close_crowd);
  * these tests do. */
 static quern_system_def crowd_def(const char *name, quern_view_callback *run)
 {
-    quern_system_def def = system_def(name, run);
-    def.terms[0] = quern_term_write(visits);
-    def.terms[1] = quern_term_read(index_component);
-    return def;
+    return (quern_system_def){
+        .name = name, .run = run, .terms = {quern_term_write(visits), quern_term_read(index_component)}};
 }
 
 /* Creates a schedule with this one system. The caller destroys it. */
@@ -694,9 +692,8 @@ Test(frame, waiting_system_keeps_its_context, .timeout = 120)
     quern_schedule *schedule = setup_schedule(world);
     quern_system systems[WAITERS + OTHERS];
     for (uint32_t i = 0; i < WAITERS + OTHERS; i++) {
-        quern_system_def def = system_def(system_names[i], i < WAITERS ? wait_for_others : run_beside);
-        def.user_data = (void *)(uintptr_t)system_names[i];
-        systems[i] = setup_system(schedule, &def);
+        systems[i] = make_system(schedule, system_names[i], i < WAITERS ? wait_for_others : run_beside,
+                                 .user_data = (void *)(uintptr_t)system_names[i]);
     }
     for (uint32_t frame = 0; frame < 10; frame++) {
         waits_in_loop = frame >= 5;

@@ -460,10 +460,7 @@ static void lose_in_one_frame(const char *what)
     open_world();
     must(quern_event_register(world, &(quern_event_def){.name = "flash", .size_bytes = 8}, &flash));
     must(quern_schedule_create(world, NULL, &schedule));
-    quern_system_def def = system_def("loser", NULL);
-    def.begin = lose;
-    def.emits[0] = flash;
-    const quern_system loser = setup_system(schedule, &def);
+    const quern_system loser = make_system(schedule, "loser", NULL, .begin = lose, .emits = {flash});
     const uint64_t count = stats_of_world(world).entity_count;
     assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0));
     cr_assert_not_null(strstr(quern_error_message(), what), "%s", quern_error_message());

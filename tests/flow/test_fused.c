@@ -209,10 +209,9 @@ static const char *order_of_calls(quern_schedule_def def, uint32_t crowd_count)
     schedule = setup_schedule_as(world, def, 1);
     static const char *const names[] = {"a", "b"};
     for (uint32_t i = 0; i < COUNT_OF(names); i++) {
-        quern_system_def system = system_def(names[i], log_call);
-        system.terms[0] = i == 0 ? quern_term_write(number) : quern_term_read(number);
-        system.user_data = (void *)(uintptr_t)names[i];
-        setup_system(schedule, &system);
+        make_system(schedule, names[i], log_call,
+                    .terms = {i == 0 ? quern_term_write(number) : quern_term_read(number)},
+                    .user_data = (void *)(uintptr_t)names[i]);
     }
     call_count = 0;
     jobs = NULL;

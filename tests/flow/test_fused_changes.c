@@ -53,11 +53,9 @@ static quern_system add_filtering_system(const char *name, uint32_t which)
 {
     quern_term term = which == OWN ? quern_term_write(number) : quern_term_read(number);
     term = quern_term_changed(term);
-    quern_system_def def = system_def(name, which == OWN ? note_shown_and_write : note_shown);
-    def.terms[0] = term;
-    def.condition = which == SOMETIMES ? in_even_frames : NULL;
-    def.user_data = (void *)(uintptr_t)which;
-    return setup_system(schedule, &def);
+    return make_system(schedule, name, which == OWN ? note_shown_and_write : note_shown, .terms = {term},
+                       .condition = which == SOMETIMES ? in_even_frames : NULL,
+                       .user_data = (void *)(uintptr_t)which);
 }
 
 static quern_system add_touch(void)
@@ -174,9 +172,7 @@ static void expect_frame_if_tagged(quern_context *context, const quern_view *vie
 
 static void make_creator(void)
 {
-    quern_system_def def = system_def("creator", NULL);
-    def.begin = create_tagged;
-    setup_system(schedule, &def);
+    make_system(schedule, "creator", NULL, .begin = create_tagged);
 }
 
 static quern_system make_late(const char *name, quern_view_callback *run, quern_term a, quern_term b,

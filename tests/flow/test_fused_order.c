@@ -48,20 +48,14 @@ static quern_system_def first_def(void)
 {
     static quern_term term;
     term = quern_term_write(number);
-    quern_system_def def = system_def("first", count_rows);
-    def.terms[0] = term;
-    def.begin = start_counting;
-    return def;
+    return (quern_system_def){.name = "first", .run = count_rows, .terms = {term}, .begin = start_counting};
 }
 
 static quern_system_def second_def(quern_component component, quern_view_callback *run)
 {
     static quern_term term;
     term = quern_term_write(component);
-    quern_system_def def = system_def("second", run);
-    def.terms[0] = term;
-    def.after[0] = "first";
-    return def;
+    return (quern_system_def){.name = "second", .run = run, .terms = {term}, .after = {"first"}};
 }
 
 static void make_end_before_begin(void)
@@ -208,12 +202,8 @@ static void combine_floats(quern_context *context)
 
 static quern_system add_summing(const char *name, quern_term second)
 {
-    quern_system_def def = system_def(name, add_floats);
-    def.terms[0] = quern_term_read(number);
-    def.terms[1] = second;
-    def.end = combine_floats;
-    def.partial_bytes = sizeof(float);
-    return setup_system(schedule, &def);
+    return make_system(schedule, name, add_floats, .terms = {quern_term_read(number), second},
+                       .end = combine_floats, .partial_bytes = sizeof(float));
 }
 
 static void make_summing(void)
@@ -262,11 +252,8 @@ static void make_watchers(void)
                             quern_term_without(wide)};
     memset((void *)first_numbers, 0, sizeof first_numbers);
     for (uint32_t i = 0; i < WATCHERS; i++) {
-        quern_system_def def = system_def(names[i], watch);
-        def.terms[0] = quern_term_read(number);
-        def.terms[1] = seconds[i];
-        def.user_data = (void *)(uintptr_t)i;
-        watchers[i] = setup_system(schedule, &def);
+        watchers[i] = make_system(schedule, names[i], watch, .terms = {quern_term_read(number), seconds[i]},
+                                  .user_data = (void *)(uintptr_t)i);
     }
 }
 

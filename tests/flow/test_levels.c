@@ -109,11 +109,12 @@ static void compute_from_target(quern_context *context, const quern_view *view)
 
 static quern_system_def follower(const char *name)
 {
-    quern_system_def def = system_def(name, compute_from_target);
-    def.terms[0] = quern_term_write(number);
-    def.terms[1] = quern_term_optional(quern_relation_component(parent), QUERN_ACCESS_READ);
-    def.levels = parent;
-    return def;
+    return (quern_system_def){
+        .name = name,
+        .run = compute_from_target,
+        .terms = {quern_term_write(number),
+                  quern_term_optional(quern_relation_component(parent), QUERN_ACCESS_READ)},
+        .levels = parent};
 }
 
 /* Computes the value of a node from the root down, or from the last ancestor with a known value. */
@@ -300,8 +301,7 @@ static void move_in_a_frame(quern_context *context)
 
 static void make_mover(void)
 {
-    quern_system_def def = {.name = "move", .begin = move_in_a_frame, .flags = QUERN_SYSTEM_EXCLUSIVE};
-    setup_system(schedule, &def);
+    make_system(schedule, "move", NULL, .begin = move_in_a_frame, .flags = QUERN_SYSTEM_EXCLUSIVE);
     make_follower();
 }
 
@@ -328,9 +328,8 @@ static void move_by_commands(quern_context *context, const quern_view *view)
 
 static void make_command_mover(void)
 {
-    quern_system_def move = system_def("move", move_by_commands), def = follower("follow");
-    move.terms[0] = quern_term_read(number);
-    setup_system(schedule, &move);
+    make_system(schedule, "move", move_by_commands, .terms = {quern_term_read(number)});
+    quern_system_def def = follower("follow");
     def.phase = 1;
     setup_system(schedule, &def);
 }
@@ -523,9 +522,7 @@ static void increment_other(quern_context *context, const quern_view *view)
 /* Adds two independent systems. Levels have fewer chunks than there are threads. */
 static void make_lanes(void)
 {
-    quern_system_def lane = system_def("lane", increment_other);
-    lane.terms[0] = quern_term_write(other);
-    setup_system(schedule, &lane);
+    make_system(schedule, "lane", increment_other, .terms = {quern_term_write(other)});
     make_follower();
 }
 
@@ -568,11 +565,10 @@ static void sum_up(quern_context *context, const quern_view *view)
 
 static quern_system_def summer(const char *name)
 {
-    quern_system_def def = system_def(name, sum_up);
-    def.terms[0] = quern_term_write(number);
-    def.terms[1] = quern_term_up_optional(number, parent);
-    def.levels = parent;
-    return def;
+    return (quern_system_def){.name = name,
+                              .run = sum_up,
+                              .terms = {quern_term_write(number), quern_term_up_optional(number, parent)},
+                              .levels = parent};
 }
 
 /* Terms: other (write), number (read), number of the target. Roots do not match. */
@@ -589,12 +585,11 @@ static void compare_up(quern_context *context, const quern_view *view)
 
 static quern_system_def comparer(const char *name)
 {
-    quern_system_def def = system_def(name, compare_up);
-    def.terms[0] = quern_term_write(other);
-    def.terms[1] = quern_term_read(number);
-    def.terms[2] = quern_term_up(number, parent);
-    def.levels = parent;
-    return def;
+    return (quern_system_def){
+        .name = name,
+        .run = compare_up,
+        .terms = {quern_term_write(other), quern_term_read(number), quern_term_up(number, parent)},
+        .levels = parent};
 }
 
 static void make_summers(void)
@@ -671,9 +666,8 @@ Test(levels, filters_pass_changed_chunks_but_not_own_writes)
     open_world();
     plant_a_chain(60);
     schedule = setup_schedule(world);
-    quern_system_def def = {.name = "count", .run = count_rows, .levels = parent};
-    def.terms[0] = quern_term_changed(quern_term_write(number));
-    setup_system(schedule, &def);
+    make_system(schedule, "count", count_rows, .levels = parent,
+                .terms = {quern_term_changed(quern_term_write(number))});
     cr_assert_eq(rows_of_frame(), 60u);
     cr_assert_eq(rows_of_frame(), 0u);
     const uint64_t value = 5;
@@ -696,9 +690,8 @@ Test(levels, filters_by_row_pass_changed_rows)
     for (uint32_t i = 0; i < 60; i++)
         must(quern_entity_add(world, nodes[i], state, NULL));
     schedule = setup_schedule(world);
-    quern_system_def def = {.name = "count", .run = count_rows, .levels = parent};
-    def.terms[0] = quern_term_changed(quern_term_write(state));
-    setup_system(schedule, &def);
+    make_system(schedule, "count", count_rows, .levels = parent,
+                .terms = {quern_term_changed(quern_term_write(state))});
     cr_assert_eq(rows_of_frame(), 60u);
     cr_assert_eq(rows_of_frame(), 0u);
     const uint64_t value = 5;
@@ -722,9 +715,8 @@ Test(levels, conditions_and_disabling_apply_to_all_levels)
     open_world();
     plant_a_chain(60);
     schedule = setup_schedule(world);
-    quern_system_def def = {.name = "count", .run = count_rows, .levels = parent, .condition = is_wanted};
-    def.terms[0] = quern_term_write(number);
-    const quern_system system = setup_system(schedule, &def);
+    const quern_system system = make_system(schedule, "count", count_rows, .levels = parent,
+                                            .condition = is_wanted, .terms = {quern_term_write(number)});
     is_open = false;
     cr_assert_eq(rows_of_frame(), 0u);
     is_open = true;

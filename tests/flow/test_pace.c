@@ -74,10 +74,7 @@ static void log_view(quern_context *context, const quern_view *view)
 /* Returns the definition of a system with a begin callback that logs its letter. */
 static quern_system_def letter_def(const char *name)
 {
-    quern_system_def def = system_def(name, NULL);
-    def.begin = log_hook;
-    def.user_data = (void *)(uintptr_t)name;
-    return def;
+    return (quern_system_def){.name = name, .begin = log_hook, .user_data = (void *)(uintptr_t)name};
 }
 
 /* Runs one frame and returns the letters that it logs. */
@@ -280,10 +277,7 @@ static void add_one(quern_context *context)
 
 static void setup_adder(const char *name)
 {
-    quern_system_def def = system_def(name, NULL);
-    def.begin = add_one;
-    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
-    setup_system(schedule, &def);
+    make_system(schedule, name, NULL, .begin = add_one, .resources = {{score, QUERN_ACCESS_WRITE}});
 }
 
 Test(condition, condition_sees_the_world_in_order_of_execution)
@@ -459,11 +453,8 @@ static void end_step(quern_context *context)
 
 Test(fixed_step, every_step_ends_at_a_sync_point)
 {
-    quern_system_def def = system_def("step", count_rows);
-    def.begin = start_step;
-    def.end = end_step;
-    def.terms[0] = quern_term_read(number);
-    quern_system system = setup_system(schedule, &def);
+    quern_system system = make_system(schedule, "step", count_rows, .begin = start_step, .end = end_step,
+                                      .terms = {quern_term_read(number)});
     must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 8));
     logged(1);
     cr_assert_eq(step_count, 4u);
@@ -692,13 +683,10 @@ static void add_paced(uint32_t i)
                   .condition_percent = random_below(&pace_random, 2) * 60,
                   .disabled_percent = random_below(&pace_random, 2) * 30,
                   .phase = random_below(&pace_random, 3)};
-    quern_system_def def = system_def(it->name, NULL);
-    def.begin = run_pace;
-    def.condition = it->condition_percent > 0 ? answer_pace : NULL;
-    def.interval_seconds = (double)it->interval / TICKS_PER_SECOND;
-    def.phase = it->phase;
-    def.user_data = it;
-    it->system = setup_system(schedule, &def);
+    it->system = make_system(schedule, it->name, NULL, .begin = run_pace,
+                             .condition = it->condition_percent > 0 ? answer_pace : NULL,
+                             .interval_seconds = (double)it->interval / TICKS_PER_SECOND,
+                             .phase = it->phase, .user_data = it);
 }
 
 typedef struct paced_phase {

@@ -717,11 +717,9 @@ static void open_world(quern_schedule_def style)
     schedule = setup_schedule_as(world, style, 2);
     schedule->playback.parallel_command_count = 1; /* threads share even a few accumulated values */
     for (uint32_t phase = 0; phase < 2; phase++) {
-        quern_system_def def = system_def(phase == 0 ? "stir" : "stir again", perturb);
-        def.terms[0] = quern_term_read(history_type);
-        def.phase = phase;
-        def.user_data = (void *)(uintptr_t)phase;
-        setup_system(schedule, &def);
+        make_system(schedule, phase == 0 ? "stir" : "stir again", perturb,
+                    .terms = {quern_term_read(history_type)}, .phase = phase,
+                    .user_data = (void *)(uintptr_t)phase);
     }
     for (uint32_t i = 0; i < it.count; i++)
         add_reaction(i);

@@ -701,10 +701,8 @@ static void open_world(uint64_t seed, quern_schedule_def style)
     fill_world(seed);
     schedule = setup_schedule_as(world, style, 1);
     for (uintptr_t i = 0; i < SYSTEMS; i++) {
-        quern_system_def def = system_def(names[i], run);
-        def.terms[0] = quern_term_read(number_type);
-        def.user_data = (void *)i;
-        setup_system(schedule, &def);
+        make_system(schedule, names[i], run, .terms = {quern_term_read(number_type)},
+                    .user_data = (void *)i);
     }
 }
 

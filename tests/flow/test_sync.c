@@ -151,11 +151,8 @@ static void add_systems(void)
     static const char *const names[SYSTEMS] = {"one", "two", "three"};
     quern_component of_system[SYSTEMS] = {number, links, tag};
     for (uint32_t i = 0; i < SYSTEMS; i++) {
-        quern_system_def def = system_def(names[i], run);
-        def.terms[0] = quern_term_with(of_system[i]);
-        def.end = end;
-        def.user_data = (void *)(uintptr_t)i;
-        setup_system(schedule, &def);
+        make_system(schedule, names[i], run, .terms = {quern_term_with(of_system[i])}, .end = end,
+                    .user_data = (void *)(uintptr_t)i);
     }
 }
 
@@ -292,9 +289,7 @@ static void play_logged(uint32_t thread_count)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
     open_logged();
-    quern_system_def def = system_def("change", change_logged);
-    def.terms[0] = quern_term_with(tag);
-    setup_system(schedule, &def);
+    make_system(schedule, "change", change_logged, .terms = {quern_term_with(tag)});
     log_count = 0;
     frame_thread = pthread_self();
     is_logging = true;
@@ -478,10 +473,7 @@ static void ask_for_too_much(quern_context *context)
 
 static void add_callback(const char *name, quern_system_callback *callback, uint32_t flags)
 {
-    quern_system_def def = system_def(name, NULL);
-    def.begin = callback;
-    def.flags = flags;
-    setup_system(schedule, &def);
+    make_system(schedule, name, NULL, .begin = callback, .flags = flags);
 }
 
 static void assert_drop(uint32_t i, const char *system, quern_drop_reason reason, uint64_t count,
@@ -626,8 +618,7 @@ Test(sync_memory, slowly_growing_sync_points_leak_no_memory)
 {
     open_failing(0);
     enable_systems(false);
-    quern_system_def def = system_def("create", create_and_destroy_more);
-    setup_system(schedule, &def);
+    make_system(schedule, "create", create_and_destroy_more);
     must_run(schedule, NULL);
     uint64_t bytes = failing_allocator_outstanding_bytes(memory);
     for (uint32_t frame = 1; frame <= 50; frame++)
@@ -708,9 +699,7 @@ Test(sync_memory, warm_frames_do_not_allocate)
 {
     open_failing(0);
     enable_systems(false);
-    quern_system_def def = system_def("breathe", alternate_links);
-    def.terms[0] = quern_term_with(number);
-    setup_system(schedule, &def);
+    make_system(schedule, "breathe", alternate_links, .terms = {quern_term_with(number)});
     for (uint32_t frame = 0; frame < 24; frame++) /* run until the archetypes and their chunks exist */
         must_run(schedule, NULL);
     uint64_t call_count = failing_allocator_call_count(memory);

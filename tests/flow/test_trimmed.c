@@ -46,10 +46,8 @@ static void open_trimmed(trimmed *it)
     it->number = setup_component(it->world, "number", 4, 4);
     it->query = setup_query(it->world, (quern_term[]){quern_term_read(it->number)}, 1);
     it->schedule = setup_schedule(it->world);
-    quern_system_def def = system_def("breed", destroy_and_create);
-    def.terms[0] = quern_term_read(it->number);
-    def.user_data = it;
-    setup_system(it->schedule, &def);
+    make_system(it->schedule, "breed", destroy_and_create, .terms = {quern_term_read(it->number)},
+                .user_data = it);
     it->given_back_bytes = 0;
     gone_count = 0;
 }

@@ -246,12 +246,8 @@ static uint64_t run_refused(bool views, const quern_target_policy *policy, uint3
     open_scene(policy);
     wide[0] = setup_component(world, "wide0", 9000, 8);
     wide[1] = setup_component(world, "wide1", 9000, 8);
-    quern_system_def def = system_def("greedy", ask_for_too_much);
-    def.terms[0] = quern_term_with(components[NUMBER]);
-    setup_system(schedule, &def);
-    def = system_def("numbers", act);
-    def.terms[0] = quern_term_with(components[NUMBER]);
-    setup_system(schedule, &def);
+    make_system(schedule, "greedy", ask_for_too_much, .terms = {quern_term_with(components[NUMBER])});
+    make_system(schedule, "numbers", act, .terms = {quern_term_with(components[NUMBER])});
     if (threads > 0) schedule->playback.parallel_command_count = 1;
     must_not_run(schedule, jobs, QUERN_ERROR_COMPONENT_TOO_LARGE);
     assert_valid(world);
@@ -356,10 +352,8 @@ static void use_copies(quern_context *context, const quern_view *view)
 Test(view_commands, refuse_copies_of_removed_rows)
 {
     open_scene(NULL);
-    quern_system_def def = system_def("reaction", use_copies);
-    def.terms[0] = quern_term_read(components[NUMBER]);
-    def.reacts_to = QUERN_REACT_REMOVED;
-    setup_system(schedule, &def);
+    make_system(schedule, "reaction", use_copies, .terms = {quern_term_read(components[NUMBER])},
+                .reacts_to = QUERN_REACT_REMOVED);
     must_run(schedule, NULL);
     must(quern_entity_remove(world, known[0], components[NUMBER]));
     must_run(schedule, NULL);
@@ -388,12 +382,8 @@ Test(view_commands, refuse_the_recorder_of_another_callback)
     captured_reports reports;
     capture_reports(&reports);
     open_scene(NULL);
-    quern_system_def def = system_def("keep", keep_recorder);
-    def.terms[0] = quern_term_with(components[LARGE]);
-    setup_system(schedule, &def);
-    def = system_def("steal", steal_recorder);
-    def.terms[0] = quern_term_with(components[LARGE]);
-    setup_system(schedule, &def);
+    make_system(schedule, "keep", keep_recorder, .terms = {quern_term_with(components[LARGE])});
+    make_system(schedule, "steal", steal_recorder, .terms = {quern_term_with(components[LARGE])});
     must_run(schedule, NULL);
     close_scene();
 }
@@ -415,9 +405,7 @@ Test(view_commands, do_not_allocate_in_warm_frames)
 {
     memory = failing_allocator_create();
     open_scene(NULL);
-    quern_system_def def = system_def("alternate", alternate);
-    def.terms[0] = quern_term_with(components[NUMBER]);
-    setup_system(schedule, &def);
+    make_system(schedule, "alternate", alternate, .terms = {quern_term_with(components[NUMBER])});
     for (uint32_t frame = 0; frame < 24; frame++)
         must_run(schedule, NULL);
     const uint64_t call_count = failing_allocator_call_count(memory);

@@ -102,9 +102,7 @@ static quern_schedule *open_schedule(quern_trace *trace)
 
 static quern_system add_worker(quern_schedule *schedule, const char *name, quern_view_callback *run)
 {
-    quern_system_def def = system_def(name, run);
-    def.terms[0] = quern_term_write(number);
-    return setup_system(schedule, &def);
+    return make_system(schedule, name, run, .terms = {quern_term_write(number)});
 }
 
 static scene open_scene(uint32_t thread_count)
@@ -493,9 +491,7 @@ Test(watched, workers_helping_with_a_loop_count_as_busy)
     quern_trace *trace = open_trace(THREADS);
     quern_jobs *jobs = open_jobs(THREADS, trace);
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("share", share_work);
-    def.user_data = jobs;
-    setup_system(schedule, &def);
+    make_system(schedule, "share", share_work, .user_data = jobs);
     must(quern_schedule_set_profiling(schedule, true));
     quern_trace_start(trace);
     for (int frame = 0; frame < FRAMES; frame++) {
@@ -718,19 +714,11 @@ static quern_schedule *open_conflict(quern_world *failing, const quern_component
 {
     quern_schedule *schedule;
     must(quern_schedule_create(failing, &(quern_schedule_def){.phases = {"first", "second"}}, &schedule));
-    quern_system_def make = system_def("make", make_conflict);
-    make.flags = QUERN_SYSTEM_EXCLUSIVE;
-    make.user_data = (void *)(uintptr_t)both;
-    setup_system(schedule, &make);
-    quern_system_def plain = system_def("plain", work);
-    plain.phase = 1;
-    plain.terms[0] = quern_term_write(both[0]);
-    setup_system(schedule, &plain);
-    quern_system_def rare = system_def("rare", work);
-    rare.phase = 1;
-    rare.terms[0] = quern_term_write(both[1]);
-    rare.lookups[0] = (quern_lookup){.component = both[0]};
-    setup_system(schedule, &rare);
+    make_system(schedule, "make", make_conflict, .flags = QUERN_SYSTEM_EXCLUSIVE,
+                .user_data = (void *)(uintptr_t)both);
+    make_system(schedule, "plain", work, .phase = 1, .terms = {quern_term_write(both[0])});
+    make_system(schedule, "rare", work, .phase = 1, .terms = {quern_term_write(both[1])},
+                .lookups = {{.component = both[0]}});
     return schedule;
 }
 

@@ -70,10 +70,8 @@ Test(callbacks, one_function_serves_a_system_a_parallel_query_and_a_fill)
     quern_jobs *jobs = setup_jobs(3);
     must(quern_query_parallel_for(it.query, jobs, add_to_numbers, &difference));
     quern_schedule *schedule = setup_schedule(it.world);
-    quern_system_def def = system_def("adds", add_to_numbers);
-    def.terms[0] = quern_term_write(it.number);
-    def.user_data = &difference;
-    setup_system(schedule, &def);
+    make_system(schedule, "adds", add_to_numbers, .terms = {quern_term_write(it.number)},
+                .user_data = &difference);
     must_run(schedule, jobs);
     quern_query_iterator walk = quern_query_iterate(it.query);
     uint32_t count = 0;
@@ -165,10 +163,7 @@ static uint64_t hash_of_churn(bool is_system, uint32_t thread_count)
     scene it = open_scene(ROWS);
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_schedule *schedule = setup_schedule(it.world);
-    quern_system_def def = system_def("churns", churn);
-    def.terms[0] = quern_term_write(it.number);
-    def.user_data = &it;
-    setup_system(schedule, &def);
+    make_system(schedule, "churns", churn, .terms = {quern_term_write(it.number)}, .user_data = &it);
     for (int round = 0; round < 4; round++)
         if (is_system)
             must_run(schedule, jobs);
@@ -551,12 +546,9 @@ Test(world_commands, are_applied_before_the_first_system_of_a_frame)
     captured_reports reports;
     scene it = open_scene(0);
     quern_schedule *schedule = setup_schedule(it.world);
-    quern_system_def def = system_def("counts", count_entities);
-    def.terms[0] = quern_term_write(it.number);
-    setup_system(schedule, &def);
-    def = (quern_system_def){
-        .name = "records", .begin = record_alone, .flags = QUERN_SYSTEM_EXCLUSIVE, .user_data = &it};
-    const quern_system records = setup_system(schedule, &def);
+    make_system(schedule, "counts", count_entities, .terms = {quern_term_write(it.number)});
+    const quern_system records = make_system(schedule, "records", NULL, .begin = record_alone,
+                                             .flags = QUERN_SYSTEM_EXCLUSIVE, .user_data = &it);
     quern_commands_create_with(quern_world_commands(it.world), &it.number, NULL, 1);
     must_run(schedule, NULL);
     cr_assert_eq(seen_count, 1u);

@@ -39,8 +39,7 @@ static void open_all(void)
     entity = setup_entity_with(world, &number, 1);
     query = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
     schedule = setup_schedule(world);
-    quern_system_def def = system_def("idle", idle_run);
-    idle = setup_system(schedule, &def);
+    idle = make_system(schedule, "idle", idle_run);
     jobs = setup_jobs(1);
     cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
     cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);

@@ -26,11 +26,8 @@ static void count_up(quern_context *context, const quern_view *view)
 static quern_system add_counter(quern_schedule *schedule, const char *name, quern_component tag,
                                 uint64_t *step)
 {
-    quern_system_def def = system_def(name, count_up);
-    def.terms[0] = quern_term_write(number);
-    def.terms[1] = quern_term_with(tag);
-    def.user_data = step;
-    return setup_system(schedule, &def);
+    return make_system(schedule, name, count_up, .terms = {quern_term_write(number), quern_term_with(tag)},
+                       .user_data = step);
 }
 
 /* Replaces the first tag by the second, and for half of the entities the second by the first. */
@@ -65,17 +62,11 @@ static quern_schedule *open_schedule(bool *tidies_in_frame)
     quern_schedule *schedule = setup_phases(world, 2);
     for (uint32_t i = 0; i < 5; i++)
         add_counter(schedule, names[i], tags[i], &steps[i]);
-    quern_system_def def = system_def("tidy", NULL);
-    def.begin = tidy_up;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    def.user_data = tidies_in_frame;
-    setup_system(schedule, &def);
+    make_system(schedule, "tidy", NULL, .begin = tidy_up, .flags = QUERN_SYSTEM_EXCLUSIVE,
+                .user_data = tidies_in_frame);
     for (uint32_t i = 5; i < 7; i++)
         add_counter(schedule, names[i], tags[i], &steps[i]);
-    def = system_def("change", change_tags);
-    def.terms[0] = quern_term_read(number);
-    def.phase = 1;
-    setup_system(schedule, &def);
+    make_system(schedule, "change", change_tags, .terms = {quern_term_read(number)}, .phase = 1);
     return schedule;
 }
 
@@ -202,8 +193,7 @@ static quern_schedule *open_syncing(uint32_t per_sync)
     empty_archetype_checks_per_sync = per_sync;
     open_bare();
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("idle", idle_run);
-    setup_system(schedule, &def);
+    make_system(schedule, "idle", idle_run);
     return schedule;
 }
 
@@ -360,11 +350,8 @@ Test(empty_archetypes_in_frames, passes_find_their_rows_after_other_archetypes_a
 {
     quern_schedule *schedule = open_syncing(0);
     uint64_t count = 0;
-    quern_system_def def = system_def("count", count_rows);
-    def.terms[0] = quern_term_read(number);
-    def.flags = QUERN_SYSTEM_SERIAL;
-    def.user_data = &count;
-    setup_system(schedule, &def);
+    make_system(schedule, "count", count_rows, .terms = {quern_term_read(number)},
+                .flags = QUERN_SYSTEM_SERIAL, .user_data = &count);
     grow(200, 0);
     quern_entity own[3];
     for (uint32_t i = 0; i < 3; i++)
@@ -469,10 +456,8 @@ Test(empty_archetypes_in_frames, world_with_ever_new_archetypes_stays_below_the_
     for (uint32_t t = 0; t < SET_BITS; t++)
         set_tags[t] = setup_tag(world, (char[]){'s', (char)('a' + t), '\0'});
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("destroy", destroy_old);
-    def.terms[0] = quern_term_read(number);
-    def.begin = create_new_sets;
-    setup_system(schedule, &def);
+    make_system(schedule, "destroy", destroy_old, .terms = {quern_term_read(number)},
+                .begin = create_new_sets);
     uint32_t most = 0;
     for (uint32_t frame = 0; frame < CHANGING_FRAMES; frame++) {
         must_run(schedule, NULL);

@@ -411,10 +411,8 @@ static uint64_t run_program(uint64_t seed, uint32_t thread_count, quern_schedule
     quern_schedule *schedule = setup_schedule_as(world, style, 1);
     for (uint32_t s = 0; s < SYSTEMS; s++) {
         players[s].seed = seed;
-        quern_system_def def = system_def(names[s], subject_act);
-        def.terms[0] = quern_term_read(number);
-        def.user_data = &players[s];
-        setup_system(schedule, &def);
+        make_system(schedule, names[s], subject_act, .terms = {quern_term_read(number)},
+                    .user_data = &players[s]);
     }
     memset(all, 0, sizeof all);
     for (next_number = 1; next_number <= START; next_number++) {

@@ -246,13 +246,8 @@ static void add_stamping_systems(quern_schedule *schedule, const quern_term *ter
     static const char *const names[] = {"s0", "s1", "s2", "s3", "s4"};
     static const uint32_t flags[] = {0, QUERN_SYSTEM_SERIAL, 0, QUERN_SYSTEM_MAIN_THREAD, 0};
     for (uint32_t i = 0; i < COUNT_OF(names); i++) {
-        quern_system_def def = system_def(names[i], stamp_run);
-        def.terms[0] = term[0];
-        def.begin = stamp_begin;
-        def.end = stamp_end;
-        def.flags = flags[i];
-        def.user_data = (void *)(uintptr_t)i;
-        setup_system(schedule, &def);
+        make_system(schedule, names[i], stamp_run, .terms = {term[0]}, .begin = stamp_begin,
+                    .end = stamp_end, .flags = flags[i], .user_data = (void *)(uintptr_t)i);
     }
 }
 
@@ -404,11 +399,8 @@ Test(playback, the_later_system_wins_whatever_its_kind)
         quern_schedule *schedule = setup_schedule(world);
         for (uint32_t i = 1; i <= COUNT_OF(flags); i++) {
             uint32_t kind = (winner + i) % (uint32_t)COUNT_OF(flags);
-            quern_system_def def = system_def(names[kind], NULL);
-            def.begin = set_number;
-            def.flags = flags[kind];
-            def.user_data = (void *)(uintptr_t)kind;
-            setup_system(schedule, &def);
+            make_system(schedule, names[kind], NULL, .begin = set_number, .flags = flags[kind],
+                        .user_data = (void *)(uintptr_t)kind);
         }
         must_run(schedule, jobs);
         cr_assert_eq(number_of(first), winner);
@@ -422,12 +414,9 @@ static void run_voters(quern_jobs *jobs, quern_system_callback *begin, quern_sys
                        uint32_t *out_view_count)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("voters", set_number_of_view);
-    def.terms[0] = quern_term_read(position);
-    def.begin = begin;
-    def.end = end;
-    def.user_data = (void *)(uintptr_t)777;
-    quern_system system = setup_system(schedule, &def);
+    quern_system system =
+        make_system(schedule, "voters", set_number_of_view, .terms = {quern_term_read(position)},
+                    .begin = begin, .end = end, .user_data = (void *)(uintptr_t)777);
     must_run(schedule, jobs);
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
@@ -526,10 +515,7 @@ Test(playback, aligned_values_and_other_columns_are_moved)
     }
     quern_jobs *jobs = setup_jobs(3);
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("align", add_aligned);
-    def.terms[0] = quern_term_read(number);
-    def.terms[1] = quern_term_with(links);
-    setup_system(schedule, &def);
+    make_system(schedule, "align", add_aligned, .terms = {quern_term_read(number), quern_term_with(links)});
     must_run(schedule, jobs);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
@@ -731,9 +717,7 @@ Test(playback, entity_beyond_the_archetype_limit_stays_unchanged)
 {
     use_up_archetypes();
     quern_schedule *schedule = setup_phases(world, 1);
-    quern_system_def def = system_def("greedy", NULL);
-    def.begin = use_another_archetype;
-    setup_system(schedule, &def);
+    make_system(schedule, "greedy", NULL, .begin = use_another_archetype);
     must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ARCHETYPES"), "%s", quern_error_message());
     cr_assert_eq(number_of(first), 3u);
@@ -849,10 +833,7 @@ Test(playback, values_are_set_if_one_entity_is_dead)
 {
     must(quern_entity_set(world, second, number, &(uint64_t){2000}));
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("exclusive", NULL);
-    def.begin = set_and_destroy;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "exclusive", NULL, .begin = set_and_destroy, .flags = QUERN_SYSTEM_EXCLUSIVE);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 2u);
     cr_assert_eq(number_of(second), 1u);
@@ -871,10 +852,7 @@ Test(playback, values_are_set_in_the_current_rows_of_entities)
 {
     must(quern_entity_set(world, second, number, &(uint64_t){2000}));
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("exclusive", NULL);
-    def.begin = set_and_move;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "exclusive", NULL, .begin = set_and_move, .flags = QUERN_SYSTEM_EXCLUSIVE);
     must_run(schedule, NULL);
     cr_assert_eq(number_of(first), 2u);
     cr_assert_eq(number_of(second), 1u);

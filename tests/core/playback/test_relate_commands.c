@@ -156,9 +156,7 @@ Test(relate_commands, commands_of_different_callbacks_are_independent)
     quern_schedule *schedule = setup_schedule(world);
     for (uint32_t i = 0; i < SYSTEMS; i++) {
         snprintf(names[i], sizeof names[i], "s%u", i);
-        quern_system_def def = system_def(names[i], NULL);
-        def.begin = record_child;
-        setup_system(schedule, &def);
+        make_system(schedule, names[i], NULL, .begin = record_child);
     }
     for (uint32_t frame = 1; frame <= 20; frame++) {
         must_run(schedule, NULL);

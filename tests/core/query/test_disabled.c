@@ -107,10 +107,7 @@ Test(disabled, frames_find_the_tag_but_cannot_register_it)
     quern_world *other = setup_world();
     for (uint32_t round = 0; round < 2; round++) {
         quern_schedule *schedule = setup_schedule(other);
-        quern_system_def def = system_def("ask", NULL);
-        def.begin = ask;
-        def.user_data = &other;
-        setup_system(schedule, &def);
+        make_system(schedule, "ask", NULL, .begin = ask, .user_data = &other);
         asked_in_frame = disabled;
         must_run(schedule, NULL);
         quern_schedule_destroy(schedule);
@@ -237,15 +234,10 @@ static void run_frames(uint32_t thread_count, uint64_t *out_hash)
 {
     must(quern_entity_create_filled(world, &number, 1, 10000, number_them, NULL, NULL));
     quern_schedule *schedule = setup_phases(world, 2);
-    quern_system_def toggling = system_def("toggle", toggle);
-    toggling.user_data = &disabled;
-    toggling.terms[0] = quern_term_read(number);
-    toggling.terms[1] = quern_term_optional(disabled, QUERN_ACCESS_NONE);
-    setup_system(schedule, &toggling);
-    quern_system_def counting = system_def("count", count_rows);
-    counting.terms[0] = quern_term_with(number);
-    counting.phase = 1;
-    const quern_system counter = setup_system(schedule, &counting);
+    make_system(schedule, "toggle", toggle, .user_data = &disabled,
+                .terms = {quern_term_read(number), quern_term_optional(disabled, QUERN_ACCESS_NONE)});
+    const quern_system counter =
+        make_system(schedule, "count", count_rows, .terms = {quern_term_with(number)}, .phase = 1);
     quern_jobs *jobs = setup_jobs(thread_count);
     for (uint32_t frame = 0; frame < 2; frame++) {
         atomic_store(&rows_seen, 0);

@@ -298,10 +298,9 @@ static void run_frames(uint32_t thread_count, quern_schedule_def style, uint64_t
 {
     static uint64_t expected[COUNT];
     quern_schedule *schedule = setup_schedule_as(world, style, 1);
-    quern_system_def def = system_def("children", note);
-    def.terms[0] = quern_term_target(owner, targets[4]);
-    def.terms[1] = quern_term_write(number);
-    const quern_system system = setup_system(schedule, &def);
+    const quern_system system =
+        make_system(schedule, "children", note,
+                    .terms = {quern_term_target(owner, targets[4]), quern_term_write(number)});
     const quern_system writer = setup_writer(schedule, "other", number);
     (void)writer;
     cr_assert_not_null(strstr(described(schedule), "of one target"));

@@ -625,9 +625,7 @@ static void open_world(void)
         of_type[i] = setup_query(world, (const quern_term[]){quern_term_with(types[i])}, 1);
     }
     schedule = setup_schedule(world);
-    quern_system_def system = system_def("records", NULL);
-    system.begin = record;
-    setup_system(schedule, &system);
+    make_system(schedule, "records", NULL, .begin = record);
     schedule->playback.parallel_command_count = 1;
     subject_count = 0;
 }

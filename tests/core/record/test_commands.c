@@ -195,11 +195,9 @@ Test(commands, provisional_handle_of_another_callback_or_view_is_refused)
     for (uint32_t i = 0; i < COUNT; i++)
         setup_entity_with(world, &position, 1);
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("views", steal_from_earlier_part);
-    def.terms[0] = quern_term_read(position);
-    def.begin = make_stolen_handle;
-    def.end = use_stolen_handle;
-    quern_system system = setup_system(schedule, &def);
+    quern_system system =
+        make_system(schedule, "views", steal_from_earlier_part, .terms = {quern_term_read(position)},
+                    .begin = make_stolen_handle, .end = use_stolen_handle);
     must_run(schedule, NULL);
     quern_system_stats stats;
     must(quern_schedule_get_system_stats(schedule, system, &stats));
@@ -571,9 +569,7 @@ Test(commands_memory, command_without_memory_fails_the_frame_but_no_other_comman
      .fini = close_failing)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("recorder", NULL);
-    def.begin = record_until_no_memory;
-    setup_system(schedule, &def);
+    make_system(schedule, "recorder", NULL, .begin = record_until_no_memory);
     must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
     quern_schedule_destroy(schedule);
     assert_valid(world);
@@ -602,9 +598,7 @@ Test(commands_memory, creates_that_exceed_memory_fail_and_keep_no_blocks, .init 
      .fini = close_failing)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("recorder", NULL);
-    def.begin = create_all_there_can_be;
-    setup_system(schedule, &def);
+    make_system(schedule, "recorder", NULL, .begin = create_all_there_can_be);
     must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
     quern_schedule_destroy(schedule);
     cr_assert_eq(stats_of_world(world).entity_count, 1u);

@@ -87,9 +87,7 @@ static quern_term one_term;
 static inline quern_system_def reader_def(const char *name, quern_component component)
 {
     one_term = quern_term_read(component);
-    quern_system_def def = system_def(name, idle_run);
-    def.terms[0] = one_term;
-    return def;
+    return (quern_system_def){.name = name, .run = idle_run, .terms = {one_term}};
 }
 
 static inline void add_user(const char *name, quern_component component, quern_resource resource,
@@ -126,10 +124,9 @@ static inline void add_filters(void)
     const quern_component_def state_def = {
         .name = "state", .size_bytes = 4, .alignment_bytes = 4, .row_changes = true};
     cr_assert_eq(quern_component_register(world, &state_def, &state), QUERN_OK);
-    quern_system_def def = system_def("rows", idle_run);
-    def.terms[0] = quern_term_changed(quern_term_read(state));
-    def.terms[1] = quern_term_changed(quern_term_read(position));
-    setup_system(schedule, &def);
+    make_system(schedule, "rows", idle_run,
+                .terms = {quern_term_changed(quern_term_read(state)),
+                          quern_term_changed(quern_term_read(position))});
 }
 
 /* Adds systems of every kind, with names that have to be escaped. */

@@ -195,9 +195,7 @@ Test(describe, segments_are_numbered_through_and_cut_at_exclusive_systems)
 {
     must_exist(position);
     setup_writer(schedule, "a", position);
-    quern_system_def def = system_def("x", idle_run);
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "x", idle_run, .flags = QUERN_SYSTEM_EXCLUSIVE);
     setup_writer(schedule, "b", position);
     assert_text("phase 'p0'\n"
                 "  run: parallelism 1.0 (work 1, critical path 1, in calls)\n"
@@ -245,9 +243,7 @@ static void describe_within(quern_context *context)
 
 Test(describe, describing_is_refused_while_a_frame_runs)
 {
-    quern_system_def def = system_def("asks", NULL);
-    def.begin = describe_within;
-    setup_system(schedule, &def);
+    make_system(schedule, "asks", NULL, .begin = describe_within);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).frame_index, 0u);
     assert_message_has("frame");
@@ -283,9 +279,7 @@ Test(describe, missing_memory_is_reported)
     position = setup_component(world, "position", sizeof(vec3), 4);
     schedule = setup_schedule(world);
     setup_writer(schedule, "a", position);
-    quern_system_def later = system_def("b", idle_run);
-    later.after[0] = "a";
-    setup_system(schedule, &later);
+    make_system(schedule, "b", idle_run, .after = {"a"});
     must(quern_schedule_compile(schedule));
     FILE *file = tmpfile();
     uint32_t failed_count = 0;

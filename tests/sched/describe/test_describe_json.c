@@ -285,9 +285,7 @@ Test(describe_json, reasons_for_separate_passes)
 Test(describe_json, exclusive_segments_and_fixed_steps)
 {
     must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 3));
-    quern_system_def def = system_def("x", idle_run);
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "x", idle_run, .flags = QUERN_SYSTEM_EXCLUSIVE);
     cJSON *root = parsed();
     const cJSON *fixed = member(item(member(root, "phases"), 0), "fixed_step");
     assert_number(fixed, "seconds", 0.5);

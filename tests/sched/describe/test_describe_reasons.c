@@ -71,10 +71,7 @@ Test(describe_reasons, a_system_that_must_run_first)
     add_user("a", position, score, QUERN_ACCESS_WRITE_CONCURRENT);
     add_user("b", velocity, score, QUERN_ACCESS_READ);
     const char *after = "b";
-    quern_system_def def = system_def("c", idle_run);
-    def.terms[0] = quern_term_write(position);
-    def.after[0] = after;
-    setup_system(schedule, &def);
+    make_system(schedule, "c", idle_run, .terms = {quern_term_write(position)}, .after = {after});
     assert_line("not in pass 1: 'b' of pass 2 must come first: before/after");
     assert_line("not with 'b' in pass 2: before/after");
     assert_line("after 'a' of pass 1: component 'position' (chunk-local; follows from other edges)");
@@ -165,8 +162,7 @@ Test(describe_reasons, systems_that_run_alone)
     add_user("writer", position, score, QUERN_ACCESS_WRITE);
     add_flagged("one by one", position, QUERN_SYSTEM_SERIAL);
     add_flagged("window", position, QUERN_SYSTEM_MAIN_THREAD);
-    quern_system_def def = system_def("once", idle_run);
-    setup_system(schedule, &def);
+    make_system(schedule, "once", idle_run);
     assert_line("pass 1: 1 system; 0 archetypes, 0 chunks");
     assert_line("pass 2: alone, serial: writes resource 'score'; 0 archetypes, 0 chunks");
     assert_line("pass 3: alone, serial; 0 archetypes, 0 chunks");
@@ -205,11 +201,8 @@ Test(describe_order, a_chain_of_before_and_after_decides)
     must_exist(position);
     setup_writer(schedule, "a", position);
     add_after("b", health, "a");
-    quern_system_def def = system_def("c", idle_run);
-    def.terms[0] = quern_term_write(position);
-    def.after[0] = "b";
-    def.before[0] = "d";
-    setup_system(schedule, &def);
+    make_system(schedule, "c", idle_run, .terms = {quern_term_write(position)}, .after = {"b"},
+                .before = {"d"});
     setup_writer(schedule, "d", position);
     assert_line("after 'a' of pass 1: component 'position' (chunk-local; follows from other edges)");
     assert_no("registration");

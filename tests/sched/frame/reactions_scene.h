@@ -77,12 +77,12 @@ static inline void note(quern_context *context, const quern_view *view)
 
 static inline quern_system_def note_def(const char *name, uint32_t reacts_to)
 {
-    quern_system_def def = system_def(name, note);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = reacts_to;
-    def.flags = QUERN_SYSTEM_SERIAL;
-    def.user_data = (void *)(uintptr_t)name;
-    return def;
+    return (quern_system_def){.name = name,
+                              .run = note,
+                              .terms = {quern_term_read(health)},
+                              .reacts_to = reacts_to,
+                              .flags = QUERN_SYSTEM_SERIAL,
+                              .user_data = (void *)(uintptr_t)name};
 }
 
 static inline quern_system add_note(const char *name, uint32_t reacts_to)

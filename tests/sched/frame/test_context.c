@@ -106,10 +106,7 @@ static void keep(quern_context *context)
 static quern_schedule *run_keeper(void)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("keeper", NULL);
-    def.begin = keep;
-    def.user_data = &reports;
-    setup_system(schedule, &def);
+    make_system(schedule, "keeper", NULL, .begin = keep, .user_data = &reports);
     must_run(schedule, NULL);
     cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
     return schedule;
@@ -180,10 +177,7 @@ Test(context, context_used_on_another_thread_is_reported)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("lender", NULL);
-    def.begin = lend_to_thread;
-    def.user_data = &reports;
-    setup_system(schedule, &def);
+    make_system(schedule, "lender", NULL, .begin = lend_to_thread, .user_data = &reports);
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
     quern_schedule_destroy(schedule);
@@ -209,10 +203,8 @@ static void add_demanding_system(quern_schedule *schedule)
 {
     quern_event other;
     must(quern_event_register(world, &(quern_event_def){.name = "other", .size_bytes = 8}, &other));
-    quern_system_def def = system_def("demanding", emit_nothing);
-    def.terms[0] = quern_term_up(position, quern_world_parent(world));
-    def.emits[0] = other;
-    setup_system(schedule, &def);
+    make_system(schedule, "demanding", emit_nothing,
+                .terms = {quern_term_up(position, quern_world_parent(world))}, .emits = {other});
 }
 
 /* The memory of the first worker keeps its address, whatever later frames need. */
@@ -222,11 +214,8 @@ Test(context, kept_context_is_reported_after_schedule_has_more_workers)
     quern_schedule *schedule = setup_schedule(world);
     quern_jobs *jobs;
     must(quern_event_register(world, &(quern_event_def){.name = "hit", .size_bytes = 8}, &hit));
-    quern_system_def def = system_def("keeper", NULL);
-    def.begin = keep_all;
-    def.emits[0] = hit;
-    def.user_data = &reports;
-    const quern_system keeper = setup_system(schedule, &def);
+    const quern_system keeper =
+        make_system(schedule, "keeper", NULL, .begin = keep_all, .emits = {hit}, .user_data = &reports);
     must_run(schedule, NULL);
     quern_context *context = kept_context;
     quern_commands *commands = kept_commands;

@@ -195,11 +195,8 @@ Test(event_exclusive, limit_retains_events_that_exclusive_system_reads_while_it_
     const quern_event_def def = {.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 1};
     must(quern_event_register(world, &def, &hit));
     schedule = setup_schedule(world);
-    quern_system_def exclusive = system_def("exclusive", NULL);
-    exclusive.begin = read_while_emitting;
-    exclusive.flags = QUERN_SYSTEM_EXCLUSIVE;
-    exclusive.reads_events[0] = hit;
-    setup_system(schedule, &exclusive);
+    make_system(schedule, "exclusive", NULL, .begin = read_while_emitting, .flags = QUERN_SYSTEM_EXCLUSIVE,
+                .reads_events = {hit});
     for (uint32_t i = 0; i < 4; i++)
         must_run(schedule, NULL);
     cr_assert_eq(a_seen->run_count, 4u);

@@ -315,9 +315,7 @@ Test(event_frame, commands_of_items_are_applied_in_their_order)
         number = numbers;
         quern_jobs *jobs = setup_jobs(pool_threads[pool]);
         quern_schedule *own = setup_schedule(again);
-        quern_system_def items = system_def("items", create_for_items);
-        items.items = event;
-        setup_system(own, &items);
+        make_system(own, "items", create_for_items, .items = event);
         for (uint64_t i = 0; i < COUNT; i++)
             must(quern_world_emit(again, event, &(Hit){.number = i}, 1));
         must_run(own, jobs);
@@ -343,10 +341,7 @@ static void keep_iterator(quern_context *context)
 Test(event_frame, kept_iterator_ends_when_its_events_are_freed)
 {
     schedule = setup_schedule(world);
-    quern_system_def reader = system_def("reader", NULL);
-    reader.begin = keep_iterator;
-    reader.reads_events[0] = hit;
-    setup_system(schedule, &reader);
+    make_system(schedule, "reader", NULL, .begin = keep_iterator, .reads_events = {hit});
     must(quern_world_emit(world, hit, &(Hit){.number = 1}, 1));
     must_run(schedule, NULL);
     must(quern_world_emit(world, hit, &(Hit){.number = 2}, 1));
@@ -373,11 +368,8 @@ Test(event_frame, block_that_plain_code_reads_survives_frame)
     must(quern_event_register(world, &def, &hit));
     must(quern_event_reader_create(world, &(quern_event_reader_def){.event = hit}, &held_reader));
     schedule = setup_schedule(world);
-    quern_system_def exclusive = system_def("exclusive", NULL);
-    exclusive.begin = take_and_emit;
-    exclusive.flags = QUERN_SYSTEM_EXCLUSIVE;
-    exclusive.emits[0] = hit;
-    setup_system(schedule, &exclusive);
+    make_system(schedule, "exclusive", NULL, .begin = take_and_emit, .flags = QUERN_SYSTEM_EXCLUSIVE,
+                .emits = {hit});
     for (uint32_t i = 0; i < 5; i++)
         must_run(schedule, NULL);
     cr_assert_eq(a_seen->count, 4u);

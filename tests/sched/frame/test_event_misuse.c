@@ -158,10 +158,7 @@ Test(event_misuse, emitting_on_another_thread_is_reported_with_checks)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     schedule = setup_schedule(world);
-    quern_system_def lender = system_def("lender", NULL);
-    lender.begin = lend_emitter;
-    lender.emits[0] = hit;
-    setup_system(schedule, &lender);
+    make_system(schedule, "lender", NULL, .begin = lend_emitter, .emits = {hit});
     capture_reports(&reports);
     must_run(schedule, NULL);
     assert_reported("another thread");
@@ -200,9 +197,7 @@ Test(event_misuse, views_without_items_have_no_events)
 {
     add_rows(1);
     schedule = setup_schedule(world);
-    quern_system_def def = system_def("culprit", ask_for_events);
-    def.terms[0] = quern_term_read(number);
-    setup_system(schedule, &def);
+    make_system(schedule, "culprit", ask_for_events, .terms = {quern_term_read(number)});
     capture_reports(&reports);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     assert_reported("without declaring items");

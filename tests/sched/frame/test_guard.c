@@ -54,17 +54,12 @@ static void use(quern_context *context, const quern_view *view)
 
 static void add_system(const char *name, quern_view_callback *run, uint32_t phase, uint32_t flags)
 {
-    quern_system_def def = system_def(name, run);
-    def.phase = phase;
-    def.flags = flags;
-    setup_system(schedule, &def);
+    make_system(schedule, name, run, .phase = phase, .flags = flags);
 }
 
 static void add_taker(void)
 {
-    quern_system_def def = system_def("take", take);
-    def.terms[0] = quern_term_write(position);
-    setup_system(schedule, &def);
+    make_system(schedule, "take", take, .terms = {quern_term_write(position)});
 }
 
 /* Runs a frame that finds the write through the kept pointer, with these words. The next frame finds
@@ -195,9 +190,7 @@ Test(guard, sync_points_rebuild_guards_without_hiding_later_writes)
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     entity = setup_entity(world);
     add_taker();
-    quern_system_def def = system_def("give", NULL);
-    def.begin = give_velocity;
-    setup_system(schedule, &def);
+    make_system(schedule, "give", NULL, .begin = give_velocity);
     add_system("use", use, 1, 0);
     use_frame = 0;
     assert_found(NULL, "system 'take'");
@@ -316,9 +309,7 @@ static void write_one(quern_context *context, const quern_view *view)
 Test(guard, frames_of_other_schedules_are_not_reported)
 {
     quern_schedule *other = setup_schedule(world);
-    quern_system_def def = system_def("other", write_one);
-    def.terms[0] = quern_term_write(position);
-    setup_system(other, &def);
+    make_system(other, "other", write_one, .terms = {quern_term_write(position)});
     add_taker();
     for (uint32_t i = 0; i < 3; i++) {
         assert_nothing_found();
@@ -343,9 +334,7 @@ static void write_by_right(quern_context *context, const quern_view *view)
 Test(guard, exclusive_systems_and_their_frames_are_not_reported)
 {
     inner = setup_schedule(world);
-    quern_system_def def = system_def("inner", write_one);
-    def.terms[0] = quern_term_write(position);
-    setup_system(inner, &def);
+    make_system(inner, "inner", write_one, .terms = {quern_term_write(position)});
     add_taker();
     add_system("exclusive", write_by_right, 1, QUERN_SYSTEM_EXCLUSIVE);
     setup_reader(schedule, "reader", position);

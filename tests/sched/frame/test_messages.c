@@ -296,9 +296,7 @@ static void ask_badly(quern_context *context)
 Test(messages, of_contexts)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("asker", NULL);
-    def.begin = ask_badly;
-    setup_system(schedule, &def);
+    make_system(schedule, "asker", NULL, .begin = ask_badly);
     for (uint32_t i = 0; i < 4; i++) {
         SAYS(quern_schedule_run(schedule, NULL, 0), "quern_schedule_run: frame ");
         assert_message_has("system 'asker' was refused an access");
@@ -353,10 +351,7 @@ Test(messages, of_accumulated_values)
 {
     quern_component parent = quern_relation_component(quern_world_parent(world));
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("summer", NULL);
-    def.begin = accumulate_badly;
-    def.user_data = &parent;
-    setup_system(schedule, &def);
+    make_system(schedule, "summer", NULL, .begin = accumulate_badly, .user_data = &parent);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
 }
@@ -384,11 +379,7 @@ Test(messages, of_emitted_values)
         .hooks = {.copy = copy_bytes, .move = move_bytes, .destroy = destroy_nothing}};
     cr_assert_eq(quern_event_register(world, &event_def, &event), QUERN_OK);
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("emitter", NULL);
-    def.begin = emit_badly;
-    def.user_data = &event;
-    def.emits[0] = event;
-    setup_system(schedule, &def);
+    make_system(schedule, "emitter", NULL, .begin = emit_badly, .user_data = &event, .emits = {event});
     for (uint32_t i = 0; i < 2; i++)
         SAYS(quern_schedule_run(schedule, NULL, 0), "quern_schedule_run: frame ");
     quern_schedule_destroy(schedule);
@@ -542,11 +533,8 @@ Test(messages, of_events_without_memory)
     const quern_event_def event_def = {.name = "moved", .size_bytes = sizeof(vec3), .alignment_bytes = 4};
     cr_assert_eq(quern_event_register(made, &event_def, &it.event), QUERN_OK);
     quern_schedule *schedule = setup_schedule(made);
-    quern_system_def def = system_def("emitter", NULL);
-    def.begin = emit_without_memory;
-    def.user_data = &it;
-    def.emits[0] = it.event;
-    setup_system(schedule, &def);
+    make_system(schedule, "emitter", NULL, .begin = emit_without_memory, .user_data = &it,
+                .emits = {it.event});
     SAYS(quern_schedule_run(schedule, NULL, 0), "quern_schedule_run: ");
     assert_message_has("no memory to emit an event; the others were published");
     cr_expect(it.has_failed);
@@ -570,10 +558,7 @@ Test(messages, of_spawning_in_a_world_without_parents)
     quern_prefab prefab;
     cr_assert_eq(quern_prefab_capture(world, entity, &prefab), QUERN_OK);
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("spawner", NULL);
-    def.begin = spawn_without_parents;
-    def.user_data = &prefab;
-    setup_system(schedule, &def);
+    make_system(schedule, "spawner", NULL, .begin = spawn_without_parents, .user_data = &prefab);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
 }

@@ -181,10 +181,8 @@ static void open_schedule(void)
     for (uint32_t i = 0; i < ROWS; i++)
         setup_entity_with(world, &number, 1);
     schedule = setup_schedule(world);
-    quern_system_def def = {.name = "a", .run = increment, .terms = {quern_term_write(number)}};
-    def.begin = spawn;
-    def.condition = is_wanted;
-    setup_system(schedule, &def);
+    make_system(schedule, "a", increment, .terms = {quern_term_write(number)}, .begin = spawn,
+                .condition = is_wanted);
     setup_system(schedule, &(quern_system_def){.name = "b",
                                                .run = increment,
                                                .end = idle_callback,

@@ -31,10 +31,8 @@ static void look_at_list(quern_context *context)
 Test(reactions, rows_added_by_commands_are_shown_after_their_sync_point)
 {
     open_world();
-    quern_system_def def = {.name = "create", .begin = create_with_health};
-    setup_system(schedule, &def);
-    def = (quern_system_def){.name = "look", .begin = look_at_list, .phase = 1};
-    setup_system(schedule, &def);
+    make_system(schedule, "create", NULL, .begin = create_with_health);
+    make_system(schedule, "look", NULL, .begin = look_at_list, .phase = 1);
     add_note("watch", QUERN_REACT_ADDED);
     frame();
     cr_assert_eq(list_count, 1);
@@ -48,9 +46,7 @@ Test(reactions, rows_set_by_calls_and_commands_are_shown_but_not_view_writes)
     open_world();
     const quern_entity entity = with_health(1);
     add_note("watch", QUERN_REACT_SET);
-    quern_system_def def = system_def("heal", heal_all);
-    def.terms[0] = quern_term_write(health);
-    setup_system(schedule, &def);
+    make_system(schedule, "heal", heal_all, .terms = {quern_term_write(health)});
     frame();
     cr_assert_eq(list_count, 0);
     must(quern_entity_set(world, entity, health, &(uint64_t){5}));
@@ -120,10 +116,8 @@ Test(reactions, copies_of_removed_rows_are_read_only)
 {
     open_world();
     const quern_entity entity = with_health(1);
-    quern_system_def def = system_def("write", write_gone);
-    def.terms[0] = quern_term_write(health);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
-    setup_system(schedule, &def);
+    make_system(schedule, "write", write_gone, .terms = {quern_term_write(health)},
+                .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED);
     must(quern_entity_destroy(world, entity));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_eq(reports.log_count, 1);
@@ -163,13 +157,9 @@ Test(reactions, runs_of_a_chunk_share_its_ordinal_and_partial_result)
     for (uint32_t pool = 0; pool < POOL_COUNT; pool++) {
         open_world();
         create_values(20000);
-        quern_system_def def = system_def("sum", add_up);
-        def.terms[0] = quern_term_read(health);
-        def.reacts_to = QUERN_REACT_SET;
-        def.partial_bytes = sizeof(uint64_t);
-        def.begin = begin_partials;
-        def.end = end_partials;
-        const quern_system system = setup_system(schedule, &def);
+        const quern_system system = make_system(
+            schedule, "sum", add_up, .terms = {quern_term_read(health)}, .reacts_to = QUERN_REACT_SET,
+            .partial_bytes = sizeof(uint64_t), .begin = begin_partials, .end = end_partials);
         quern_query *query =
             setup_query(world, &(quern_term){.component = health, .access = QUERN_ACCESS_READ}, 1);
         uint64_t expected = 0;
@@ -220,11 +210,9 @@ Test(reactions, rows_that_were_added_may_read_upward)
     open_world();
     quern_relation parent;
     must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to"}, &parent));
-    quern_system_def def = system_def("up", read_up);
-    def.terms[0] = quern_term_with(damage);
-    def.terms[1] = quern_term_up_optional(health, parent);
-    def.reacts_to = QUERN_REACT_ADDED;
-    setup_system(schedule, &def);
+    make_system(schedule, "up", read_up,
+                .terms = {quern_term_with(damage), quern_term_up_optional(health, parent)},
+                .reacts_to = QUERN_REACT_ADDED);
     const quern_entity target = with_health(30);
     for (uint32_t i = 0; i < 3; i++) {
         const quern_entity source = setup_entity_with(world, &damage, 1);

@@ -126,11 +126,8 @@ static void note_old(quern_context *context, const quern_view *view)
 Test(reactions_disabled, old_values_are_those_from_before_the_first_set_that_counts)
 {
     open_world();
-    quern_system_def def = system_def("old", note_old);
-    def.terms[0] = quern_term_old(health);
-    def.reacts_to = QUERN_REACT_SET;
-    def.flags = QUERN_SYSTEM_SERIAL;
-    watch = setup_system(schedule, &def);
+    watch = make_system(schedule, "old", note_old, .terms = {quern_term_old(health)},
+                        .reacts_to = QUERN_REACT_SET, .flags = QUERN_SYSTEM_SERIAL);
     const quern_entity entity = with_health(1);
     const uint64_t values[4] = {2, 3, 4, 5};
     must(quern_entity_set(world, entity, health, &values[0]));
@@ -152,10 +149,8 @@ Test(reactions_disabled, no_value_is_copied_for_it)
     open_world();
     static tracked_counts counts;
     const quern_component type = tracked_register(world, "tracked", &counts);
-    quern_system_def def = system_def("removed", ignore);
-    def.terms[0] = quern_term_read(type);
-    def.reacts_to = QUERN_REACT_REMOVED;
-    watch = setup_system(schedule, &def);
+    watch = make_system(schedule, "removed", ignore, .terms = {quern_term_read(type)},
+                        .reacts_to = QUERN_REACT_REMOVED);
     must(quern_entity_destroy(world, setup_entity_with(world, &type, 1)));
     cr_assert_eq(counts.copied_count, 1u);
     cr_assert_eq(tracked_live_count(&counts), 1u);

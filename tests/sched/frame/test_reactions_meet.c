@@ -95,8 +95,7 @@ Test(reactions_meet, values_that_are_accumulated_count_as_set_once)
     open_world();
     living(100);
     target = living(10);
-    quern_system_def hits = system_def("hits", hit_thrice);
-    setup_system(schedule, &hits);
+    make_system(schedule, "hits", hit_thrice);
     watched seen;
     watch_by(life, QUERN_REACT_SET, watch, &seen);
     must_run(schedule, NULL);

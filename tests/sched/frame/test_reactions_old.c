@@ -29,12 +29,11 @@ static void compare_with_old(quern_context *context, const quern_view *view)
 
 static quern_system_def old_def(void)
 {
-    quern_system_def def = system_def("compare", compare_with_old);
-    def.terms[0] = quern_term_old(health);
-    def.terms[1] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED;
-    def.flags = QUERN_SYSTEM_SERIAL;
-    return def;
+    return (quern_system_def){.name = "compare",
+                              .run = compare_with_old,
+                              .terms = {quern_term_old(health), quern_term_read(health)},
+                              .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET | QUERN_REACT_REMOVED,
+                              .flags = QUERN_SYSTEM_SERIAL};
 }
 
 static void expect_seen(uint32_t i, uint32_t kind, uint64_t now, uint64_t old)

@@ -38,21 +38,13 @@ Test(reactions_order, rounds_run_until_nothing_is_pending)
 {
     open_as((quern_schedule_def){.max_reaction_rounds = 3}, 1);
     const quern_resource score = setup_counter(world, "score");
-    quern_system_def def = system_def("hurt", hurt);
-    def.terms[0] = quern_term_read(damage);
-    def.terms[1] = quern_term_write(health);
-    def.reacts_to = QUERN_REACT_ADDED;
-    const quern_system hurting = setup_system(schedule, &def);
-    def = system_def("bury", bury);
-    def.terms[0] = quern_term_with(dead);
-    def.reacts_to = QUERN_REACT_ADDED;
-    setup_system(schedule, &def);
-    def = system_def("count", count_dead);
-    def.terms[0] = quern_term_with(dead);
-    def.reacts_to = QUERN_REACT_REMOVED;
-    def.resources[0] = (quern_resource_access){score, QUERN_ACCESS_WRITE};
-    def.user_data = (void *)(uintptr_t)&score;
-    setup_system(schedule, &def);
+    const quern_system hurting =
+        make_system(schedule, "hurt", hurt, .terms = {quern_term_read(damage), quern_term_write(health)},
+                    .reacts_to = QUERN_REACT_ADDED);
+    make_system(schedule, "bury", bury, .terms = {quern_term_with(dead)}, .reacts_to = QUERN_REACT_ADDED);
+    make_system(schedule, "count", count_dead, .terms = {quern_term_with(dead)},
+                .reacts_to = QUERN_REACT_REMOVED, .resources = {{score, QUERN_ACCESS_WRITE}},
+                .user_data = (void *)(uintptr_t)&score);
     const quern_entity weak = with_health(3), strong = with_health(30);
     must(quern_entity_add(world, weak, damage, &(uint64_t){5}));
     must(quern_entity_add(world, strong, damage, &(uint64_t){5}));
@@ -83,14 +75,10 @@ static void put_health(quern_context *context, const quern_view *view)
 
 static void add_cycle(void)
 {
-    quern_system_def def = system_def("ping", put_damage);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
-    setup_system(schedule, &def);
-    def = system_def("pong", put_health);
-    def.terms[0] = quern_term_read(damage);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
-    setup_system(schedule, &def);
+    make_system(schedule, "ping", put_damage, .terms = {quern_term_read(health)},
+                .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET);
+    make_system(schedule, "pong", put_health, .terms = {quern_term_read(damage)},
+                .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET);
 }
 
 static void exclusive_idle(quern_context *context, const quern_view *view)
@@ -110,8 +98,7 @@ Test(reactions_order, cycle_is_named_and_dropped_and_frame_continues)
 {
     open_world();
     add_cycle();
-    quern_system_def def = {.name = "last", .begin = count_run, .phase = 1};
-    setup_system(schedule, &def);
+    make_system(schedule, "last", NULL, .begin = count_run, .phase = 1);
     run_count = 0;
     (void)with_health(1);
     must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
@@ -127,11 +114,8 @@ Test(reactions_order, cycle_is_named_and_dropped_and_frame_continues)
 Test(reactions_order, reactions_without_run_in_last_rounds_are_not_named)
 {
     open_world();
-    quern_system_def def = system_def("alone", exclusive_idle);
-    def.terms[0] = quern_term_with(dead);
-    def.reacts_to = QUERN_REACT_ADDED;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "alone", exclusive_idle, .terms = {quern_term_with(dead)},
+                .reacts_to = QUERN_REACT_ADDED, .flags = QUERN_SYSTEM_EXCLUSIVE);
     add_cycle();
     (void)with_health(1);
     (void)setup_entity_with(world, &dead, 1);
@@ -173,11 +157,8 @@ Test(reactions_order, as_many_rounds_run_as_are_allowed)
             snprintf(name, sizeof name, "link %u", i);
             chain[i] = setup_tag(world, name);
             if (i == 11) break;
-            quern_system_def def = system_def(name, go_on);
-            def.terms[0] = quern_term_with(chain[i]);
-            def.reacts_to = QUERN_REACT_ADDED;
-            def.user_data = (void *)(uintptr_t)i;
-            setup_system(schedule, &def);
+            make_system(schedule, name, go_on, .terms = {quern_term_with(chain[i])},
+                        .reacts_to = QUERN_REACT_ADDED, .user_data = (void *)(uintptr_t)i);
         }
         const quern_entity entity = setup_entity_with(world, &chain[0], 1);
         cr_assert_eq(quern_schedule_run(schedule, NULL, 0), allowed >= 11 ? QUERN_OK : QUERN_ERROR_LIMIT);
@@ -287,8 +268,7 @@ Test(reactions_order, each_step_of_a_phase_has_its_reactions)
 {
     open_world();
     must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 10));
-    quern_system_def def = {.name = "create", .begin = create_with_health};
-    setup_system(schedule, &def);
+    make_system(schedule, "create", NULL, .begin = create_with_health);
     const quern_system watch = add_note("watch", QUERN_REACT_ADDED);
     list_count = 0;
     must(quern_schedule_run(schedule, NULL, 1.0));
@@ -329,11 +309,8 @@ static void exclusive_run(quern_context *context, const quern_view *view)
 Test(reactions_order, exclusive_reaction_may_change_the_world)
 {
     open_world();
-    quern_system_def def = system_def("alone", exclusive_run);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "alone", exclusive_run, .terms = {quern_term_read(health)},
+                .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_REMOVED, .flags = QUERN_SYSTEM_EXCLUSIVE);
     quern_entity created[5];
     for (uint32_t i = 0; i < 5; i++)
         created[i] = with_health(i);
@@ -356,11 +333,8 @@ static void read_exclusively(quern_context *context, const quern_view *view)
 Test(reactions_order, views_of_exclusive_reaction_have_no_columns)
 {
     open_world();
-    quern_system_def def = system_def("alone", read_exclusively);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "alone", read_exclusively, .terms = {quern_term_read(health)},
+                .reacts_to = QUERN_REACT_ADDED, .flags = QUERN_SYSTEM_EXCLUSIVE);
     (void)with_health(1);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     close_world();
@@ -369,15 +343,9 @@ Test(reactions_order, views_of_exclusive_reaction_have_no_columns)
 Test(reactions_order, exclusive_reaction_runs_after_commands_of_earlier_reactions)
 {
     open_world();
-    quern_system_def def = system_def("bury", bury);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED;
-    setup_system(schedule, &def);
-    def = system_def("alone", exclusive_run);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_REMOVED;
-    def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    setup_system(schedule, &def);
+    make_system(schedule, "bury", bury, .terms = {quern_term_read(health)}, .reacts_to = QUERN_REACT_ADDED);
+    make_system(schedule, "alone", exclusive_run, .terms = {quern_term_read(health)},
+                .reacts_to = QUERN_REACT_REMOVED, .flags = QUERN_SYSTEM_EXCLUSIVE);
     const quern_entity entity = with_health(9);
     frame();
     cr_assert_eq(list_count, 1);
@@ -430,14 +398,10 @@ Test(reactions_order, between_frames_schedules_may_cause_each_other_as_often_as_
 {
     open_as((quern_schedule_def){.max_reaction_rounds = 5}, 1);
     quern_schedule *other = setup_schedule_as(world, (quern_schedule_def){.max_reaction_rounds = 2}, 1);
-    quern_system_def def = system_def("ping", put_damage);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
-    setup_system(schedule, &def);
-    def = system_def("pong", put_health);
-    def.terms[0] = quern_term_read(damage);
-    def.reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET;
-    setup_system(other, &def);
+    make_system(schedule, "ping", put_damage, .terms = {quern_term_read(health)},
+                .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET);
+    make_system(other, "pong", put_health, .terms = {quern_term_read(damage)},
+                .reacts_to = QUERN_REACT_ADDED | QUERN_REACT_SET);
     (void)with_health(1);
     cr_assert_eq(quern_world_react(world, NULL), QUERN_ERROR_LIMIT);
     assert_message_has("several schedules");
@@ -457,8 +421,7 @@ static void react_again(quern_context *context)
 Test(reactions_order, react_call_within_frame_is_refused)
 {
     open_world();
-    quern_system_def def = {.name = "again", .begin = react_again, .flags = QUERN_SYSTEM_EXCLUSIVE};
-    setup_system(schedule, &def);
+    make_system(schedule, "again", NULL, .begin = react_again, .flags = QUERN_SYSTEM_EXCLUSIVE);
     must_run(schedule, NULL);
     cr_assert_eq(react_in_frame, QUERN_ERROR_WORLD_LOCKED);
     cr_assert_eq(quern_world_react(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);

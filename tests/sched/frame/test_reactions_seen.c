@@ -45,11 +45,8 @@ Test(reactions_seen, profile_has_times_and_trace_has_views_of_reactions)
     quern_trace *trace;
     must(quern_trace_create(&(quern_trace_def){.track_count = 2}, &trace));
     open_as((quern_schedule_def){.trace = trace}, 1);
-    quern_system_def def = system_def("sum", add_up);
-    def.terms[0] = quern_term_read(health);
-    def.reacts_to = QUERN_REACT_ADDED;
-    def.partial_bytes = 8;
-    const quern_system system = setup_system(schedule, &def);
+    const quern_system system = make_system(schedule, "sum", add_up, .terms = {quern_term_read(health)},
+                                            .reacts_to = QUERN_REACT_ADDED, .partial_bytes = 8);
     quern_trace_start(trace);
     must(quern_schedule_set_profiling(schedule, true));
     quern_jobs *jobs = setup_jobs(2);

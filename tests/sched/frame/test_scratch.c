@@ -110,10 +110,8 @@ static void read_events(quern_context *context, const quern_view *view)
 
 static quern_system_def offender_def(quern_view_callback *run)
 {
-    quern_system_def def = system_def("offender", run);
-    def.terms[0] = quern_term_read(place);
-    def.terms[1] = quern_term_read(weight);
-    return def;
+    return (quern_system_def){
+        .name = "offender", .run = run, .terms = {quern_term_read(place), quern_term_read(weight)}};
 }
 
 /* Runs a frame that refuses accesses. The log has one line for the system, and the result has the count. */
@@ -191,9 +189,7 @@ Test(scratch, systems_without_rows_and_exclusive_systems_write_scratch)
     for (uint32_t i = 0; i < COUNT_OF(flags); i++) {
         quern_schedule_destroy(schedule);
         schedule = setup_schedule(world);
-        quern_system_def def = system_def("offender", use_nothing);
-        def.flags = flags[i];
-        setup_system(schedule, &def);
+        make_system(schedule, "offender", use_nothing, .flags = flags[i]);
         assert_refused_frame(NULL, 1);
     }
     close_world();
@@ -378,9 +374,7 @@ static void look_many_times(quern_context *context)
 
 Test(scratch, scratch_is_freed_when_callback_returns)
 {
-    quern_system_def def = system_def("offender", NULL);
-    def.begin = look_many_times;
-    setup_system(schedule, &def);
+    make_system(schedule, "offender", NULL, .begin = look_many_times);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     const uint64_t bytes = failing_allocator_outstanding_bytes(memory);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);

@@ -80,10 +80,8 @@ static void add_up(quern_context *context, const quern_view *view)
 
 static quern_system_def up_def(const char *name, quern_view_callback *run)
 {
-    quern_system_def def = system_def(name, run);
-    def.terms[0] = quern_term_write(sum);
-    def.terms[1] = quern_term_up(number, parent);
-    return def;
+    return (quern_system_def){
+        .name = name, .run = run, .terms = {quern_term_write(sum), quern_term_up(number, parent)}};
 }
 
 Test(up_frame, system_reads_values_of_targets)

@@ -485,9 +485,8 @@ static void check_captured(uint32_t thread_count)
     for (uint32_t i = 0; i < 3000; i++)
         setup_entity_with(world, both, 2);
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("count", count_up);
-    def.terms[0] = quern_term_write(number);
-    const quern_system system = setup_system(schedule, &def);
+    const quern_system system =
+        make_system(schedule, "count", count_up, .terms = {quern_term_write(number)});
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_frame_capture *capture = open_capture();
     must(quern_schedule_run_captured(schedule, jobs, 0.1, capture));

@@ -499,9 +499,7 @@ static quern_trace *trace_frames(uint32_t thread_count, uint32_t frame_count)
         setup_entity_with(world, both, 2);
     quern_schedule_def def = {.trace = trace};
     quern_schedule *schedule = setup_schedule_as(world, def, 1);
-    quern_system_def system = system_def("count up", count_up);
-    system.terms[0] = quern_term_write(both[0]);
-    setup_system(schedule, &system);
+    make_system(schedule, "count up", count_up, .terms = {quern_term_write(both[0])});
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_trace_start(trace);
     for (uint32_t i = 0; i < frame_count; i++)

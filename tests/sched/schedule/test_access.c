@@ -199,14 +199,9 @@ Test(access, systems_of_different_phases_have_no_edge)
 Test(access, a_declared_order_is_an_edge_and_edges_are_direct)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_system_def def = system_def("c", idle_run);
-    def.after[0] = "b";
-    quern_system c = setup_system(schedule, &def);
-    def = system_def("b", idle_run);
-    quern_system b = setup_system(schedule, &def);
-    def = system_def("a", idle_run);
-    def.before[0] = "b";
-    quern_system a = setup_system(schedule, &def);
+    quern_system c = make_system(schedule, "c", idle_run, .after = {"b"});
+    quern_system b = make_system(schedule, "b", idle_run);
+    quern_system a = make_system(schedule, "a", idle_run, .before = {"b"});
     cr_assert_not(quern_schedule_has_edge(schedule, a, b), "not compiled yet");
     cr_assert_not_null(strstr(described(schedule), "after 'b' of pass 2: before/after"));
     cr_assert(quern_schedule_has_edge(schedule, a, b));
@@ -574,9 +569,7 @@ static quern_result run_keepers(const quern_system_def *second, bool fuse)
     quern_schedule_def schedule_def = {.disable_fusing = !fuse};
     quern_schedule *schedule;
     cr_assert_eq(quern_schedule_create(world, &schedule_def, &schedule), QUERN_OK);
-    quern_system_def def = system_def("keeper", keep_and_write);
-    def.terms[0] = quern_term_write(position);
-    setup_system(schedule, &def);
+    make_system(schedule, "keeper", keep_and_write, .terms = {quern_term_write(position)});
     if (second != NULL) setup_system(schedule, second);
     quern_result result = quern_schedule_run(schedule, NULL, 0);
     quern_schedule_destroy(schedule);
@@ -622,9 +615,7 @@ Test(undeclared, write_through_pointer_from_outside_frame_is_reported)
     kept = quern_entity_get(world, entity, position);
     quern_schedule *schedule = setup_schedule(world);
     setup_reader(schedule, "reader", position);
-    quern_system_def def = system_def("writer", NULL);
-    def.begin = write_from_outside;
-    setup_system(schedule, &def);
+    make_system(schedule, "writer", NULL, .begin = write_from_outside);
     capture_reports(&reports);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     assert_message_has("a pointer into the world that code outside of systems kept");

@@ -605,9 +605,7 @@ Test(conflict_random, a_chain_of_many_systems_has_one_edge_each, .timeout = 300)
     const quern_resource log = setup_counter(world, "log");
     for (uint32_t i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "s%u", i);
-        quern_system_def def = system_def(name, idle_run);
-        def.resources[0] = (quern_resource_access){log, QUERN_ACCESS_WRITE};
-        setup_system(schedule, &def);
+        make_system(schedule, name, idle_run, .resources = {{log, QUERN_ACCESS_WRITE}});
     }
     must(quern_schedule_compile(schedule));
     const quern__segment *segment = &schedule->plan.segments.items[0];

@@ -137,10 +137,8 @@ static uint64_t health_of(quern_entity entity)
 
 Test(lookup, write_lookup_changes_entities_outside_of_views)
 {
-    quern_system_def def = system_def("hitter", NULL);
-    def.begin = hit;
-    def.write_lookups[0] = LOOKUP(.component = health, .with = enemy);
-    setup_system(schedule, &def);
+    make_system(schedule, "hitter", NULL, .begin = hit,
+                .write_lookups = {LOOKUP(.component = health, .with = enemy)});
     for (uint32_t i = 0; i < 3; i++)
         must_run(schedule, NULL);
     cr_assert_eq(health_of(foe), 31u);
@@ -163,13 +161,10 @@ static void count_rows(quern_context *context, const quern_view *view)
 
 Test(lookup, change_filter_passes_only_rows_written_by_lookup)
 {
-    quern_system_def hitter = system_def("hitter", NULL);
-    hitter.begin = hit;
-    hitter.write_lookups[0] = LOOKUP(.component = health, .with = enemy, .without = turret);
-    const quern_system hits = setup_system(schedule, &hitter);
-    quern_system_def counter = system_def("counter", count_rows);
-    counter.terms[0] = quern_term_changed(READS(health));
-    setup_system(schedule, &counter);
+    const quern_system hits =
+        make_system(schedule, "hitter", NULL, .begin = hit,
+                    .write_lookups = {LOOKUP(.component = health, .with = enemy, .without = turret)});
+    make_system(schedule, "counter", count_rows, .terms = {quern_term_changed(READS(health))});
     must_run(schedule, NULL);
     changed_rows = 0;
     must_run(schedule, NULL);
@@ -184,12 +179,8 @@ Test(lookup, change_filter_passes_only_rows_written_by_lookup)
  * serially. */
 Test(lookup, write_lookup_may_reach_rows_of_own_views)
 {
-    quern_system_def def = system_def("hitter", run_and_hit);
-    def.terms[0] = READS(health);
-    def.terms[1] = WITH(turret);
-    def.terms[2] = WITHOUT(enemy);
-    def.write_lookups[0] = LOOKUP(.component = health);
-    setup_system(schedule, &def);
+    make_system(schedule, "hitter", run_and_hit, .terms = {READS(health), WITH(turret), WITHOUT(enemy)},
+                .write_lookups = {LOOKUP(.component = health)});
     setup_writer(schedule, "later", health);
     must_run(schedule, NULL);
     must_run(schedule, NULL);
@@ -232,13 +223,9 @@ static void use_kept(quern_context *context, const quern_view *view)
 Test(lookup, kept_lookup_pointer_is_reported_with_checks)
 {
     if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
-    quern_system_def def = system_def("keeper", NULL);
-    def.begin = keep;
-    def.write_lookups[0] = LOOKUP(.component = health);
-    const quern_system keeper = setup_system(schedule, &def);
-    def = system_def("user", use_kept);
-    def.terms[0] = READS(place);
-    setup_system(schedule, &def);
+    const quern_system keeper = make_system(schedule, "keeper", NULL, .begin = keep,
+                                            .write_lookups = {LOOKUP(.component = health)});
+    make_system(schedule, "user", use_kept, .terms = {READS(place)});
     must_run(schedule, NULL);
     must(quern_schedule_set_system_enabled(schedule, keeper, false));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
@@ -416,11 +403,9 @@ Test(lookup, write_lookup_conflicts_with_up_terms)
     const quern_system hits = add("hits", NO_TERMS, NOTHING, LOOKUP(.component = health, .with = enemy));
     const quern_system above =
         add("above", TERMS(READS(place), quern_term_up(health, parent)), NOTHING, NOTHING);
-    quern_system_def def = system_def("by levels", idle_run);
-    def.terms[0] = READS(place);
-    def.terms[1] = quern_term_up(health, parent);
-    def.levels = parent;
-    const quern_system by_levels = setup_system(schedule, &def);
+    const quern_system by_levels =
+        make_system(schedule, "by levels", idle_run, .terms = {READS(place), quern_term_up(health, parent)},
+                    .levels = parent);
     cr_assert(waits(hits, above));
     cr_assert(waits(hits, by_levels));
     cr_assert_not(waits(above, by_levels));

@@ -40,8 +40,7 @@ TestSuite(schedule_order, .init = open_schedule, .fini = close_schedule);
 
 static quern_system setup_idle(const char *name)
 {
-    quern_system_def def = system_def(name, idle_run);
-    return setup_system(schedule, &def);
+    return make_system(schedule, name, idle_run);
 }
 
 /* ------------------------------------------------------------------------------ definitions of systems */
@@ -644,12 +643,8 @@ static void note_run(quern_context *context, const quern_view *view)
 
 static quern_system setup_noisy(const char *name, uint32_t flags)
 {
-    quern_system_def def = system_def(name, note_run);
-    def.begin = note;
-    def.end = note;
-    def.flags = flags;
-    def.user_data = (void *)(uintptr_t)name[0];
-    return setup_system(schedule, &def);
+    return make_system(schedule, name, note_run, .begin = note, .end = note, .flags = flags,
+                       .user_data = (void *)(uintptr_t)name[0]);
 }
 
 static char user_data_seen[8];

@@ -21,13 +21,9 @@ static void open_schedule(void)
     width = setup_component(world, "width", 8, 8);
     last = quern_entity_null();
     schedule = setup_schedule(world);
-    quern_system_def def = system_def("climb", idle_run);
-    def.terms[0] = quern_term_write(height);
-    def.levels = parent;
-    climber = setup_system(schedule, &def);
-    def = system_def("other", idle_run);
-    def.terms[0] = quern_term_write(width);
-    other = setup_system(schedule, &def);
+    climber =
+        make_system(schedule, "climb", idle_run, .terms = {quern_term_write(height)}, .levels = parent);
+    other = make_system(schedule, "other", idle_run, .terms = {quern_term_write(width)});
 }
 
 static void close_schedule(void)

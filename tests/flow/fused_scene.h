@@ -6,12 +6,12 @@
 /* Entities, and systems that a schedule may fuse into passes, for tests of passes. */
 
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdatomic.h>
 
 enum { CROWD = 3000, FRAMES = 3 };
 
-static quern_world *world;
 static quern_component number, copy, wide, tag;
 static quern_resource score;
 static quern_schedule *schedule;
@@ -38,12 +38,6 @@ static inline void open_crowd(uint32_t count)
     }
     one = crowd[count / 2];
     wrong_count = 0;
-}
-
-static inline void close_crowd(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 static inline void expect(bool is_right)
@@ -75,7 +69,7 @@ static inline void play_as(const scene *it, frame_setting setting)
     cr_assert_eq(wrong_count, 0u, "%u times, in style %u with %u threads", wrong_count, setting.style,
                  setting.thread_count);
     if (it->check != NULL) it->check();
-    close_crowd();
+    close_world();
     quern_jobs_destroy(jobs);
 }
 

@@ -3,7 +3,7 @@
 /* Test labels: threaded */
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,6 @@ typedef struct mixed {
     double d;
 } mixed;
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component score_type, mixed_type, plain, text, tag;
 static quern_entity one, other;
@@ -47,12 +46,6 @@ static void open_world_with(const quern_world_def *def)
 static void open_world(void)
 {
     open_world_with(NULL);
-}
-
-static void close_world(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(accumulate, .init = open_world, .fini = close_world);

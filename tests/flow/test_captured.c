@@ -5,7 +5,7 @@
 #include "sched/jobs/jobs_internal.h"
 #include "sched/observe/profile_internal.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <pthread.h>
@@ -16,7 +16,6 @@
 
 enum { ENTITIES = 4000, FRAMES = 4, MAX_LINKS = 64 };
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component number, wide, tag;
 
@@ -88,17 +87,11 @@ static void open_program(void)
     add_systems();
 }
 
-static void close_program(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-}
-
-TestSuite(captured, .init = open_program, .fini = close_program, .timeout = 300);
+TestSuite(captured, .init = open_program, .fini = close_world, .timeout = 300);
 
 static void start_again(void)
 {
-    close_program();
+    close_world();
     open_program();
 }
 
@@ -476,7 +469,7 @@ static bool profile_with_failure(uint64_t call, quern_trace *trace)
     failing_allocator_heal(memory);
     must_run(schedule, NULL);
     cr_assert_gt(profile_of_frame(schedule).time_ns, 0);
-    close_program();
+    close_world();
     failing_allocator_close(memory);
     return reached;
 }
@@ -496,7 +489,7 @@ Test(captured, first_profiled_frame_fails_without_side_effects)
 {
     failing_allocator *of_trace = failing_allocator_create();
     quern_trace *trace = open_trace(of_trace);
-    close_program();
+    close_world();
     uint64_t call = 1;
     while (profile_with_failure(call, trace))
         call++;

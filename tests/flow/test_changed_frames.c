@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded, optimised */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 /* Tests change filters in frames: a filter must see each change by a system or command in the same frame
@@ -15,7 +16,6 @@ typedef struct state {
     uint64_t number; /* number of the entity, from 0 */
 } state;
 
-static quern_world *world;
 static quern_component state_type, seen_type, tag;
 static uint64_t seed;
 static _Atomic uint64_t shown_count;
@@ -37,11 +37,6 @@ static void open_world(void)
     shown_count = 0;
     for (uint64_t i = 0; i < ROWS; i++)
         create_one(i);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 /* Returns a random number that depends on entity and frame, not on the thread. */

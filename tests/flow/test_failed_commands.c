@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
 /* Calls of <quern/commands.h> that fail in callbacks, whose results the callbacks ignore: the first one of a system and
  * frame is logged, and all are counted. */
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component number, unknown;
 static quern_entity entity, dead;
@@ -24,12 +24,6 @@ static void open_world(void)
     must(quern_entity_destroy(world, dead));
     schedule = setup_schedule(world);
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(failed_commands, .init = open_world, .fini = close_world);

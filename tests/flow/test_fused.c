@@ -77,7 +77,7 @@ Test(fused, pool_may_change_from_frame_to_frame, .timeout = 120)
             quern_jobs_destroy(jobs);
         }
         check_chain();
-        close_crowd();
+        close_world();
     }
 }
 
@@ -118,7 +118,7 @@ Test(fused, independent_systems_are_separate_items_if_chunks_are_few)
         cr_assert_eq(pass->lane_count, 2u);
         cr_assert_eq(pass->chunk_count, 3u);
         cr_assert_eq(pass->item_count, thread_counts[i] > 3 ? 6u : 3u, "%u threads", thread_counts[i]);
-        close_crowd();
+        close_world();
     }
 }
 
@@ -138,7 +138,7 @@ static prefetch_distance prefetch_distance_of(quern_prefetch prefetch, size_t ow
     const uint32_t fetched_bytes = table->fetch_share_bytes * 3; /* number of calls per chunk */
     cr_assert_eq(pass->prefetches, fetched_bytes > 0);
     const uint32_t fetch_limit_bytes = table->fetch_limit_bytes;
-    close_crowd();
+    close_world();
     if (fetched_bytes == 0) return NOTHING;
     cr_assert_geq(fetched_bytes, 2 * (fetch_limit_bytes < column_bytes ? fetch_limit_bytes : column_bytes));
     return fetch_limit_bytes < column_bytes ? HEADS : CHUNKS;
@@ -183,7 +183,7 @@ Test(fused, single_system_on_a_table_prefetches_heads_only)
     must(quern_schedule_set_system_enabled(schedule, few, false));
     run_frames(1);
     cr_assert_lt(shared->fetch_limit_bytes, 8 * shared->archetype->row_capacity, "the other is disabled");
-    close_crowd();
+    close_world();
 }
 
 /* ---------------------------------------------------------------------------------------- the order */
@@ -216,7 +216,7 @@ static const char *order_of_calls(quern_schedule_def def, uint32_t crowd_count)
     call_count = 0;
     jobs = NULL;
     run_frames(1);
-    close_crowd();
+    close_world();
     return call_log;
 }
 
@@ -316,7 +316,7 @@ Test(fused, each_system_has_statistics_of_its_own)
         cr_assert_eq(stats[0].time_ns > 0, timing == 1);
         cr_assert_eq(stats[1].time_ns > 0, timing == 1);
         cr_assert_eq(stats[2].time_ns, 0u);
-        close_crowd();
+        close_world();
         quern_jobs_destroy(jobs);
     }
 }
@@ -347,5 +347,5 @@ Test(fused, error_names_the_system_that_caused_it)
     quern_assert_set_handler(NULL, NULL);
     cr_assert_eq(wrong_count, 0u);
     cr_assert_eq(*(uint64_t *)quern_entity_get(world, crowd[7], number), 9u, "the others did their work");
-    close_crowd();
+    close_world();
 }

@@ -110,7 +110,7 @@ static void run_filtered(const bool is_there[FILTERING_COUNT], quern_system syst
         for (uint32_t which = 0; which < FILTERING_COUNT; which++)
             if (is_there[which]) assert_shown(which, frame, runs_per_frame, unseen);
     }
-    close_crowd();
+    close_world();
     quern_jobs_destroy(jobs);
 }
 
@@ -214,7 +214,7 @@ static void play_split(uint32_t thread_count, uint32_t style)
     cr_assert_eq(find_last_tagged().bits, one.bits, "the test looks up another entity than it means to");
     run_frames(2);
     cr_assert_eq(wrong_count, 0u, "style %u, %u threads", style, thread_count);
-    close_crowd();
+    close_world();
     quern_jobs_destroy(jobs);
 }
 
@@ -297,7 +297,7 @@ static void play_with_removals(uint64_t seed, uint32_t style, uint32_t thread_co
     cr_assert_eq(wrong_count, 0u, "seed %llu, style %u, %u threads", (unsigned long long)seed, style,
                  thread_count);
     quern_query_destroy(all);
-    close_crowd();
+    close_world();
     quern_jobs_destroy(jobs);
 }
 

@@ -293,7 +293,7 @@ static void play_watchers(frame_setting setting)
             cr_assert_eq(first_numbers[i][0], 0u, "a disabled system ran");
     }
     cr_assert_eq(wrong_count, 0u);
-    close_crowd();
+    close_world();
     quern_jobs_destroy(jobs);
 }
 

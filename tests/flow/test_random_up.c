@@ -3,6 +3,7 @@
 /* Test labels: threaded, optimised */
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <stdio.h>
@@ -50,7 +51,6 @@ typedef struct naive_row {
 
 static uint64_t seed;
 static random_system systems[SYSTEMS];
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component types[TYPES], wide, everyone;
 static quern_relation relations[RELATIONS];
@@ -231,12 +231,6 @@ static void open_program(quern_schedule_def style)
     }
 }
 
-static void close_program(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-}
-
 /* ------------------------------------------------------------------------------------------- the model */
 
 static naive_row *row_of(quern_entity entity)
@@ -391,7 +385,7 @@ static void play(quern_schedule_def style, uint32_t thread_count, uint64_t hashe
                      (unsigned long long)seed, (unsigned long long)frame, thread_count);
     }
     quern_jobs_destroy(jobs);
-    close_program();
+    close_world();
 }
 
 Test(random_up, systems_match_the_naive_model_on_any_number_of_threads)

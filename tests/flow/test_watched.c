@@ -6,7 +6,7 @@
 #include "sched/jobs/jobs_internal.h"
 #include "sched/observe/profile_internal.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@ enum { CROWD = 6000, FRAMES = 6, TRACK_EVENTS = 1 << 14, WORK_NS = 3000, LONG_WO
 
 static uint64_t work_ns; /* minimum duration of the work per view */
 
-static quern_world *world;
 static quern_component number, wide;
 
 static void open_crowd(void)
@@ -33,12 +32,7 @@ static void open_crowd(void)
         setup_entity_with(world, both, 2);
 }
 
-static void close_crowd(void)
-{
-    quern_world_destroy(world);
-}
-
-TestSuite(watched, .init = open_crowd, .fini = close_crowd, .timeout = 120);
+TestSuite(watched, .init = open_crowd, .fini = close_world, .timeout = 120);
 
 static void work(quern_context *context, const quern_view *view)
 {
@@ -812,13 +806,13 @@ static uint64_t hash_after(bool is_profiled, bool is_traced)
     run_frames(&opened, FRAMES);
     const uint64_t hash = quern_world_hash(world);
     close_scene(&opened);
-    close_crowd();
+    close_world();
     return hash;
 }
 
 Test(watched, tracing_and_profiling_do_not_change_the_world)
 {
-    close_crowd();
+    close_world();
     const uint64_t hash = hash_after(false, false);
     cr_assert_eq(hash_after(true, false), hash);
     cr_assert_eq(hash_after(false, true), hash);

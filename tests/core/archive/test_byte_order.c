@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdint.h>
 
 /* Archives and deltas are little-endian. A big-endian machine refuses to write and read them; a little-endian one does
  * both. */
-
-static quern_world *world;
 
 static void open(void)
 {
@@ -15,12 +13,7 @@ static void open(void)
     setup_entity(world);
 }
 
-static void close(void)
-{
-    quern_world_destroy(world);
-}
-
-TestSuite(byte_order, .init = open, .fini = close);
+TestSuite(byte_order, .init = open, .fini = close_world);
 
 static bool is_big_endian(void)
 {

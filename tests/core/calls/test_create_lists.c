@@ -4,12 +4,11 @@
  * random order: plain lists, lists with one relation, with two relations, and with a type that has a copy hook.
  * Each entity must have the components and targets of its list. */
 
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 enum { COMPONENTS = 4, LISTS = 9, ENTITIES = 3000 };
 
-static quern_world *world;
 static quern_component components[COMPONENTS]; /* the last one with hooks */
 static quern_relation parent, owner;
 
@@ -52,13 +51,7 @@ static void open_world(void)
     cr_assert_eq(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner), QUERN_OK);
 }
 
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-}
-
-TestSuite(create_lists, .init = open_world, .fini = close_world);
+TestSuite(create_lists, .init = open_world, .fini = close_valid_world);
 
 static bool has_values(uint32_t i)
 {

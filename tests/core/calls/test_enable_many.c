@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <string.h>
 
@@ -11,7 +10,6 @@
 enum { ENTITIES = 3000, LONG_LIST = 20000 /* long enough that the call allocates memory */ };
 
 static failing_allocator *allocator;
-static quern_world *world;
 static quern_component number, other, tag, solid; /* all but the last can be disabled */
 static quern_entity entities[ENTITIES];
 static quern_entity list[LONG_LIST];
@@ -31,9 +29,7 @@ static quern_component register_component(const char *name, uint32_t size_bytes,
 /* Every second entity also has `other`, every third one the tag. The four archetypes have one to three bit columns. */
 static void open_world(void)
 {
-    allocator = failing_allocator_create();
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(allocator)},
-                            &world));
+    allocator = open_failing_world();
     other = register_component("other", 24, true);
     number = register_component("number", 8, true);
     tag = register_component("tag", 0, true);
@@ -43,12 +39,6 @@ static void open_world(void)
         if (i % 3 == 0) must(quern_entity_add(world, entities[i], tag, NULL));
     }
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
-    failing_allocator_close(allocator);
 }
 
 TestSuite(enable_many, .init = open_world);

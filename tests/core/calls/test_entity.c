@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/entity.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
-static quern_world *world;
 static quern_component position;
 
 static void open_world(void)
 {
     world = setup_world();
     position = setup_component(world, "position", sizeof(vec3), 4);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(entity, .init = open_world, .fini = close_world);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <stdlib.h>
 
-static quern_world *world;
 static quern_relation parent;
 static quern_component number;
 
@@ -15,11 +13,6 @@ static void open_world(void)
     world = setup_world();
     parent = quern_world_parent(world);
     number = setup_component(world, "number", sizeof(uint64_t), 8);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(entity_enabled, .init = open_world, .fini = close_world);

@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/support/failing_allocator.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 /* Memory that is reserved ahead (quern_world_reserve). */
 
 enum { ROWS = 3000 };
 
 static failing_allocator *memory;
-static quern_world *world;
 static quern_component number, other;
 static quern_entity entities[ROWS];
 
 static void open_world(void)
 {
-    memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    memory = open_failing_world();
     number = setup_component(world, "number", 8, 8);
     other = setup_component(world, "other", 8, 8);
 }
 
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-    failing_allocator_close(memory);
-}
-
-TestSuite(reserve, .init = open_world, .fini = close_world);
+TestSuite(reserve, .init = open_world, .fini = close_valid_world);
 
 static quern_reserve_def rows_of_number(void)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
 /* quern_world_validate detects each kind of damage. Also states that only internal functions can produce. */
 
-static quern_world *world;
 static quern_component number;
 static quern_entity entities[3000];
 
@@ -22,11 +21,6 @@ static void open_world(void)
     for (uint32_t i = COUNT - 10; i < COUNT; i++)
         cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
     assert_valid(world);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(validate, .init = open_world, .fini = close_world);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
 #include <string.h>
@@ -16,20 +15,12 @@ typedef struct Hit {
     uint32_t number;
 } Hit;
 
-static quern_world *world;
 static quern_event hit;
 
 static void open_world(void)
 {
     world = setup_world();
     must(QUERN_EVENT_REGISTER_FIELDS(world, &hit, Hit, target, damage, number));
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_world_destroy(world);
 }
 
 TestSuite(event, .init = open_world, .fini = close_world);

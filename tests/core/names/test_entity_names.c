@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/support/failing_allocator.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
-static quern_world *world;
 static quern_relation parent;
 
 static void open_world(void)
 {
     world = setup_world();
     parent = quern_world_parent(world);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(entity_names, .init = open_world, .fini = close_world);

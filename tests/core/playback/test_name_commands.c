@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <stdio.h>
@@ -10,7 +10,6 @@
 
 /* Commands that name entities, in the order of all commands. */
 
-static quern_world *world;
 static quern_relation parent;
 static quern_component number;
 
@@ -19,11 +18,6 @@ static void open_world(void)
     world = setup_world();
     parent = quern_world_parent(world);
     number = setup_component(world, "number", sizeof(uint64_t), 8);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(name_commands, .init = open_world, .fini = close_world);

@@ -4,11 +4,10 @@
 
 #include "core/world/world_internal.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 
-static quern_world *world;
 static quern_relation parent, carrier, lock, ring;
 static quern_component number;
 
@@ -34,11 +33,6 @@ static void open_world(void)
 {
     world = setup_world();
     open_types();
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(relate_commands, .init = open_world, .fini = close_world);

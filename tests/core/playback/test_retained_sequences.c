@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/calls/calls_internal.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 
@@ -9,7 +9,6 @@
 
 enum { TAGS = 11, WIDE_BYTES = 9000 };
 
-static quern_world *world;
 static quern_component number, wide[2];
 static quern_entity entity;
 
@@ -22,13 +21,7 @@ static void open_world(void)
     entity = setup_entity(world);
 }
 
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-}
-
-TestSuite(retained_sequences, .init = open_world, .fini = close_world);
+TestSuite(retained_sequences, .init = open_world, .fini = close_valid_world);
 
 static uint32_t sequence_count(void)
 {

@@ -3,16 +3,14 @@
 /* Prefabs of trees with edges: each instance has the edges of the captured tree, between its own members and to the
  * same entities outside, whether it is spawned by a call or by a command. */
 
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <string.h>
 
 enum { MEMBERS = 9, OUTSIDE = 4, INSTANCES = 7, RELATIONS = 2 };
 
 static failing_allocator *memory;
-static quern_world *world;
 static quern_component number;
 static quern_relation parent, relations[RELATIONS];
 static quern_entity members[MEMBERS], outside[OUTSIDE];
@@ -21,8 +19,7 @@ static quern_prefab prefab;
 
 static void open_world(void)
 {
-    memory = failing_allocator_create();
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    memory = open_failing_world();
     number = setup_component(world, "number", 4, 4);
     parent = quern_world_parent(world);
     must(quern_relation_register(
@@ -33,13 +30,6 @@ static void open_world(void)
         world,
         &(quern_relation_def){.name = "needs", .on_target_destroyed = QUERN_TARGET_UNRELATES, .many = true},
         &relations[1]));
-}
-
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-    failing_allocator_close(memory);
 }
 
 TestSuite(prefab_edges, .init = open_world);
@@ -110,7 +100,7 @@ Test(prefab_edges, spawned_instances_have_the_captured_edges)
         check_instance(made);
         assert_valid(world);
     }
-    close_world();
+    close_valid_world();
 }
 
 /* Finds the members of an instance, breadth first. */
@@ -153,7 +143,7 @@ Test(prefab_edges, commands_spawn_the_captured_edges)
     for (uint32_t k = 0; k < OUTSIDE; k++)
         outer[0][3][k] = false;
     check_instance(members_of_root);
-    close_world();
+    close_valid_world();
 }
 
 Test(prefab_edges, dead_targets_outside_are_refused_or_dropped)
@@ -177,7 +167,7 @@ Test(prefab_edges, dead_targets_outside_are_refused_or_dropped)
     cr_assert_eq(stats.dropped_count, 1u);
     cr_assert_eq(stats_of_world(world).edge_count, 0u);
     assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_prefab_spawn(world, prefab, NULL, NULL));
-    close_world();
+    close_valid_world();
 }
 
 Test(prefab_edges, spawns_without_memory_leave_no_edge)
@@ -204,5 +194,5 @@ Test(prefab_edges, spawns_without_memory_leave_no_edge)
     cr_assert_gt(failures, 5u);
     for (uint32_t i = 0; i < MANY; i++)
         check_instance(made + i * MEMBERS);
-    close_world();
+    close_valid_world();
 }

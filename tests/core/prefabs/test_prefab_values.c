@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 /* Prefabs: handles in values with hooks and in overrides, and members with managed tags. */
 
@@ -8,7 +8,6 @@ typedef struct reference {
     quern_entity entity;
 } reference;
 
-static quern_world *world;
 static quern_component plain, hooked;
 
 static void copy(void *targets, const void *sources, uint32_t count, void *user_data)
@@ -37,12 +36,6 @@ static void open_world(void)
     hooked = register_reference("hooked", (quern_hooks){.copy = copy});
 }
 
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-}
-
 static quern_entity make(void)
 {
     quern_entity entity;
@@ -58,7 +51,7 @@ static void expect_reference(quern_entity entity, quern_component component, que
 }
 
 Test(prefab_values, handles_in_overrides_are_not_remapped_even_if_a_hook_copies_them, .init = open_world,
-     .fini = close_world)
+     .fini = close_valid_world)
 {
     const quern_entity captured = make(), other = make();
     const quern_component components[] = {plain, hooked};
@@ -78,7 +71,8 @@ Test(prefab_values, handles_in_overrides_are_not_remapped_even_if_a_hook_copies_
     }
 }
 
-Test(prefab_values, tree_with_a_provisional_handle_is_refused, .init = open_world, .fini = close_world)
+Test(prefab_values, tree_with_a_provisional_handle_is_refused, .init = open_world,
+     .fini = close_valid_world)
 {
     const quern_entity entity = make();
     const quern_entity provisional = quern_commands_create(quern_world_commands(world));
@@ -92,7 +86,7 @@ Test(prefab_values, tree_with_a_provisional_handle_is_refused, .init = open_worl
     must(quern_prefab_capture(world, entity, &prefab));
 }
 
-Test(prefab_values, disabled_trees_are_spawned_disabled, .init = open_world, .fini = close_world)
+Test(prefab_values, disabled_trees_are_spawned_disabled, .init = open_world, .fini = close_valid_world)
 {
     const quern_entity root = make(), child = make();
     const quern_relation parent = quern_world_parent(world);

@@ -5,13 +5,12 @@
 
 /* A world with row_changes components, for tests of change filters. */
 
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
 enum { ROWS = 1500, MAX_ROWS = 3 * ROWS };
 
-static quern_world *world;
 static quern_component number, other, flag; /* with row_changes; the first and the last can be disabled */
 static quern_component plain, tag;          /* components without row_changes */
 static quern_entity entities[ROWS];
@@ -47,11 +46,6 @@ static inline void open_world(void)
     for (uint32_t i = 0; i < ROWS; i++)
         entities[i] = setup_entity_with(world, set, 3);
     capture_reports(&reports);
-}
-
-static inline void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 /* Iterates over the query. Returns the number of visited rows. shown: gets their handles in order, or NULL. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <string.h>
 
@@ -10,7 +9,6 @@
 
 enum { ROWS = 3000 };
 
-static quern_world *world;
 static quern_component number, other, tag;
 static quern_entity entities[ROWS];
 static captured_reports reports;
@@ -26,11 +24,6 @@ static void open_world(void)
     for (uint32_t i = 0; i < ROWS; i++)
         entities[i] = setup_entity_with(world, set, 2);
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(changed, .init = open_world, .fini = close_world);

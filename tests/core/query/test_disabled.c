@@ -2,13 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <stdatomic.h>
 
 /* Disabled entities: they exist, but queries skip them unless a term names the tag. */
 
-static quern_world *world;
 static quern_component number, disabled;
 
 static void open_world(void)
@@ -17,11 +16,6 @@ static void open_world(void)
     number = setup_component(world, "number", sizeof(uint64_t), 8);
     disabled = quern_world_disabled_tag(world);
     cr_assert_neq(disabled.bits, 0u, "%s", quern_error_message());
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(disabled, .init = open_world, .fini = close_world);

@@ -2,12 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
-#include "tests/support/failing_allocator.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
-static quern_world *world;
 static quern_component position, velocity, health, frozen;
 static captured_reports reports;
 
@@ -19,11 +17,6 @@ static void open_world(void)
     health = setup_component(world, "health", 8, 8);
     frozen = setup_tag(world, "frozen");
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(query, .init = open_world, .fini = close_world);

@@ -3,7 +3,7 @@
 /* Test labels: threaded */
 #include "core/query/query_internal.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <string.h>
@@ -12,7 +12,6 @@
 
 enum { TARGETS = 5, COUNT = 3000 };
 
-static quern_world *world;
 static quern_relation owner;
 static quern_component number, tag, wide;
 static quern_entity targets[TARGETS], all[COUNT];
@@ -39,11 +38,6 @@ static void open_world_as(const quern_world_def *def)
 static void open_world(void)
 {
     open_world_as(NULL);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(target, .init = open_world, .fini = close_world);

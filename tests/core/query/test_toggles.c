@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <string.h>
 
@@ -10,7 +9,6 @@
 
 enum { ENTITIES = 3000 };
 
-static quern_world *world;
 static quern_component number, other, tag, solid; /* all but the last can be disabled */
 static quern_entity entities[ENTITIES];
 static bool is_disabled[ENTITIES]; /* the number */
@@ -41,11 +39,6 @@ static void open_world(void)
         is_disabled[i] = false;
     }
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(toggles, .init = open_world, .fini = close_world);

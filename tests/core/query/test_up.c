@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <string.h>
 
@@ -15,7 +14,6 @@ typedef struct wide {
     uint64_t words[3];
 } wide;
 
-static quern_world *world;
 static quern_relation parent, friend_of; /* may contain cycles */
 static quern_component number, other, tag;
 static quern_entity targets[TARGETS]; /* every third lacks the number */
@@ -74,11 +72,6 @@ static void open_world(void)
     register_types();
     make_entities();
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(up, .init = open_world, .fini = close_world);

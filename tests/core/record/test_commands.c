@@ -3,7 +3,7 @@
 /* Test labels: threaded */
 #include "core/record/record.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/tracked.h"
 
 #include <stdio.h>
@@ -13,7 +13,6 @@
 /* Recording: which commands are refused, and that a refused command records nothing. test_playback.c tests the
  * effect of commands. */
 
-static quern_world *world;
 static quern_component position, tag, links;
 static quern_entity known; /* alive, with a position */
 
@@ -24,11 +23,6 @@ static void open_world(void)
     tag = setup_tag(world, "tag");
     links = setup_links(world, "links");
     known = setup_entity_with(world, &position, 1);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 static captured_reports reports;
@@ -553,20 +547,12 @@ static void record_until_no_memory(quern_context *context)
 static void open_failing(void)
 {
     memset((void *)&counts, 0, sizeof counts);
-    memory = failing_allocator_create();
-    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    memory = open_failing_world();
     tracked_component = tracked_register(world, "tracked", &counts);
 }
 
-static void close_failing(void)
-{
-    quern_world_destroy(world);
-    failing_allocator_close(memory);
-}
-
 Test(commands_memory, command_without_memory_fails_the_frame_but_no_other_command, .init = open_failing,
-     .fini = close_failing)
+     .fini = close_world)
 {
     quern_schedule *schedule = setup_schedule(world);
     make_system(schedule, "recorder", NULL, .begin = record_until_no_memory);
@@ -595,7 +581,7 @@ static void create_all_there_can_be(quern_context *context)
 }
 
 Test(commands_memory, creates_that_exceed_memory_fail_and_keep_no_blocks, .init = open_failing,
-     .fini = close_failing)
+     .fini = close_world)
 {
     quern_schedule *schedule = setup_schedule(world);
     make_system(schedule, "recorder", NULL, .begin = create_all_there_can_be);

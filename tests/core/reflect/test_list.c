@@ -3,22 +3,15 @@
 
 #include "core/base/base_internal.h"
 #include "core/storage/entity.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
 /* Lists of a world's components, resources, events, relations and entities. */
 
-static quern_world *world;
-
 static void open_world(void)
 {
     world = setup_world();
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(list, .init = open_world, .fini = close_world);

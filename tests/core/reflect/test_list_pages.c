@@ -4,9 +4,8 @@
 #include "core/query/query_internal.h"
 #include "core/storage/entity.h"
 #include "core/world/world_internal.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 
 enum { MOST = 600, TEXT_BYTES = 8192 };
 
-static quern_world *world;
 static quern_entity alive[MOST]; /* living entities that the test knows, in no order */
 static uint32_t alive_count;
 
@@ -25,11 +23,6 @@ static void open_world(void)
     world = setup_world();
     quern_world_parent(world);
     alive_count = 0;
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(list_pages, .init = open_world, .fini = close_world);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <string.h>
 
 /* Queries as text: what each form means, that text and terms agree, and that errors point at the text. */
 
-static quern_world *world;
 static quern_component position, velocity, shield, hunter, prey, quoted, keyword;
 static quern_relation likes, parent;
 static quern_entity arena;
@@ -36,11 +35,6 @@ static void open_world(void)
     parent = quern_world_parent(world);
     arena = setup_entity(world);
     must(quern_entity_set_name(world, arena, "arena"));
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(query_text, .init = open_world, .fini = close_world);

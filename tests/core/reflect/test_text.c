@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 
 #include "core/base/base_internal.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -71,7 +71,6 @@ static const quern_component_def thing_def = {
                QUERN_FIELD_WITH(Thing, speed, .unit = "m/s", .minimum = -1, .maximum = 10),
                QUERN_FIELD_WITH(Thing, serial, .is_read_only = true)}};
 
-static quern_world *world;
 static quern_component component;
 static quern_type_info type;
 static quern_entity entity;
@@ -84,11 +83,6 @@ static void open_world(void)
     must(quern_component_get_info(world, component, &type));
     entity = setup_entity_with(world, &component, 1);
     memset(&thing, 0, sizeof thing);
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(text, .init = open_world, .fini = close_world);

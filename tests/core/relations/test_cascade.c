@@ -3,8 +3,7 @@
 /* Destruction of targets, and its effect on their sources. */
 
 #include "core/world/world_internal.h"
-#include "tests/support/failing_allocator.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 enum { CHAIN = 100000, MAX_ENDED = 16 };
 
 static failing_allocator *memory;
-static quern_world *world;
 static quern_component named, tag;
 static quern_relation parent, ring, friend, keeper, home;
 
@@ -34,9 +32,7 @@ static quern_relation register_relation(const quern_relation_def *def)
 
 static void open_world(void)
 {
-    memory = failing_allocator_create();
-    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
+    memory = open_failing_world();
     const quern_component_def named_def = {
         .name = "named", .size_bytes = 1, .hooks = {.destroy = note_end}};
     cr_assert_eq(quern_component_register(world, &named_def, &named), QUERN_OK);
@@ -50,14 +46,6 @@ static void open_world(void)
     home = register_relation(&(quern_relation_def){
         .name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true});
     memset(ended, 0, sizeof ended);
-}
-
-/* Called at the end of each test, because an assertion in .fini would not fail the test. */
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-    failing_allocator_close(memory);
 }
 
 TestSuite(cascade, .init = open_world);
@@ -95,7 +83,7 @@ Test(cascade, sources_are_destroyed_with_their_target_and_before_it)
     cr_assert_str_eq(ended, "edcba");
     cr_assert(quern_entity_is_alive(world, other));
     cr_assert_eq(stats_of_world(world).entity_count, 1u);
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, destroying_a_subtree_keeps_the_rest)
@@ -106,7 +94,7 @@ Test(cascade, destroying_a_subtree_keeps_the_rest)
     cr_assert_str_eq(ended, "db");
     cr_assert_eq(quern_entity_source_count(world, tree[0], parent), 1u);
     cr_assert_eq(quern_entity_first_source(world, tree[0], parent).bits, tree[2].bits);
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, list_is_destroyed_after_all_dependent_entities)
@@ -117,7 +105,7 @@ Test(cascade, list_is_destroyed_after_all_dependent_entities)
     const quern_entity list[] = {alone, tree[1], tree[2], tree[1]};
     cr_assert_eq(quern_entity_destroy_many(world, list, 4), QUERN_OK);
     cr_assert_str_eq(ended, "edxbc");
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, cycles_are_destroyed_as_a_whole)
@@ -129,7 +117,7 @@ Test(cascade, cycles_are_destroyed_as_a_whole)
     cr_assert_eq(quern_entity_destroy(world, b), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
     cr_assert_str_eq(ended, "cab");
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, unrelating_policy_keeps_sources_alive)
@@ -145,7 +133,7 @@ Test(cascade, unrelating_policy_keeps_sources_alive)
     cr_assert_not(quern_entity_has(world, x, quern_relation_component(friend)));
     cr_assert(quern_entity_is_null(quern_entity_target(world, y, friend)));
     cr_assert_eq(*(const char *)quern_entity_get(world, y, named), 'y');
-    close_world();
+    close_valid_world();
 }
 
 /* Sources lose targets in two relations at once, and the levels of all entities below them change. */
@@ -165,7 +153,7 @@ Test(cascade, source_that_loses_several_targets_moves_to_one_archetype)
     cr_assert_eq(quern_entity_target(world, flea, home).bits, dog.bits);
     cr_assert_eq(quern_entity_target(world, mite, home).bits, flea.bits);
     cr_assert_eq(*(const char *)quern_entity_get(world, mite, named), 'm');
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, refusing_policy_keeps_targets_alive)
@@ -181,7 +169,7 @@ Test(cascade, refusing_policy_keeps_targets_alive)
     const quern_entity both[] = {tree[0], x};
     cr_assert_eq(quern_entity_destroy_many(world, both, 2), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, matching_entities_are_destroyed_with_all_dependent_entities)
@@ -197,7 +185,7 @@ Test(cascade, matching_entities_are_destroyed_with_all_dependent_entities)
     cr_assert_eq(quern_entity_destroy_matching(query, &count), QUERN_OK);
     cr_assert_eq(count, 0u);
     quern_query_destroy(query);
-    close_world();
+    close_valid_world();
 }
 
 /* Losing the target moves the source to an archetype that the query matches. */
@@ -212,7 +200,7 @@ Test(cascade, source_that_loses_its_target_is_not_matched_afterwards)
     cr_assert_eq(count, 1u);
     cr_assert(quern_entity_is_alive(world, source));
     quern_query_destroy(query);
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, out_of_memory_changes_nothing)
@@ -238,7 +226,7 @@ Test(cascade, out_of_memory_changes_nothing)
     }
     cr_assert_gt(failures, 4u);
     cr_assert_eq(stats_of_world(world).entity_count, 2u);
-    close_world();
+    close_valid_world();
 }
 
 /* ------------------------------------------------------------------------------------- a long chain */
@@ -263,7 +251,7 @@ Test(cascade, long_chain_created_from_the_top)
     cr_assert_eq(quern_entity_destroy(world, chain[0]), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
     free(chain);
-    close_world();
+    close_valid_world();
 }
 
 Test(cascade, long_chain_created_from_the_bottom)
@@ -276,5 +264,5 @@ Test(cascade, long_chain_created_from_the_bottom)
                  QUERN_OK); /* the others lose their targets */
     cr_assert_eq(stats_of_world(world).entity_count, CHAIN - 1);
     free(chain);
-    close_world();
+    close_valid_world();
 }

@@ -3,11 +3,10 @@
 /* Relations of a few entities, by immediate calls. */
 
 #include "core/world/world_internal.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
-static quern_world *world;
 static quern_relation parent, owner;
 static quern_component number;
 
@@ -27,13 +26,7 @@ static void open_world(void)
     owner = register_relation(&(quern_relation_def){.name = "owner"});
 }
 
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-}
-
-TestSuite(relation, .init = open_world, .fini = close_world);
+TestSuite(relation, .init = open_world, .fini = close_valid_world);
 
 static quern_entity make(uint32_t value)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 
 enum { ROWS = 20 };
 
-static quern_world *world;
 static quern__storage *storage;
 static quern_component number, other;
 static quern__archetype *numbered, *both;
@@ -49,13 +48,7 @@ static void open_world(void)
     storage->clock++;
 }
 
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_world_destroy(world);
-}
-
-TestSuite(change, .init = open_world, .fini = close_world);
+TestSuite(change, .init = open_world, .fini = close_valid_world);
 
 /* Returns whether a version of the first chunk is current: of its rows, or of the number's column. */
 static bool rows_noted(const quern__archetype *archetype)

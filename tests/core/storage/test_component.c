@@ -3,23 +3,15 @@
 #include "core/archive/archive_format.h"
 #include "core/world/world_internal.h"
 #include "sched/replay/replay_internal.h"
-#include "tests/support/failing_allocator.h"
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static quern_world *world;
-
 static void open_world(void)
 {
     world = setup_world();
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(component, .init = open_world, .fini = close_world);

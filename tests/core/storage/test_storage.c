@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
 #include "tests/support/tracked.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static quern_world *world;
-
 static void open_world(void)
 {
     world = setup_world();
-}
-
-static void close_world(void)
-{
-    quern_world_destroy(world);
 }
 
 TestSuite(storage, .init = open_world, .fini = close_world);

@@ -6,13 +6,13 @@
 /* A world, a schedule of systems, and its description as text, for tests of descriptions. */
 
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { TEXT_BYTES = 65536, ROWS = 2800 }; /* 2800 rows fill 5.5 chunks of position and velocity */
 
-static quern_world *world;
 static quern_component position, velocity, health;
 static quern_resource score, clock_resource;
 static quern_schedule *schedule; /* one phase, "p0" */
@@ -26,12 +26,6 @@ static inline void open_world(void)
     score = setup_counter(world, "score");
     clock_resource = setup_counter(world, "clock");
     schedule = setup_schedule(world);
-}
-
-static inline void close_world(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 static inline void must_exist(quern_component component)

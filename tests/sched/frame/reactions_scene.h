@@ -6,12 +6,12 @@
 /* A world, a schedule, and reactions that record what they are shown, for tests of reactions in frames. */
 
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <stdatomic.h>
 
 enum { MOST = 8192 };
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component health, damage, dead;
 static captured_reports reports;
@@ -29,13 +29,6 @@ static inline void open_as(quern_schedule_def def, uint32_t phase_count)
 static inline void open_world(void)
 {
     open_as((quern_schedule_def){.timing = false}, 2);
-}
-
-static inline void close_world(void)
-{
-    assert_valid(world);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 static inline quern_entity with_health(uint64_t value)

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +10,6 @@
 /* Contexts and recorders that are used outside of the callback to which they belong. Use on another thread
  * is only detected in builds with checks. */
 
-static quern_world *world;
 static quern_component position;
 static quern_resource score;
 static quern_entity entity;
@@ -27,13 +27,6 @@ static void open_world(void)
     kept_context = NULL;
     kept_commands = NULL;
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_world_destroy(world);
 }
 
 TestSuite(context, .init = open_world, .fini = close_world);

@@ -2,11 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 /* Calls of systems about relations that they declare, and about those that they do not declare. */
 
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_relation parent, owner;
 static quern_entity root, a, b, dead;
@@ -35,14 +34,6 @@ static void open_world(void)
     cr_assert_eq(quern_schedule_create(world, NULL, &schedule), QUERN_OK);
     call_count = 0;
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(context_relations, .init = open_world, .fini = close_world);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
@@ -10,7 +11,6 @@
 
 enum { ENTITY_COUNT = 4000 };
 
-static quern_world *world;
 static quern_component position, velocity;
 static quern_entity entity;
 static quern_schedule *schedule;
@@ -30,14 +30,6 @@ static void open_world(void)
     kept = NULL;
     use_frame = -1;
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(guard, .init = open_world, .fini = close_world);

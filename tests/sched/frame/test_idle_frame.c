@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,7 +45,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time)
 enum { WARM_FRAMES = 3, FRAMES = 10, PHASES = 2 };
 
 static failing_allocator *memory;
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component number, absent;
 static quern_event spark;
@@ -70,8 +69,7 @@ static bool is_due(quern_context *context)
 /* Adds systems of each kind, most of which match nothing, and one that records nothing. */
 static void open_world(void)
 {
-    memory = failing_allocator_create();
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &world));
+    memory = open_failing_world();
     number = setup_component(world, "number", 8, 8);
     absent = setup_component(world, "absent", 8, 8);
     must(quern_event_register(world, &(quern_event_def){.name = "spark", .size_bytes = 8}, &spark));
@@ -94,13 +92,6 @@ static void open_world(void)
     setup_system(schedule, &reaction);
     for (uint32_t i = 0; i < WARM_FRAMES; i++)
         must_run(schedule, NULL);
-}
-
-static void close_world(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-    failing_allocator_close(memory);
 }
 
 TestSuite(idle_frame, .init = open_world, .fini = close_world);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 /* The message of a bad call begins with the name of the call and names the object concerned. In a callback
  * of a system, it also names the system. */
 
-static quern_world *world;
 static quern_component position, velocity, tag, unknown;
 static quern_entity entity, dead, foreign, provisional;
 static const quern_entity none;
@@ -29,13 +28,6 @@ static void open_world(void)
     foreign = entity_of_other_world(entity);
     provisional = entity_provisional(3);
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_world_destroy(world);
 }
 
 TestSuite(messages, .init = open_world, .fini = close_world);

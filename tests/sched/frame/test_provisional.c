@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
@@ -12,7 +13,6 @@ typedef struct leash {
     quern_entity holder;
 } leash;
 
-static quern_world *world;
 static quern_component plain, linked, number, packed;
 static quern_entity entity, kept;
 static captured_reports reports;
@@ -39,13 +39,6 @@ static void open_world(void)
     entity = setup_entity(world);
     kept = quern_entity_null();
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_world_destroy(world);
 }
 
 TestSuite(provisional, .init = open_world, .fini = close_world);

@@ -17,7 +17,7 @@ Test(reactions, rows_added_by_calls_are_shown_once_at_next_frame_begin)
     assert_shown(1, QUERN_REACT_ADDED, second, 2);
     frame();
     cr_assert_eq(list_count, 0);
-    close_world();
+    close_valid_world();
 }
 
 static uint32_t count_when_second_phase_begins;
@@ -38,7 +38,7 @@ Test(reactions, rows_added_by_commands_are_shown_after_their_sync_point)
     cr_assert_eq(list_count, 1);
     cr_assert_eq(count_when_second_phase_begins, 1);
     cr_assert_eq(list[0].value, 7);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions, rows_set_by_calls_and_commands_are_shown_but_not_view_writes)
@@ -61,7 +61,7 @@ Test(reactions, rows_set_by_calls_and_commands_are_shown_but_not_view_writes)
     must(quern_entity_add(world, entity, damage, &(uint64_t){1}));
     frame();
     cr_assert_eq(list_count, 0, "it does not look at the damage");
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions, row_that_was_added_and_set_is_shown_as_added)
@@ -73,7 +73,7 @@ Test(reactions, row_that_was_added_and_set_is_shown_as_added)
     frame();
     cr_assert_eq(list_count, 1);
     assert_shown(0, QUERN_REACT_ADDED, entity, 2);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions, removed_rows_are_shown_with_old_values_before_added_rows)
@@ -93,7 +93,7 @@ Test(reactions, removed_rows_are_shown_with_old_values_before_added_rows)
     cr_assert_eq(list[3].kind, QUERN_REACT_ADDED);
     cr_assert(quern_entity_equal(list[2].entity, third) || quern_entity_equal(list[3].entity, third));
     cr_assert_not(quern_entity_is_alive(world, list[0].entity));
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions, rows_added_and_removed_between_rounds_are_not_shown)
@@ -103,7 +103,7 @@ Test(reactions, rows_added_and_removed_between_rounds_are_not_shown)
     must(quern_entity_destroy(world, with_health(1)));
     frame();
     cr_assert_eq(list_count, 0);
-    close_world();
+    close_valid_world();
 }
 
 static void write_gone(quern_context *context, const quern_view *view)
@@ -121,7 +121,7 @@ Test(reactions, copies_of_removed_rows_are_read_only)
     must(quern_entity_destroy(world, entity));
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_eq(reports.log_count, 1);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions, present_rows_count_as_added_on_request)
@@ -134,7 +134,7 @@ Test(reactions, present_rows_count_as_added_on_request)
     cr_assert_eq(list_count, 1);
     assert_shown(0, QUERN_REACT_ADDED, entity, 1);
     cr_assert_str_eq(list[0].name, "present");
-    close_world();
+    close_valid_world();
 }
 
 static uint64_t partial_sum;
@@ -194,7 +194,7 @@ Test(reactions, runs_of_a_chunk_share_its_ordinal_and_partial_result)
         cr_assert_eq(stats.view_count, 0);
         cr_assert_eq(stats.entity_count, 0);
         quern_jobs_destroy(jobs);
-        close_world();
+        close_valid_world();
     }
 }
 
@@ -221,5 +221,5 @@ Test(reactions, rows_that_were_added_may_read_upward)
     parallel_sum = 0;
     frame();
     cr_assert_eq(parallel_sum, 61);
-    close_world();
+    close_valid_world();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 /* Reactions together with other work of a sync point: accumulated values, disabled components, events, and
  * their own commands when memory is missing. */
@@ -10,7 +10,6 @@ typedef struct health {
     int32_t points;
 } health;
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component life, dead;
 
@@ -32,13 +31,6 @@ static void open_world(void)
 {
     open_as(NULL);
     schedule = setup_phases(world, 2);
-}
-
-static void close_world(void)
-{
-    assert_valid(world);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 static quern_entity living(int32_t points)
@@ -103,7 +95,7 @@ Test(reactions_meet, values_that_are_accumulated_count_as_set_once)
     cr_assert(quern_entity_equal(seen.last, target));
     cr_assert_eq(seen.points, 4, "what they add up to");
     cr_assert_eq(seen.kinds, (uint32_t)QUERN_REACT_SET);
-    close_world();
+    close_valid_world();
 }
 
 /* -------------------------------------------------------------------------------- disabled components */
@@ -139,7 +131,7 @@ Test(reactions_meet, rows_with_disabled_component_are_shown_and_distinguished)
     must(quern_entity_set_component_enabled(world, hidden, life, true));
     must_run(schedule, NULL);
     cr_assert_eq(seen.row_count, 4u, "to be enabled is no arrival");
-    close_world();
+    close_valid_world();
 }
 
 /* -------------------------------------------------------------------------------------------- events */
@@ -193,7 +185,7 @@ Test(reactions_meet, they_emit_events_which_later_rounds_and_systems_read)
     must_run(schedule, NULL);
     cr_assert_eq(mourned.row_count, 1u, "what it has missed waits for it");
     cr_assert_eq(read.row_count, 1u, "each event once");
-    close_world();
+    close_valid_world();
 }
 
 /* ----------------------------------------------------------------------------- commands of their own */
@@ -277,7 +269,7 @@ static bool chain_with_failure(uint64_t failing_call)
     for (uint32_t i = 0; i < COUNT; i++)
         cr_assert_eq(quern_entity_is_alive(world, entities[i]), i % 3 != 0);
     cr_assert_eq(score, -5 * COUNT / 3, "call %llu", (unsigned long long)failing_call);
-    close_world();
+    close_valid_world();
     failing_allocator_close(memory);
     return has_failed;
 }

@@ -64,7 +64,7 @@ Test(reactions_old, columns_are_old_in_views_of_set_rows_alone)
     expect_seen(0, QUERN_REACT_REMOVED, 0, UINT64_MAX);
     expect_seen(1, QUERN_REACT_SET, 13, 3); /* moved to the first row */
     expect_seen(2, QUERN_REACT_SET, 11, 1);
-    close_world();
+    close_valid_world();
 }
 
 static void ask_wrongly(quern_context *context, const quern_view *view)
@@ -92,7 +92,7 @@ static void expect_refused(quern_view_callback *run, const char *message)
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_not_null(strstr(reports.last, message), "no \"%s\" in: %s", message, reports.last);
     cr_assert_eq(*(const uint64_t *)quern_entity_get(world, entity, health), 2u);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions_old, old_values_cannot_be_written)
@@ -150,5 +150,5 @@ Test(reactions_old, wrong_definitions_are_refused)
     quern_query *query;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &query_def, &query));
     cr_assert_not_null(strstr(quern_error_message(), "reactions"));
-    close_world();
+    close_valid_world();
 }

@@ -29,7 +29,7 @@ Test(reactions_seen, description_lists_reaction_segments_after_phases)
     cr_assert_not_null(strstr(json, "\"reactions\":"), "%s", json);
     cr_assert_not_null(strstr(json, "\"max_rounds\":"), "%s", json);
     cr_assert_not_null(strstr(json, "\"reacts_to\":"), "%s", json);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions_seen, description_without_reactions_omits_them)
@@ -37,7 +37,7 @@ Test(reactions_seen, description_without_reactions_omits_them)
     open_world();
     setup_reader(schedule, "read", health);
     cr_assert_null(strstr(described(schedule), "reaction"));
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions_seen, profile_has_times_and_trace_has_views_of_reactions)
@@ -66,7 +66,7 @@ Test(reactions_seen, profile_has_times_and_trace_has_views_of_reactions)
     must(quern_trace_write(trace, quern_sink_text(&buffer)));
     cr_assert_not_null(strstr(text, "\"cat\":\"pass\",\"name\":\"sum\""), "%.2000s", text);
     quern_jobs_destroy(jobs);
-    close_world();
+    close_valid_world();
     quern_trace_destroy(trace);
 }
 
@@ -86,7 +86,7 @@ Test(reactions_seen, capture_has_tasks_for_removed_and_for_added_rows)
     assert_shown(0, QUERN_REACT_REMOVED, entity, 1);
     quern_jobs_destroy(jobs);
     quern_frame_capture_destroy(capture);
-    close_world();
+    close_valid_world();
 }
 
 /* ---------------------------------------------------------------------------------- refused definitions */
@@ -142,7 +142,7 @@ Test(reactions_seen, declarations_unfit_for_reactions_are_refused)
     def.terms[1] = quern_term_up_optional(damage, parent);
     def.terms[2] = quern_term_up_nearest_optional(health, parent);
     setup_system(schedule, &def);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions_seen, components_without_copy_hook_cannot_be_shown_as_removed)
@@ -155,7 +155,7 @@ Test(reactions_seen, components_without_copy_hook_cannot_be_shown_as_removed)
     must_not_add(&def, "'box'");
     def.terms[1] = quern_term_with(box);
     setup_system(schedule, &def);
-    close_world();
+    close_valid_world();
 }
 
 Test(reactions_seen, reactions_are_ordered_among_themselves)

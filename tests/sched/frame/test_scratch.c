@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,7 +20,6 @@ typedef struct Place {
     double x, y, z;
 } Place;
 
-static quern_world *world;
 static quern_component place, weight;
 static quern_resource score;
 static quern_event hit;
@@ -33,9 +32,7 @@ static _Atomic uint32_t wrong_count, call_count;
 
 static void open_world(void)
 {
-    memory = failing_allocator_create();
-    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
-    must(quern_world_create(&def, &world));
+    memory = open_failing_world();
     must(QUERN_COMPONENT_REGISTER(world, &place, Place));
     weight = setup_component(world, "weight", 4, 4);
     score = setup_counter(world, "score");
@@ -46,15 +43,6 @@ static void open_world(void)
     hash_before = quern_world_hash(world);
     wrong_count = call_count = 0;
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-    failing_allocator_close(memory); /* all memory was freed */
 }
 
 TestSuite(scratch, .init = open_world);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
@@ -16,7 +16,6 @@ typedef struct Score {
     uint64_t points;
 } Score;
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_entity made; /* by the systems below */
 static uint32_t row_count;
@@ -27,14 +26,6 @@ static void open_world(void)
     world = setup_world();
     must(quern_schedule_create(world, NULL, &schedule));
     row_count = 0;
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(shorthand, .init = open_world, .fini = close_world);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <string.h>
@@ -12,7 +12,6 @@
 
 enum { TARGETS = 200, SOURCES = 4000, FRAMES = 4 };
 
-static quern_world *world;
 static quern_relation parent;
 static quern_component number, sum, tag;
 static quern_entity targets[TARGETS], sources[SOURCES]; /* every fifth target lacks the number */
@@ -43,14 +42,6 @@ static void open_world(void)
     fill_world();
     schedule = setup_schedule(world);
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(up_frame, .init = open_world, .fini = close_world);

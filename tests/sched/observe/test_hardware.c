@@ -6,7 +6,7 @@
 #include "core/platform/platform.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -195,7 +195,6 @@ static const quern_hardware_source source = {open_made, read_made, close_made, &
 
 /* --------------------------------------------------------------------------------------------- frames */
 
-static quern_world *world;
 static quern_component number;
 
 static void spend(uint32_t rows, uint64_t cycles, uint64_t instructions)
@@ -255,12 +254,7 @@ static void open_crowd(void)
         setup_entity_with(world, both, 2);
 }
 
-static void close_crowd(void)
-{
-    quern_world_destroy(world);
-}
-
-TestSuite(counting, .init = open_crowd, .fini = close_crowd, .timeout = 120);
+TestSuite(counting, .init = open_crowd, .fini = close_world, .timeout = 120);
 
 static void run_frames(const scene *opened, quern_jobs *jobs, uint32_t count)
 {

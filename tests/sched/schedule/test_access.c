@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
 /* Which systems wait for each other, and what happens to a system that accesses what it did not declare. */
 
-static quern_world *world;
 static quern_component position, velocity, tag;
 static quern_entity tag_owner;
 static quern_resource score, grid;
@@ -20,13 +20,6 @@ static void open_world(void)
     tag = setup_tag(world, "tag");
     score = setup_counter(world, "score");
     grid = setup_counter(world, "grid");
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_world_destroy(world);
 }
 
 TestSuite(access, .init = open_world, .fini = close_world);

@@ -6,7 +6,7 @@
 #include "sched/frame/schedule_internal.h"
 
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/support/fixture.h"
 #include "tests/support/random.h"
 
 #include <stdio.h>
@@ -45,7 +45,6 @@ static struct {
     bool waits[MAX_SYSTEMS][MAX_SYSTEMS]; /* [later pass][earlier pass]: must wait */
 } model;
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component types[TYPES];
 static quern_resource resources[RESOURCES];
@@ -481,12 +480,6 @@ static void open_world(uint64_t seed, const quern_world_def *def)
         resources[i] = setup_counter(world, name);
     }
     schedule = setup_phases(world, model.phase_count);
-}
-
-static void close_world(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 static void play(uint64_t seed, uint32_t most_systems)

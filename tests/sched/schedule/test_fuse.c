@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 /* Which systems share a pass. flow/test_fused.c tests what fused systems read and write. */
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_component position, velocity, health, tag;
 static quern_resource score;
@@ -22,13 +22,7 @@ static void open_schedule(void)
     schedule = setup_schedule(world);
 }
 
-static void close_schedule(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-}
-
-TestSuite(fuse, .init = open_schedule, .fini = close_schedule);
+TestSuite(fuse, .init = open_schedule, .fini = close_world);
 
 /* The declarations of a system, in short; lists end with a zero. */
 typedef struct declares {

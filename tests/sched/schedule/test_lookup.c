@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <string.h>
 
 /* Limited lookups and lookups for writing: what they find, what they refuse, and which systems wait for
  * each other because of them. */
 
-static quern_world *world;
 static quern_component health, place, enemy, turret;
 static quern_entity foe, gun, both, wall; /* components: enemy; turret; enemy and turret; neither */
 static quern_schedule *schedule;
@@ -37,14 +37,6 @@ static void open_world(void)
     wall = make(none, none, 4);
     schedule = setup_schedule(world);
     capture_reports(&reports);
-}
-
-static void close_world(void)
-{
-    quern_log_set_handler(NULL, NULL);
-    quern_assert_set_handler(NULL, NULL);
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
 }
 
 TestSuite(lookup, .init = open_world, .fini = close_world);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -10,7 +11,6 @@
 
 /* What a schedule accepts, and in which order it runs its systems. */
 
-static quern_world *world;
 static quern_component position, velocity;
 static quern_resource score;
 static quern_schedule *schedule; /* has two phases */
@@ -29,14 +29,8 @@ static void open_schedule(void)
     schedule = setup_phases(world, 2);
 }
 
-static void close_schedule(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-}
-
-TestSuite(schedule, .init = open_schedule, .fini = close_schedule);
-TestSuite(schedule_order, .init = open_schedule, .fini = close_schedule);
+TestSuite(schedule, .init = open_schedule, .fini = close_world);
+TestSuite(schedule_order, .init = open_schedule, .fini = close_world);
 
 static quern_system setup_idle(const char *name)
 {

@@ -3,10 +3,10 @@
 #include "sched/frame/schedule_internal.h"
 #include "sched/schedule/compile.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/fixture.h"
 
 /* The stages of a level-ordered pass. flow/test_levels.c tests what its systems read and write. */
 
-static quern_world *world;
 static quern_schedule *schedule;
 static quern_relation parent;
 static quern_component height, width;
@@ -26,13 +26,7 @@ static void open_schedule(void)
     other = make_system(schedule, "other", idle_run, .terms = {quern_term_write(width)});
 }
 
-static void close_schedule(void)
-{
-    quern_schedule_destroy(schedule);
-    quern_world_destroy(world);
-}
-
-TestSuite(stages, .init = open_schedule, .fini = close_schedule);
+TestSuite(stages, .init = open_schedule, .fini = close_world);
 
 static void lengthen(quern_component component, uint32_t count)
 {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world_internal.h"
+#include "tests/support/fixture.h"
+
+quern_world *world;
+static failing_allocator *world_memory; /* NULL: the world has the default allocator */
+
+failing_allocator *open_failing_world(void)
+{
+    world_memory = failing_allocator_create();
+    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(world_memory)},
+                            &world));
+    return world_memory;
+}
+
+void close_world(void)
+{
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
+    if (world != NULL)
+        while (world->first_schedule != NULL)
+            quern_schedule_destroy(world->first_schedule);
+    quern_world_destroy(world);
+    world = NULL;
+    if (world_memory != NULL) failing_allocator_close(world_memory);
+    world_memory = NULL;
+}
+
+void close_valid_world(void)
+{
+    assert_valid(world);
+    close_world();
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_FIXTURE_H
+#define QUERN_TESTS_FIXTURE_H
+
+/* The world of a test and its end. A test file fills the world in an opening function of its own:
+ *     world = setup_world(), or
+ *     memory = open_failing_world();
+ * and ends it by close_world, as .fini of its suite, or in the test if the end has assertions: an assertion
+ * in .fini would not fail the test. */
+
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+extern quern_world *world;
+
+/* Creates the world with an allocator that fails on request. close_world closes the allocator. */
+failing_allocator *open_failing_world(void);
+
+/* Resets the handlers of log and asserts, and destroys the world with its schedules. The test fails if the
+ * allocator of open_failing_world did not get all memory back. */
+void close_world(void);
+
+/* close_world, after an assertion that the world is valid. */
+void close_valid_world(void);
+
+#endif

@@ -723,8 +723,7 @@ static void check_refs(const flow_subject *subject)
 static void renew_refs(const flow_subject *subject)
 {
     quern_query *query = flow_subject_query_all(subject);
-    quern_query_iterator walk = quern_query_iterate(query);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
         for (uint32_t i = 0; i < walk.view.count; i++) {
             const quern_entity entity = walk.view.entities[i];
             quern_ref *ref = &subject->refs[quern_entity_index(entity) % FLOW_REF_COUNT];

@@ -290,8 +290,7 @@ static uint64_t *outside_counter(const restart_scene *it)
 static uint32_t list_some(const restart_scene *it, quern_entity *out_entities, uint32_t capacity)
 {
     uint32_t count = 0;
-    quern_query_iterator walk = quern_query_iterate(it->all);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(it->all); quern_query_next(&walk);)
         for (uint32_t i = 0; i < walk.view.count && count < capacity; i += 5)
             out_entities[count++] = walk.view.entities[i];
     return count;
@@ -302,8 +301,7 @@ static quern_entity find_owner(const restart_scene *it)
 {
     quern_entity owner = {0};
     uint32_t visited_count = 0;
-    quern_query_iterator walk = quern_query_iterate(it->all);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(it->all); quern_query_next(&walk);)
         for (uint32_t i = 0; i < walk.view.count; i++)
             if (visited_count++ < 300 &&
                 quern_entity_source_count(it->world, walk.view.entities[i], it->owner) > 0)

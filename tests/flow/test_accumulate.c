@@ -401,8 +401,7 @@ static void expect_created(uint32_t view_count)
         setup_query(world, (quern_term[]){quern_term_read(score_type), quern_term_with(tag)}, 2);
     const uint32_t only_added = view_count / 3;
     cr_assert_eq(quern_query_count(query), (uint64_t)(view_count - only_added) * PER_VIEW);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const score *scores = quern_view_read(&it.view, 0);
         for (uint32_t i = 0; i < it.view.count; i++) {
             if (scores[i].count == 1)
@@ -423,8 +422,7 @@ Test(accumulate, each_callback_has_its_own_creates, .timeout = 60)
         must(quern_entity_create_many(world, &plain, NULL, 1, MANY_PLACES, places));
         quern_query *query = setup_query(world, (quern_term[]){quern_term_read(plain)}, 1);
         uint32_t view_count = 0;
-        quern_query_iterator it = quern_query_iterate(query);
-        while (quern_query_next(&it))
+        for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
             view_count++;
         quern_query_destroy(query);
         cr_assert_gt(view_count, 5u);

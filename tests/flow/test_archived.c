@@ -38,8 +38,7 @@ static void replace_archetypes(const flow_subject *subject, random_source *rando
 static void write_foreign_handles(const flow_subject *subject, random_source *random)
 {
     quern_query *query = flow_subject_query_all(subject);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         for (uint32_t i = random_below(random, 9); i < it.view.count; i += 9)
             for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
                 if (flow_types[type].link_count == 0) continue;

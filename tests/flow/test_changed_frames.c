@@ -125,8 +125,7 @@ static void assert_seen(uint64_t frame)
 {
     quern_term terms[] = {quern_term_read(state_type), quern_term_read(seen_type)};
     quern_query *query = setup_query(world, terms, 2);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const state *states = quern_view_read(&it.view, 0);
         const uint64_t *seen = quern_view_read(&it.view, 1);
         for (uint32_t i = 0; i < it.view.count; i++)

@@ -91,8 +91,7 @@ static void assert_visited(uint64_t expected)
 {
     quern_term term = quern_term_read(visits);
     quern_query *query = setup_query(world, &term, 1);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const uint64_t *counts = quern_view_read(&it.view, 0);
         for (uint32_t i = 0; i < it.view.count; i++)
             cr_assert_eq(counts[i], expected);
@@ -246,8 +245,7 @@ static uint64_t expected_digest(void)
     digest sum = {0};
     quern_term term = quern_term_read(index_component);
     quern_query *query = setup_query(world, &term, 1);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const uint64_t *indices = quern_view_read(&it.view, 0);
         for (uint32_t i = 0; i < it.view.count; i++)
             digest_add(&sum, (digest){indices[i] + 1, 1000003});

@@ -102,8 +102,7 @@ static uint32_t list_roots(const scene *in, quern_entity *out_roots, uint32_t ca
                                 quern_term_without(quern_relation_component(in->parent))};
     quern_query *query = setup_query(in->world, terms, 2);
     uint32_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         for (uint32_t i = 0; i < it.view.count; i++) {
             cr_assert_lt(count, capacity);
             uint32_t k = count++;
@@ -255,8 +254,7 @@ Test(prefab_compact, values_accumulate_in_what_was_just_spawned)
     const quern_term terms[] = {quern_term_read(points)};
     quern_query *query = setup_query(it.world, terms, 1);
     uint64_t sum = 0;
-    quern_query_iterator walk = quern_query_iterate(query);
-    while (quern_query_next(&walk)) {
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);) {
         const uint64_t *values = quern_view_read(&walk.view, 0);
         for (uint32_t i = 0; i < walk.view.count; i++) {
             cr_assert_eq(values[i], quern_entity_index(walk.view.entities[i]) - quern_entity_index(first) +
@@ -286,8 +284,7 @@ static quern_entity find_number(const scene *in, uint64_t number)
     const quern_term terms[] = {quern_term_read(in->number)};
     quern_query *query = setup_query(in->world, terms, 1);
     quern_entity found = quern_entity_null();
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const uint64_t *numbers = quern_view_read(&it.view, 0);
         for (uint32_t i = 0; i < it.view.count; i++) {
             if (numbers[i] != number) continue;
@@ -368,8 +365,7 @@ Test(prefab_compact, instance_may_be_expanded_after_one_expanded_from_the_start)
     const quern_term terms[] = {quern_term_read(it.knows)};
     quern_query *query = setup_query(it.world, terms, 1);
     cr_assert_eq(quern_query_count(query), 3u);
-    quern_query_iterator walk = quern_query_iterate(query);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
         for (uint32_t i = 0; i < walk.view.count; i++) {
             const quern_entity entity = walk.view.entities[i];
             const knows *own = quern_entity_get(it.world, entity, it.knows);
@@ -480,8 +476,7 @@ Test(prefab_compact, overrides_may_be_larger_than_a_block_of_commands)
     const quern_term terms[] = {quern_term_read(wide)};
     quern_query *query = setup_query(it.world, terms, 1);
     uint32_t counts[MEMBERS] = {0};
-    quern_query_iterator walk = quern_query_iterate(query);
-    while (quern_query_next(&walk)) {
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);) {
         const unsigned char *bytes = quern_view_read(&walk.view, 0);
         for (uint32_t i = 0; i < walk.view.count; i++, bytes += WIDE_BYTES) {
             cr_assert(bytes[0] > 0 && bytes[0] <= MEMBERS);

@@ -264,8 +264,7 @@ static void open_subject(uint64_t seed)
     it.first_slot = (int)model.slot_count + SPAWNERS;
     for (uint32_t i = 0; i < SPAWNERS; i++)
         it.handles[prefab_model_add(&model)] = setup_entity_with(it.world, &it.spawner, 1);
-    quern_query_iterator walk = quern_query_iterate(it.spawners);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(it.spawners); quern_query_next(&walk);)
         it.view_count++;
     cr_assert_gt(it.view_count, 1u);
     cr_assert_leq(2 * it.view_count + 1, (uint32_t)CALLS);

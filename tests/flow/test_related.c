@@ -631,8 +631,7 @@ static void compare_model(void)
     assert_valid(world);
     learn_handles();
     compare_edges();
-    quern_query_iterator walk = quern_query_iterate(query);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
         for (uint32_t i = 0; i < walk.view.count; i++)
             compare_model_entity(&model_entities[find_model_entity(walk.view.entities[i], 0)], &walk.view);
     for (uint32_t k = 0; k < RELATIONS; k++)
@@ -747,8 +746,7 @@ static outcome play_frame(quern_jobs *jobs)
 {
     learn_known();
     if (frame % 3 == 1) {
-        quern_query_iterator walk = quern_query_iterate(query);
-        while (quern_query_next(&walk))
+        for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
             act_on_rows(quern_world_commands(world), 0, &walk.view);
         cr_assert_eq(quern_world_flush(world), QUERN_OK, "%s", quern_error_message());
         return outcome_of_flush();

@@ -165,8 +165,7 @@ Test(restart, state_is_ignored_without_schedules)
 static uint64_t count_changed(quern_query *query)
 {
     uint64_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         count += it.view.count;
     return count;
 }

@@ -371,8 +371,7 @@ static uint64_t sum_of(const scene *it)
 
 static quern_entity nth_entity(const scene *it, uint64_t wanted)
 {
-    quern_query_iterator walk = quern_query_iterate(it->query);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(it->query); quern_query_next(&walk);)
         for (uint32_t i = 0; i < walk.view.count; i++)
             if (((const uint64_t *)quern_view_read(&walk.view, 0))[i] / 2 == wanted)
                 return walk.view.entities[i];

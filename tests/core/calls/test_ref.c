@@ -275,8 +275,7 @@ Test(ref, refs_fail_while_the_world_is_locked)
 static uint64_t look(quern_query *query)
 {
     uint64_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         count += it.view.count;
     return count;
 }

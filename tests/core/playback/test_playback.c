@@ -490,8 +490,7 @@ static void assert_aligned_values(void)
     quern_term terms[] = {quern_term_read(number), quern_term_read(aligned), quern_term_read(links)};
     quern_query *query = setup_query(world, terms, 3);
     cr_assert_eq(quern_query_count(query), 3000u);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const uint64_t *numbers = quern_view_read(&it.view, 0), *values = quern_view_read(&it.view, 1);
         const link3 *others = quern_view_read(&it.view, 2);
         cr_assert_eq((uintptr_t)values % 64, 0u);

@@ -48,8 +48,7 @@ static uint64_t look(quern_query *query)
 static bool shows(quern_query *query, quern_entity entity)
 {
     bool shown = false;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         for (uint32_t i = 0; i < it.view.count; i++)
             shown |= quern_entity_equal(it.view.entities[i], entity);
     return shown;

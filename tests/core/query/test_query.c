@@ -271,10 +271,8 @@ Test(query, concurrent_iterations_of_one_query_are_independent)
     create_of(1 | 2, 10);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     uint64_t pairs = 0;
-    quern_query_iterator outer = quern_query_iterate(query);
-    while (quern_query_next(&outer)) {
-        quern_query_iterator inner = quern_query_iterate(query);
-        while (quern_query_next(&inner))
+    for (quern_query_iterator outer = quern_query_iterate(query); quern_query_next(&outer);) {
+        for (quern_query_iterator inner = quern_query_iterate(query); quern_query_next(&inner);)
             pairs += (uint64_t)outer.view.count * inner.view.count;
     }
     cr_assert_eq(pairs, 400u);
@@ -353,8 +351,7 @@ Test(query, iterations_larger_than_the_cache_prefetch_the_next_chunk)
 static uint32_t count_views(quern_query *query)
 {
     uint32_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         count++;
     return count;
 }
@@ -371,8 +368,7 @@ Test(query, prefetching_iterations_report_writes_to_filters)
     /* the second iteration uses the list of chunks and prefetches */
     for (uint32_t walk = 0; walk < 3; walk++) {
         uint32_t written_count = 0;
-        quern_query_iterator it = quern_query_iterate(query);
-        while (quern_query_next(&it))
+        for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
             if (it.view.ordinal % 3 == walk) written_count += quern_view_write(&it.view, 0) != NULL;
         cr_assert_gt(written_count, view_count / 4);
         cr_assert_eq(count_views(changed), written_count);

@@ -158,8 +158,7 @@ Test(row_changes, write_access_changes_only_the_selected_rows)
     look(watcher);
     for (uint32_t k = 0; k < 3; k++) {
         look(either);
-        quern_query_iterator it = quern_query_iterate(writers[k]);
-        while (quern_query_next(&it))
+        for (quern_query_iterator it = quern_query_iterate(writers[k]); quern_query_next(&it);)
             cr_assert_not_null(quern_view_write(&it.view, 0));
         cr_assert_eq(look(either), writers[k] == disabled ? (ROWS + 2u) / 3 : (uint32_t)ROWS / 3 * 2);
     }
@@ -362,8 +361,7 @@ Test(row_changes, several_filters_select_rows_that_pass_any_of_them)
     must(quern_entity_mark_changed(world, entities[0], plain));
     cr_assert_eq(look(by_either), chunk_count, "one by chunk lets the chunk pass");
     const quern_entity alone = setup_entity_with(world, &number, 1);
-    quern_query_iterator rest = quern_query_iterate(by_row);
-    while (quern_query_next(&rest))
+    for (quern_query_iterator rest = quern_query_iterate(by_row); quern_query_next(&rest);)
         ;
     must(quern_entity_mark_changed(world, alone, number));
     cr_assert(shows_only(by_row, alone), "without the optional component");

@@ -218,8 +218,7 @@ Test(toggles, several_terms_each_exclude_rows)
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_read(number), quern_term_disabled(other)}, 2);
     bool seen[ENTITIES] = {false};
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         see(&it.view, seen);
     for (uint32_t i = 0; i < ENTITIES; i++)
         cr_assert_eq(seen[i], !is_disabled[i] && other_disabled[i]);
@@ -292,8 +291,7 @@ Test(toggles, tags_can_be_disabled_too)
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_read(number), quern_term_with(tag)}, 2);
     uint32_t count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         for (uint32_t i = 0; i < it.view.count; i++, count++)
             cr_assert_neq(QUERN_COLUMN(&it.view, 0, const uint64_t)[i] % 3, 0u);
     cr_assert_eq(count, ENTITIES - ENTITIES / 3u);
@@ -310,8 +308,7 @@ Test(toggles, toggling_rows_of_a_view_keeps_its_ranges)
         bool seen[ENTITIES] = {false}, expected[ENTITIES];
         for (uint32_t i = 0; i < ENTITIES; i++)
             expected[i] = !is_disabled[i];
-        quern_query_iterator it = quern_query_iterate(query);
-        while (quern_query_next(&it)) {
+        for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
             const uint64_t *numbers = QUERN_COLUMN(&it.view, 0, const uint64_t);
             quern_row_range run = {0};
             while (quern_view_next_range(&it.view, &run))
@@ -452,8 +449,7 @@ Test(toggles, commands_have_the_same_result_as_single_calls)
     must(quern_world_flush(world));
     assert_valid(world);
     quern_query *all = setup_query(world, (quern_term[]){quern_term_with(solid)}, 1);
-    quern_query_iterator it = quern_query_iterate(all);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(all); quern_query_next(&it);)
         for (uint32_t i = 0; i < it.view.count; i++) {
             const uint32_t slot = quern_entity_index(it.view.entities[i]);
             if (slot >= first_slot) subjects[slot - first_slot][3] = it.view.entities[i];

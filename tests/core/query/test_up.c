@@ -148,8 +148,7 @@ Test(up, chunk_without_excluded_rows_is_one_view)
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_read(other), quern_term_up(number, parent)}, 2);
     uint32_t view_count = 0, row_count = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         cr_assert_eq(it.view.ordinal, view_count++);
         row_count += it.view.count;
     }

@@ -365,8 +365,7 @@ Test(commands, create_with_accepts_the_maximum_number_of_components)
     cr_assert_eq(run_once(world, create_with_250).created_count, 20u);
     quern_term term = quern_term_read(set250[249]);
     quern_query *query = setup_query(world, &term, 1);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const uint64_t *numbers = quern_view_read(&it.view, 0);
         for (uint32_t i = 0; i < it.view.count; i++)
             cr_assert_eq(numbers[i], 0x0123456789ABCDEFu);

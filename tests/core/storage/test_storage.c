@@ -271,8 +271,7 @@ Test(storage, destroying_in_any_order_empties_the_chunks)
 static uint32_t count_views(quern_query *query, uint32_t *first_count, uint32_t *last_count)
 {
     uint32_t views = 0;
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         if (views == 0) *first_count = it.view.count;
         if (views > 0) cr_assert_eq(*last_count, *first_count, "a chunk that is not the last is not full");
         *last_count = it.view.count;
@@ -383,8 +382,7 @@ static void check_alignments(uint32_t shift_bytes)
             cr_assert_eq((uintptr_t)quern_entity_get(world, entity, components[c]) % alignments[c - 1], 0u);
     }
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(components[5])}, 1);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         cr_assert_eq((uintptr_t)quern_view_read(&it.view, 0) % 64, 0u);
     quern_query_destroy(query);
 }

@@ -267,8 +267,7 @@ Test(observer, ranges_without_reports_run_their_items)
     quern_query *query;
     const quern_query_def def = {.terms = {quern_term_read(number)}};
     cr_assert_eq(quern_query_create(world, &def, &query), QUERN_OK);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);)
         for (uint32_t i = 0; i < it.view.count; i++)
             sum += ((const uint64_t *)quern_view_read(&it.view, 0))[i];
     cr_assert_eq(sum, 2u * ROWS);

@@ -164,8 +164,7 @@ Test(reactions, runs_of_a_chunk_share_its_ordinal_and_partial_result)
             setup_query(world, &(quern_term){.component = health, .access = QUERN_ACCESS_READ}, 1);
         uint64_t expected = 0;
         uint32_t chunk_count = 0, row_number = 0;
-        quern_query_iterator iterator = quern_query_iterate(query);
-        while (quern_query_next(&iterator)) {
+        for (quern_query_iterator iterator = quern_query_iterate(query); quern_query_next(&iterator);) {
             chunk_count++;
             for (uint32_t i = 0; i < iterator.view.count; i++, row_number++)
                 if (row_number % 3 == 0) {

@@ -251,13 +251,11 @@ Test(scratch, fills_write_scratch)
 Test(scratch, nested_iterations_write_scratch)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(place)}, 1);
-    quern_query_iterator outer = quern_query_iterate(query);
-    while (quern_query_next(&outer)) {
+    for (quern_query_iterator outer = quern_query_iterate(query); quern_query_next(&outer);) {
         const size_t bytes = outer.view.count * sizeof(Place);
         Place *places = QUERN_COLUMN(&outer.view, 0, Place);
         cr_assert(is_scratch(places, bytes));
-        quern_query_iterator inner = quern_query_iterate(query);
-        while (quern_query_next(&inner))
+        for (quern_query_iterator inner = quern_query_iterate(query); quern_query_next(&inner);)
             cr_assert(is_scratch(QUERN_COLUMN(&inner.view, 0, Place), inner.view.count * sizeof(Place)));
         for (size_t i = 0; i < bytes; i++)
             cr_assert_eq(((const unsigned char *)places)[i], 0xA5);

@@ -151,8 +151,7 @@ static void call(uint64_t frame)
     quern_query *query = setup_query(it.world, (quern_term[]){quern_term_read(it.number)}, 1);
     quern_entity listed[64];
     uint32_t count = 0;
-    quern_query_iterator walk = quern_query_iterate(query);
-    while (quern_query_next(&walk))
+    for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
         for (uint32_t i = (uint32_t)frame % 13; i < walk.view.count && count < 64; i += 13)
             listed[count++] = walk.view.entities[i];
     for (uint32_t i = 0; i < count; i++)

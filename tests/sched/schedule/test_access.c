@@ -273,8 +273,7 @@ static void assert_crowd_at(float expected)
     quern_term term = quern_term_read(position);
     quern_query *query = setup_query(world, &term, 1);
     cr_assert_eq(quern_query_count(query), (uint64_t)CROWD);
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it)) {
+    for (quern_query_iterator it = quern_query_iterate(query); quern_query_next(&it);) {
         const vec3 *positions = quern_view_read(&it.view, 0);
         for (uint32_t i = 0; i < it.view.count; i++)
             cr_assert_float_eq(positions[i].x, expected, 0);

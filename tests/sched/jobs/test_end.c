@@ -5,6 +5,7 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 /* What the last running job may do while quern_jobs_destroy or quern_jobs_resize ends the threads. */
@@ -156,4 +157,82 @@ Test(end, all_workers_share_what_the_last_job_submits)
         sched_yield();
     quern_jobs_destroy(state.jobs);
     cr_expect_eq(atomic_load(&state.arrived_count), (uint32_t)MEETING_THREADS);
+}
+
+/* ------------------------------------------------------------------------------------- after the threads stopped */
+
+enum { STOPPED_THREADS = 3 };
+
+/* A pool all of whose workers but one are held between their sleep and the end of their rest, while the last one
+ * stops the threads and another thread then submits a job. */
+typedef struct stop {
+    quern__observer observer; /* first; the pool reports sleeps to it */
+    quern_jobs *jobs;
+    _Atomic uint32_t held_count;
+    _Atomic bool has_submitted;
+    _Atomic bool has_run;
+    bool ran_on_stopped_threads; /* written by the job */
+} stop;
+
+/* Called by each worker after a sleep. */
+static void hold_at_rest(quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                         const char *name, uint64_t begin_ns, uint32_t count)
+{
+    stop *of = (stop *)(void *)observer;
+    (void)worker_index, (void)name, (void)begin_ns, (void)count;
+    if (event != QUERN__JOB_EVENT_SLEEP || !atomic_load(&of->jobs->is_stopping)) return;
+    if (atomic_load(&of->jobs->active_thread_count) > 1 || atomic_load(&of->has_submitted)) return;
+    atomic_fetch_add(&of->held_count, 1);
+    while (!atomic_load(&of->has_submitted))
+        sched_yield();
+}
+
+static void rest_last(void *argument, uint32_t worker_index)
+{
+    stop *of = *(stop **)argument;
+    (void)worker_index;
+    while (atomic_load(&of->held_count) < STOPPED_THREADS - 1) {
+        quern_jobs_wake(of->jobs);
+        sched_yield();
+    }
+}
+
+static void note_state(void *argument, uint32_t worker_index)
+{
+    stop *of = *(stop **)argument;
+    (void)worker_index;
+    of->ran_on_stopped_threads = atomic_load(&of->jobs->has_stopped);
+    atomic_store(&of->has_run, true);
+}
+
+static void *submit_after_stop(void *argument)
+{
+    stop *of = argument;
+    const quern_job_def def = {.function = note_state, .payload = &of, .payload_bytes = sizeof of};
+    while (!atomic_load(&of->jobs->has_stopped))
+        sched_yield();
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+    atomic_store(&of->has_submitted, true);
+    return NULL;
+}
+
+/* The job needs threads that do not end: it may wait for others. So the threads of the resized pool run it. */
+Test(end, a_job_submitted_after_the_threads_stopped_runs_on_new_threads)
+{
+    stop state = {.observer = {.report = hold_at_rest}}, *of = &state;
+    const quern_jobs_def pool_def = {.thread_count = STOPPED_THREADS,
+                                     .trace = (struct quern_trace *)(void *)&state.observer};
+    const quern_job_def def = {
+        .function = rest_last, .payload = &of, .payload_bytes = sizeof of, .on_worker = 2};
+    pthread_t submitter;
+    cr_assert_eq(quern_jobs_create(&pool_def, &state.jobs), QUERN_OK);
+    atomic_store(&state.observer.is_recording, true);
+    cr_assert_eq(quern_jobs_submit(state.jobs, &def), QUERN_OK);
+    cr_assert_eq(pthread_create(&submitter, NULL, submit_after_stop, of), 0);
+    cr_assert_eq(quern_jobs_resize(state.jobs, STOPPED_THREADS), QUERN_OK);
+    pthread_join(submitter, NULL);
+    while (!atomic_load(&state.has_run))
+        sched_yield();
+    cr_expect_not(state.ran_on_stopped_threads);
+    quern_jobs_destroy(state.jobs);
 }

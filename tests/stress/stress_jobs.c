@@ -757,6 +757,84 @@ Test(stress_jobs, pools_are_resized_while_external_threads_submit)
         resize_beside_others(&random);
 }
 
+enum { MOST_REPLACED_THREADS = 16 };
+
+/* A job that needs two threads, and that is submitted while a resize stops the threads and starts others. */
+typedef struct dialogue {
+    quern_jobs *jobs;
+    quern_counter done;
+    _Atomic uint32_t question_count;
+    _Atomic uint32_t answer_count;
+    _Atomic bool is_over;
+} dialogue;
+
+static void answer(void *argument, uint32_t worker_index)
+{
+    dialogue *of = *(dialogue **)argument;
+    (void)worker_index;
+    cr_expect_not(atomic_load(&of->jobs->has_stopped));
+    atomic_fetch_add(&of->answer_count, 1);
+}
+
+/* Blocks its worker, not in a wait of the pool, until another worker has run the job that it submits. Threads that
+ * end after this job would leave none for the other job. */
+static void ask(void *argument, uint32_t worker_index)
+{
+    dialogue *of = *(dialogue **)argument;
+    const quern_job_def def = {.function = answer, .payload = &of, .payload_bytes = sizeof of};
+    (void)worker_index;
+    cr_expect_not(atomic_load(&of->jobs->has_stopped));
+    const uint32_t number = atomic_fetch_add(&of->question_count, 1);
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+    if (quern_jobs_thread_count(of->jobs) < 3) return; /* maybe no thread but this one runs jobs */
+    while (atomic_load(&of->answer_count) <= number)
+        sched_yield();
+}
+
+/* Submits one job after another. Every second one, which lets the pool come to rest, at the moment when the threads
+ * stop. */
+static void *ask_while_resized(void *argument)
+{
+    dialogue *of = argument;
+    const quern_job_def def = {
+        .function = ask, .payload = &of, .payload_bytes = sizeof of, .counter = &of->done};
+    for (uint32_t step = 0; !atomic_load(&of->is_over); step++) {
+        while (step % 2 == 1 && !atomic_load(&of->jobs->has_stopped) && !atomic_load(&of->is_over))
+            sched_yield();
+        cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+        while (!quern_counter_is_done(&of->done) && !atomic_load(&of->is_over))
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void resize_beside_dialogue(random_source *random)
+{
+    dialogue of = {.jobs = NULL};
+    pthread_t asker;
+    const quern_jobs_def def = {.thread_count = 1 + random_below(random, MOST_REPLACED_THREADS)};
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    watchdog_watch(of.jobs, def.thread_count);
+    cr_assert_eq(pthread_create(&asker, NULL, ask_while_resized, &of), 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        cr_assert_eq(quern_jobs_resize(of.jobs, 1 + random_below(random, MOST_REPLACED_THREADS)), QUERN_OK);
+        watchdog_beat();
+    }
+    atomic_store(&of.is_over, true);
+    pthread_join(asker, NULL);
+    watchdog_watch(NULL, 0);
+    quern_jobs_destroy(of.jobs);
+    cr_assert_eq(atomic_load(&of.answer_count), atomic_load(&of.question_count));
+}
+
+Test(stress_jobs, pools_are_resized_while_a_job_needs_two_threads)
+{
+    random_source random = {14};
+    uint64_t start_ns = now_ns();
+    while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9)
+        resize_beside_dialogue(&random);
+}
+
 enum { DROP_COUNTERS = 6, DROP_JOBS = 60 };
 
 typedef struct dropping {

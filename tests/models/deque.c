@@ -159,7 +159,7 @@ static void take_at(int64_t index)
     if (quern__deque_take_at(&deque, index, &placeholder, &job)) take(&job);
 }
 
-/* The owner takes a job that may be between others, or the oldest one, and then the oldest one. */
+/* The owner takes the newest job, or the oldest one that is left, and then the oldest one. */
 void deque_taken_at(void)
 {
     quern__deque_init(&deque, false);
@@ -168,6 +168,33 @@ void deque_taken_at(void)
     push(2, NULL);
     take_at(1);
     take_at(0);
+    end();
+}
+
+/* The owner takes the job between two others, of which thieves steal the older one and maybe those after it. These
+ * scenarios need room for all jobs (see run_models.sh). */
+void deque_taken_middle(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    push(1, NULL);
+    push(2, NULL);
+    push(3, NULL);
+    take_at(1);
+    pop();
+    push(4, NULL);
+    end();
+}
+
+void deque_taken_two_thieves(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    start(steal_once, NULL);
+    push(1, NULL);
+    push(2, NULL);
+    push(3, NULL);
+    take_at(1);
     end();
 }
 

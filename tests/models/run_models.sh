@@ -18,6 +18,8 @@ quick rc11,imm deque_full                     1 thief, 2 steals; 4 jobs, room fo
 quick rc11,imm deque_one_thief                1 thief, 2 steals; 3 jobs
 quick rc11,imm deque_closed_scopes            1 thief, 2 steals for a scope; 3 jobs
 quick rc11,imm deque_taken_at                 1 thief, 2 steals; 2 jobs, each taken by its index
+quick rc11,imm deque_taken_middle             1 thief, 2 steals; 4 jobs, 1 taken from between 2 others
+quick rc11,imm deque_taken_two_thieves        2 thieves, 2 steals and 1; 3 jobs, 1 taken from between 2 others
 quick rc11,imm deque_two_thieves              2 thieves, 1 steal each; 3 jobs
 long  rc11,imm deque_last_two_thieves         2 thieves, 2 steals each; 2 jobs
 quick rc11,imm sleep_one                      1 pusher, 1 worker; 1 job; 2 rounds
@@ -111,6 +113,8 @@ TEXT
 }
 
 # explore MEMORY_MODEL SCENARIO: runs GenMC, here version 0.11, with these options:
+#   QUERN__DEQUE_CAPACITY:       the deque is as small as possible, so that slots are used again; jobs can be taken
+#                                from between others only if it has room for three
 #   disable-instruction-caching: with caching, GenMC assigns an address twice if threads call functions in several
 #                                orders
 #   disable-spin-assume:         GenMC takes a loop that repeats a failed compare-and-swap for waiting; the models
@@ -119,13 +123,14 @@ explore()
 {
     set -- "$@" "${2%%_*}"
     case $3 in after | counter | end | external | graph | limit | loop | submitted | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $2 in deque_taken_*) capacity=4 ;; *) capacity=2 ;; esac
     memory_model=$1
     scenario=$2
     file=$3
     shift 3
     genmc "--$memory_model" --check-liveness --disable-estimation --disable-warn-on-unfreed-memory \
         --disable-instruction-caching "$@" "--program-entry-function=$scenario" -- \
-        -std=c11 -D_GNU_SOURCE -I"$root" -I"$root/include" "$root/tests/models/$bytes.c"
+        -std=c11 -D_GNU_SOURCE "-DQUERN__DEQUE_CAPACITY=$capacity" -I"$root" -I"$root/include" "$root/tests/models/$file.c"
 }
 
 # check MEMORY_MODEL SCENARIO BOUNDS

@@ -177,6 +177,35 @@ void end_assigned_outside(void)
     submit_beside((quern__queue_index)(QUERN__QUEUE_WORKERS + 1));
 }
 
+static void run_before_stop(quern__job *job, quern__worker *worker)
+{
+    assert(!has_stopped(&pool));
+    count_run(job, worker);
+}
+
+/* Wakes no worker, which multiplies the executions: the last worker to rest sees the job. */
+static void *queue_outside_node(void *argument)
+{
+    quern__current_worker = NULL;
+    quern__queues_push(&pool.queues, &outside_node);
+    return argument;
+}
+
+/* A job is queued while the threads stop. If they have stopped before, it stays in the queue for the threads that a
+ * resize starts: it may need others, and these threads are about to end. */
+void end_stopped(void)
+{
+    set_up_end();
+    set_up_outside(QUERN__QUEUE_NORMAL);
+    outside_node.job.run = run_before_stop;
+    pthread_create(&threads[1], NULL, queue_outside_node, NULL);
+    while (rest(&workers[0]))
+        (void)drain(&pool);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) + quern__jobs_has_any_job(&pool) == 1);
+}
+
 /* -------------------------------------------------------------------------------- replacing the workers */
 
 static quern__worker new_workers[MAX_WORKERS];

@@ -85,6 +85,7 @@ long  rc11     end_last_is_assigned           1 resting thread, 1 caller; 2 jobs
 long  rc11     end_last_is_for_caller         1 resting thread, 1 caller; 2 jobs
 long  rc11     end_submitted_outside          1 resting thread, 1 caller, 1 outside pusher; 1 job
 long  rc11     end_assigned_outside           1 resting thread, 1 caller, 1 outside pusher; 1 job
+long  rc11     end_stopped                    1 resting thread, 1 caller, 1 outside pusher that wakes no worker; 1 job
 long  rc11     end_replaced                   1 caller that replaces 2 workers, 1 outside pusher; 1 job
 long  rc11     end_dropped                    1 caller that drops a job, 1 hold
 quick rc11     end_caller_goes_on             1 resting thread, 1 caller; 2 jobs afterwards

@@ -335,18 +335,30 @@ static void push_node(quern__node *node, quern__worker *worker)
     notify_of_queued(jobs, queue, scope);
 }
 
-/* Submits from an outside thread. Not inlined, because workers submit most nodes. While the workers are
- * being replaced, the replacing thread looks for queued jobs afterwards. */
+/* Wakes a worker for a job that an outside thread has pushed to a shared queue. The visit begins after the push: if it
+ * is refused, the thread that replaces the workers finds the job afterwards (open_to_visitors in jobs.c). */
+static void notify_from_outside(quern_jobs *jobs, quern__queue_index queue, const void *scope)
+{
+    if (!quern__jobs_begin_visit(jobs)) return;
+    notify_of_queued(jobs, queue, scope);
+    quern__jobs_end_visit(jobs);
+}
+
+/* Submits from an outside thread. Not inlined, because workers submit most nodes. */
 static QUERN__NO_INLINE void submit_from_outside(quern__node *node)
 {
     quern_jobs *jobs = node->jobs;
-    if (quern__jobs_begin_visit(jobs)) {
-        push_node(node, NULL);
-        quern__jobs_end_visit(jobs);
-        return;
+    const void *scope = node->job.scope;
+    if (node->queue >= QUERN__QUEUE_WORKERS) {
+        const bool is_visit = quern__jobs_begin_visit(jobs);
+        const bool is_assigned = is_visit && quern__node_assign(node);
+        if (is_visit) quern__jobs_end_visit(jobs);
+        if (is_assigned) return;
+        node->queue = QUERN__QUEUE_NORMAL;
     }
-    if (node->queue >= QUERN__QUEUE_WORKERS) node->queue = QUERN__QUEUE_NORMAL;
+    const quern__queue_index queue = node->queue; /* the node may be reused after the push */
     quern__queues_push(&jobs->queues, node);
+    notify_from_outside(jobs, queue, scope);
 }
 
 void quern__node_submit(quern__node *node, quern__worker *worker)
@@ -376,13 +388,9 @@ static quern_result fail_memory(const char *function)
 static quern_result submit_to_shared_queue(quern_jobs *jobs, const quern__job *job,
                                            quern__queue_index queue, const char *function)
 {
-    const bool is_visit = quern__jobs_begin_visit(jobs);
-    const bool is_pushed = quern__queues_push_job(&jobs->queues, job, queue, jobs);
-    if (is_visit) {
-        if (is_pushed) notify_of_queued(jobs, queue, job->scope);
-        quern__jobs_end_visit(jobs);
-    }
-    return is_pushed ? QUERN_OK : fail_memory(function);
+    if (!quern__queues_push_job(&jobs->queues, job, queue, jobs)) return fail_memory(function);
+    notify_from_outside(jobs, queue, job->scope);
+    return QUERN_OK;
 }
 
 static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,

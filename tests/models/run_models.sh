@@ -89,6 +89,8 @@ long  rc11     end_stopped                    1 resting thread, 1 caller, 1 outs
 long  rc11     end_replaced                   1 caller that replaces 2 workers, 1 outside pusher; 1 job
 long  rc11     end_dropped                    1 caller that drops a job, 1 hold
 quick rc11     end_caller_goes_on             1 resting thread, 1 caller; 2 jobs afterwards
+quick rc11     resize_without_threads         1 caller that replaces 1 worker by 1, 1 outside submitter; 1 job
+quick rc11     resize_to_more                 1 caller that replaces 1 worker by 2, 1 new thread, 1 outside submitter; 1 job
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
 long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
@@ -120,10 +122,12 @@ TEXT
 #                                orders
 #   disable-spin-assume:         GenMC takes a loop that repeats a failed compare-and-swap for waiting; the models
 #                                mark loops that wait (AWAIT)
+#   disable-sr:                  GenMC aborts when it looks for symmetric threads and a thread starts another one
 explore()
 {
     set -- "$@" "${2%%_*}"
-    case $3 in after | counter | end | external | graph | limit | loop | submitted | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in after | counter | end | external | graph | limit | loop | resize | submitted | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in resize) set -- "$@" --disable-sr ;; esac
     case $2 in deque_taken_*) capacity=4 ;; *) capacity=2 ;; esac
     memory_model=$1
     scenario=$2

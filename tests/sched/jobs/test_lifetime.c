@@ -5,6 +5,8 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,6 +267,98 @@ Test(lifetime, resize_while_external_threads_submit)
     quern_jobs_destroy(of.jobs);
     cr_expect_eq(atomic_load(&of.run_count), atomic_load(&of.submitted_count));
 }
+
+#if !defined(__SANITIZE_THREAD__) /* ThreadSanitizer delays signals for a thread that waits for a mutex */
+
+/* An outside thread that submits while the workers of the pool are replaced, and that a signal stops before the job
+ * is in the queue, until the resize has ended. */
+typedef struct late_submitter {
+    quern_jobs *jobs;
+    pthread_t thread;
+    quern_counter done;
+    _Atomic bool may_submit;
+    _Atomic bool is_stopped;
+    _Atomic bool may_continue;
+} late_submitter;
+
+static late_submitter *_Atomic signalled;
+
+static void stop_here(int signal_number)
+{
+    late_submitter *of = atomic_load(&signalled);
+    (void)signal_number;
+    atomic_store(&of->is_stopped, true);
+    while (!atomic_load(&of->may_continue))
+        sched_yield();
+}
+
+static void *allocate_for_late(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)user_data;
+    return aligned_alloc(alignment_bytes,
+                         (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
+}
+
+/* The resizing thread releases the old workers. It holds the lock of the queues until the submitter waits for it; if
+ * the submitter is too slow, the signal stops it earlier, and this round shows nothing. */
+static void release_for_late(void *user_data, void *memory, size_t size_bytes, size_t alignment_bytes)
+{
+    late_submitter *of = user_data;
+    (void)size_bytes, (void)alignment_bytes;
+    free(memory);
+    if (of->jobs == NULL || !atomic_load(&of->jobs->is_replacing_workers) || atomic_load(&of->may_submit))
+        return;
+    quern__mutex_lock(&of->jobs->queues.mutex);
+    atomic_store(&of->may_submit, true);
+    while (atomic_load(&of->jobs->outside_call_count) == 0)
+        sched_yield();
+    sleep_ms(2);
+    cr_assert_eq(pthread_kill(of->thread, SIGUSR1), 0);
+    while (!atomic_load(&of->is_stopped))
+        sched_yield();
+    quern__mutex_unlock(&of->jobs->queues.mutex);
+}
+
+static void *submit_late(void *argument)
+{
+    late_submitter *of = argument;
+    const quern_job_def def = {.function = rest, .counter = &of->done};
+    while (!atomic_load(&of->may_submit))
+        sched_yield();
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+    return NULL;
+}
+
+/* No later call enters the pool, so the submitter itself has to wake the thread that runs the job. */
+Test(lifetime, a_job_queued_after_a_resize_has_looked_for_jobs_wakes_a_thread)
+{
+    enum { ROUNDS = 5, PATIENCE_MS = 10000 };
+    const struct sigaction action = {.sa_handler = stop_here};
+    cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        late_submitter of = {.jobs = NULL};
+        const quern_jobs_def def = {
+            .thread_count = 2,
+            .allocator = {.user_data = &of, .allocate = allocate_for_late, .release = release_for_late}};
+        quern_jobs *jobs;
+        cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+        of.jobs = jobs;
+        atomic_store(&signalled, &of);
+        cr_assert_eq(pthread_create(&of.thread, NULL, submit_late, &of), 0);
+        cr_assert_eq(quern_jobs_resize(jobs, 2), QUERN_OK);
+        while (atomic_load(&jobs->sleeper_count) == 0)
+            sched_yield();
+        sleep_ms(1);
+        atomic_store(&of.may_continue, true);
+        pthread_join(of.thread, NULL);
+        for (uint32_t look = 0; look < PATIENCE_MS && !quern_counter_is_done(&of.done); look++)
+            sleep_ms(1);
+        cr_expect(quern_counter_is_done(&of.done));
+        quern_jobs_destroy(jobs);
+    }
+}
+
+#endif
 
 static void resize_inside(void *argument, uint32_t worker_index)
 {

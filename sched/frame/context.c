@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The public functions of a callback's context. A call that was not declared, or that comes from elsewhere, is
+ * refused: it is reported, and gets scratch memory or nothing. */
+
 static QUERN__SLOW_PATH bool report_foreign(const char *function)
 {
     (void)quern__report_violation(

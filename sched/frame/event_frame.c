@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+/* Events in frames: emitters, emitting, reading, and publishing at sync points (schedule_internal.h). */
+
 enum { EMITTER_ALIGNMENT_BYTES = 128 };
 
 _Static_assert(_Alignof(quern__emitter) <= EMITTER_ALIGNMENT_BYTES, "emitters are aligned enough");

@@ -13,6 +13,9 @@
 #include <float.h>
 #include <stdio.h>
 
+/* Runs frames: the memory of workers, sync points, and the segments, phases and frames themselves. Inner steps come
+ * first. */
+
 enum { WORKER_ALIGNMENT_BYTES = 128 };
 
 typedef struct frame_worker {
@@ -254,6 +257,8 @@ quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *r
     return result;
 }
 
+/* ------------------------------------------------------------------------------------------------ frames */
+
 /* A frame. Functions of inner steps precede those of outer ones.
  *
  *     prepare           compiles changes, reserves memory for workers, asks if the observer observes
@@ -480,8 +485,8 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
  * without events costs one branch for them. */
 static inline quern_result sync(quern_schedule *schedule, quern__flush_report *report)
 {
-    /* Events need a sync point if a system emitted one, or if published ones wait for readers. The load is relaxed. It pairs
-     * with the store in note_emitted: waiting for the workers orders that store before this load. */
+    /* Events need a sync point if a system emitted one, or if published ones wait for readers. The load is relaxed.
+     * It pairs with the store in note_emitted: waiting for the workers orders that store before this load. */
     const bool has_events = (atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed) |
                              (schedule->plan.world->waiting_event_batch_count > 0)) != 0;
     if (QUERN__UNLIKELY(has_events)) return quern__sync_events(schedule, report);
@@ -744,10 +749,9 @@ static quern_result run_locked(quern_schedule *schedule, locked_function *functi
     quern__world_set_locked(schedule->plan.world, true);
     if (QUERN_CHECKS) quern__guards_check_outside_writes(schedule, "before");
     quern_result result = function(schedule, &report);
-    if (QUERN__UNLIKELY(result != QUERN_OK) &&
-        !quern__world_is_claimed(
-            schedule->plan
-                .world)) { /* An exclusive system has lost the world to another thread, which was reported. The lock of the world now belongs to that thread. */
+    if (QUERN__UNLIKELY(result != QUERN_OK) && !quern__world_is_claimed(schedule->plan.world)) {
+        /* An exclusive system has lost the world to another thread, which was reported. The lock of the world now
+         * belongs to that thread. */
         if (QUERN_CHECKS) quern__guards_invalidate(schedule);
         schedule->is_running = false;
         forget_refusals(schedule);

@@ -4,6 +4,8 @@
 
 #include "core/base/containers.h"
 
+/* Guards of columns against writes through kept pointers (schedule_internal.h). */
+
 enum { GUARD_ALIGNMENT_BYTES = 64 };
 
 const char quern__guard_no_system[] = "(no system)";
@@ -207,9 +209,9 @@ static void check_one(quern_schedule *schedule, const quern__archetype *archetyp
     guard->hash = hash; /* so that the change is not reported again */
 }
 
-/* Renews the guard if code other than systems may have written the component since the guards were built, otherwise checks
- * it. Relaxed: the code that stored these versions has returned, or is about to be refused; a frame and a call on the same
- * world do not overlap. */
+/* Renews the guard if code other than systems may have written the component since the guards were built, otherwise
+ * checks it. Relaxed: the code that stored these versions has returned, or is about to be refused; a frame and a
+ * call on the same world do not overlap. */
 static void check_or_renew(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
                            uint32_t column)
 {

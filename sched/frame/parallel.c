@@ -8,6 +8,8 @@
 #include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
 
+/* Parallel iteration of a query outside of frames: one call on all views, and the commands that it records. */
+
 static const char function_name[] = "quern_query_parallel_for";
 
 typedef struct parallel_call {

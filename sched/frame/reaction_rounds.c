@@ -4,7 +4,10 @@
 
 #include "sched/schedule/schedule_plan.h"
 
-/* Runs the items of a pass of reactions (sched/schedule/schedule_plan.h). */
+/* Runs the items of passes of reactions (sched/schedule/schedule_plan.h), and rounds of reactions in and between
+ * frames. */
+
+/* ------------------------------------------------------------------------------------------------- items */
 
 /* Calls a system on copies of removed rows. The memory of the view is a block of the reaction instead of a
  * chunk. */

@@ -11,6 +11,8 @@
 
 #include <float.h>
 
+/* The public functions of a schedule: its creation, its systems, its statistics and lists, and dropped commands. */
+
 /* -------------------------------------------------------------------------------------- life cycle */
 
 static quern_result check_phases(const char *const *names, uint32_t *out_count)
@@ -426,7 +428,7 @@ uint32_t quern_world_list_schedules(const quern_world *world, quern_schedule **o
     return count;
 }
 
-/* Public functions about dropped commands, and about commands that a failed frame has kept. */
+/* ----------------------------------------------------------------------------- dropped and kept commands */
 
 uint32_t quern_schedule_dropped_command_count(const quern_schedule *schedule)
 {

@@ -115,7 +115,9 @@ void quern__guards_renew_open(struct quern_context *context);
 /* Checks all guards. Called after each segment. */
 void quern__guards_check_all(struct quern_schedule *schedule);
 
-/* The schedule: its plan, and the state that frames keep from one to the next (schedule_internal.h). */
+/* --------------------------------------------------------------------------------------------- schedules */
+
+/* The schedule: its plan, and the state that frames keep from one to the next. */
 
 struct quern_context;
 
@@ -134,10 +136,10 @@ struct quern_schedule {
     double delta_seconds;
     quern_jobs *jobs;
     uint32_t caller_index; /* worker that runs the frame */
-    uint64_t serial_base;  /* first serial of the current segment (schedule_internal.h) */
+    uint64_t serial_base;  /* first serial of the current segment */
     /* Of the current segment: a system's writes have version version_base plus its position. */
     uint64_t version_base;
-    QUERN__ARRAY(quern_commands *) recorders; /* one per worker (schedule_internal.h) */
+    QUERN__ARRAY(quern_commands *) recorders; /* one per worker */
     QUERN__ARRAY(struct quern_context *) contexts;
     uint32_t worker_count; /* entries of recorders, and of contexts */
     /* Working memory for up-terms: one array per worker, one after another. */
@@ -145,7 +147,7 @@ struct quern_schedule {
     uint32_t addressed_worker_count; /* number of workers with an array in `addresses` */
     uint32_t up_count;               /* number of up-terms that each array in `addresses` has room for */
 
-    /* Events (schedule_internal.h): one emitter per worker and channel, ordered by worker. Covers the first
+    /* Events: one emitter per worker and channel, ordered by worker. Covers the first
      * emitter_channel_count channels. */
     quern__emitter **emitters;
     uint32_t emitter_row_count, emitter_channel_count;
@@ -157,7 +159,7 @@ struct quern_schedule {
     quern__guards guards; /* empty in builds without QUERN_CHECKS */
     quern_frame_stats stats;
 
-    /* rounds of reactions (schedule_internal.h) */
+    /* rounds of reactions */
     bool has_reacted;             /* in the current frame, or in the last one */
     bool has_reached_round_limit; /* the limit of rounds was reached in the current frame */
     char reaction_trail[512];     /* reactions of the last rounds, for messages: "'a' -> 'b' -> 'a'" */
@@ -194,6 +196,8 @@ void quern__schedule_discard_kept(quern_schedule *schedule);
 /* Returns the system of a handle, or NULL if the handle is invalid. */
 quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
 
+/* ---------------------------------------------------------------------------------------------- contexts */
+
 /* The context of a callback: what it can access besides its view. Each worker has one context, which is set
  * anew for each callback. */
 
@@ -212,13 +216,13 @@ struct quern_context {
     const void *thread;
     /* Value of the thread's quern__world_of_callback before the pass, which restores it. */
     const quern_world *outer_world;
-    /* Number of the callback's command stream within its system (schedule_internal.h). */
+    /* Number of the callback's command stream within its system. */
     uint32_t call_index;
     uint32_t reaction; /* quern_reaction_kind of the view's rows; 0: not a reaction */
     bool has_stream;   /* the recorder has begun this callback's stream */
     bool has_output;   /* has_stream is true, or open_emitters is not empty */
     bool is_busy;      /* a job of a pass runs callbacks with the context */
-    /* Guards of columns that the callback looked up for writing (schedule_internal.h). */
+    /* Guards of columns that the callback looked up for writing. */
     struct quern__guard *open_guards;
     const char *refused_system;    /* last system of this frame that was refused an access, or NULL */
     quern__emitter *open_emitters; /* emitters that this callback has opened */
@@ -233,6 +237,8 @@ bool quern__context_is_system(quern_context *context, const char *function, cons
 /* Refuses a call with an invalid handle, most often because the object was never registered. The message
  * repeats the last error message. `what`: kind of the handle, such as "event". */
 void quern__context_refuse_handle(quern_context *context, const char *what, const char *function);
+
+/* ------------------------------------------------------------------------------------------------ frames */
 
 /* Runs frames: the segments of a compiled schedule, one after another.
  *
@@ -265,7 +271,7 @@ static inline double quern__time_rest(double seconds, double interval_seconds)
     return rest > 0 && rest < interval_seconds ? rest : 0;
 }
 
-/* Events in frames: systems emit and read events while they run, and sync points publish them. */
+/* ------------------------------------------ events: systems emit and read them, sync points publish them */
 
 /* ------------------------------------------------------------------------------------ running systems */
 
@@ -318,7 +324,7 @@ void quern__events_collect_failures(quern_schedule *schedule);
  * second case. */
 QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
 
-/* Sync points: they apply the recorded commands, on the threads of the frame. */
+/* ------------------------------------------------------------------------------------- applying commands */
 
 /* Applies the commands that systems have recorded, which may create archetypes. Errors end the frame. */
 quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report *report);
@@ -333,6 +339,8 @@ quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *r
  * schedule exists, even if workers are added. */
 
 void quern__workers_release(quern_schedule *schedule);
+
+/* ----------------------------------------------------------------------------------- rounds of reactions */
 
 /* Rounds of reactions. They run after each sync point of a frame, and before its first system.
  *
@@ -365,7 +373,7 @@ void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t wo
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 
-/* Prepares the context for a call of the system. `call_index` identifies the call's command stream (schedule_internal.h). */
+/* Prepares the context for a call of the system. `call_index` identifies the call's command stream. */
 void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t call_index);
 
 /* Calls the function on a view of rows outside of chunks: copies of removed rows, or copied handles.
@@ -388,6 +396,8 @@ void quern__pass_run_observed(const quern__pass_stage *stage, uint32_t begin, ui
 /* Runs items of a stage of reactions. In a serial pass, the range counts blocks of copies, or chunks. */
 void quern__pass_run_reactions(const quern__pass_stage *stage, uint32_t begin, uint32_t end,
                                quern_context *context, bool is_reported);
+
+/* ------------------------------------------------------------------------------------------- prefetching */
 
 /* Prefetching: while a pass works on one chunk, it fetches the next chunk into the L2 cache, a share of it
  * before each call. Hardware prefetchers cannot follow from one 16 KiB chunk to the next. Fetching a whole

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+/* Captured frames: the data, and how the profiler fills it while a frame runs (profile_internal.h). */
+
 _Static_assert(offsetof(struct quern_frame_capture, loop_observer) == 0,
                "an observer of loops is a capture");
 
@@ -161,7 +163,7 @@ void quern__capture_finish_loop(quern_frame_capture *capture, uint64_t now_ns)
     capture->mark_ns = now_ns;
 }
 
-/* Stores the tasks and durations of a running frame in a capture. */
+/* ------------------------------------------------------------------------------------- capturing a frame */
 
 /* Returns the stage's share, by its number of chunks, of the bytes that the pass touches. Returns 0 if these bytes
  * fit into the threads' own caches. */

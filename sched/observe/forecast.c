@@ -12,6 +12,10 @@
 #include <float.h>
 #include <stdlib.h>
 
+/* Forecasts: measures the costs of a machine, and simulates a captured frame with another number of threads. */
+
+/* ------------------------------------------------------------------------------------------------- costs */
+
 /* Measurement of the costs that forecasts use. The costs of steals and wake-ups are the time until another
  * worker begins a job that the caller submits and does not run itself. */
 
@@ -153,6 +157,8 @@ quern_result quern_forecast_measure_costs(quern_jobs *jobs, quern_forecast_costs
     if (result == QUERN_OK) *out_costs = costs;
     return quern__in_call(result, "quern_forecast_measure_costs");
 }
+
+/* ------------------------------------------------------------------------------------- simulated machine */
 
 /* Simulation of a captured frame on a machine with another number of threads.
  *

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Hardware counters: the counts of each worker in a profile, and the counters of the operating system. */
+
 enum { EMPTY_READINGS = 16 };
 
 /* ------------------------------------------------------------------------------------------ threads */

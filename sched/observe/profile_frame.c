@@ -4,7 +4,7 @@
 
 #include "sched/observe/profile_internal.h"
 
-/* The observer functions that workers call: begin and end of jobs, of their ranges, and of calls of systems. */
+/* What the profiler does in a frame: samples, calls and jobs on the workers, and the evaluation at the end. */
 
 enum {
     FIRST_STRIDE = 16,
@@ -250,6 +250,8 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
     quern__profile_of_pass(profiler, job->pass)->hooks_ns += took_ns;
     if (profiler->capture != NULL) quern__capture_end_hooks(profiler, job, took_ns);
 }
+
+/* -------------------------------------------------------------------------------------------- evaluation */
 
 /* Evaluation of a frame: how workers spent their time, and how the time of passes divides among systems. */
 

@@ -105,8 +105,10 @@ void quern__capture_set_loop_owner(quern_frame_capture *capture, uint32_t task, 
 
 extern const quern_forecast_costs quern__typical_costs;
 
+/* ------------------------------------------------------------------------------------- hardware counters */
+
 /* Hardware counters in a profile. Each worker reads the counters of its own thread before and after the
- * calls that the profiler samples (profile_internal.h).
+ * calls that the profiler samples.
  *
  * The result is a rate: events divided by the time during which they were counted. The system may multiplex
  * counters, so an event may be counted in some samples only, and a system is sampled for part of its time
@@ -164,6 +166,8 @@ void quern__hardware_counters_add(const quern__hardware_counters *counters, uint
 /* Returns the events of the system per nanosecond; NAN if unknown. */
 double quern__hardware_counters_rate(const quern__hardware_counters *counters, uint32_t system_index,
                                      quern_hardware_event event);
+
+/* ------------------------------------------------------------------------------------------------ traces */
 
 /* Rings of events, one per track. A ring has one writer, the thread that uses the track at the time, and
  * any number of readers at any time:
@@ -284,6 +288,8 @@ void quern__trace_check_worker_count(quern_trace *trace, uint32_t worker_count);
  * `capacity` of them. Returns their number. */
 uint32_t quern__trace_read(const quern_trace *trace, uint32_t track, quern__trace_event *events);
 
+/* ------------------------------------------------------------------------------------------ the profiler */
+
 /* The observer of a schedule's frames (sched/schedule/schedule_plan.h): the profile, the schedule's events
  * in a trace, and the data that a frame stores in a capture.
  *
@@ -297,7 +303,7 @@ uint32_t quern__trace_read(const quern_trace *trace, uint32_t track, quern__trac
  * Chunks that remain untimed at the end of a pass are counted, and each counts with the last measured
  * duration of a chunk. The time of the jobs of a pass is divided among its systems in the proportion of the
  * sampled chunks; earlier samples count less. The stride is chosen so that samples cost about a thousandth
- * of the pass, a two-hundredth while a trace runs, and a hundredth with hardware counters (profile_internal.h); all
+ * of the pass, a two-hundredth while a trace runs, and a hundredth with hardware counters; all
  * chunks are sampled if they are long. A schedule with `timing` times every call. In a trace each job is
  * timed separately.
  *
@@ -521,7 +527,7 @@ static inline void quern__profile_record_event(const quern__profiler *profiler, 
     if (profiler->is_traced) quern__trace_record_if_running(profiler->trace, track, event);
 }
 
-/* Hardware counters of the operating system. */
+/* ----------------------------------------------------------------------- hardware counters of the system */
 
 /* Opens counters like the default source, but for other events: `codes` has QUERN_HARDWARE_EVENT_COUNT
  * elements. Tests use it to count events that every machine has. */

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The observer functions for segments and sync points, which the thread that runs the frame calls. */
+/* The profiler as the observer of a schedule: names, segments, sync points, memory, and the public functions. */
 
 enum {
     SPAN_CLOCK_READS = 500, /* minimum length of a timed span, in clock reads */
@@ -508,7 +508,7 @@ quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, u
     return QUERN_OK;
 }
 
-/* Writes the profile as a table. */
+/* -------------------------------------------------------------------------------- the profile as a table */
 
 typedef struct profile_writer {
     const quern_schedule *schedule;

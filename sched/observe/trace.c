@@ -11,6 +11,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Traces: names, rings of events, zones, and the trace file (profile_internal.h). */
+
+/* --------------------------------------------------------------------------------------- events of pools */
+
 /* Events of pools. Named work is reported with its text, which may be freed when the work ends, so the
  * trace keeps a copy. The same names are reported often, so each track caches the numbers of some of
  * them. */
@@ -521,6 +525,8 @@ quern_result quern_trace_get_stats(const quern_trace *trace, quern_trace_stats *
     }
     return QUERN_OK;
 }
+
+/* ------------------------------------------------------------------------------------ trace event format */
 
 /* The trace event format: an object with an array of events. "X" is an event with a begin and a duration in
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by time, and events

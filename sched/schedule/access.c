@@ -5,6 +5,9 @@
 #include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
 
+/* What a system declares that it accesses: sets of pairs of systems, lookups, the lists of terms, relations and
+ * resources, the test whether two systems conflict, and the index of systems by what they use (access.h). */
+
 enum { UNIT_BITS = 16, UNITS_PER_WORD = 4, UNUSED_UNITS = 65536 };
 
 /* ------------------------------------------------------------------------------------------ sets of pairs */

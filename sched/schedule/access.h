@@ -3,6 +3,8 @@
 #ifndef QUERN_SCHED_SCHEDULE_ACCESS_H
 #define QUERN_SCHED_SCHEDULE_ACCESS_H
 
+/* ----------------------------------------------------------------------------------------- sets of pairs */
+
 /* A set of pairs (earlier, later) of numbers below 65,536. Each later number has a row: the set of its earlier numbers.
  * A row is stored as the shorter of two forms: a sorted list, or a bit set in units of 16 bits. So a row of few pairs
  * takes 2 bytes per pair, and no row takes more than one bit for each smaller number. */
@@ -75,6 +77,8 @@ static inline bool quern__pair_walk_next(quern__pair_walk *walk, uint32_t *out_e
     return true;
 }
 
+/* ----------------------------------------------------------------------------------------------- lookups */
+
 /* The components that a system declares to look up on entities that need not be in its views. */
 
 enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
@@ -122,6 +126,8 @@ uint32_t quern__lookups_find_common(const quern__lookups *a, const quern__lookup
  * only lookups that write. */
 void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
                          size_t text_bytes);
+
+/* --------------------------------------------------------------------------------------- declared access */
 
 /* The declared access of a system, and the test whether two systems may run at the same time.
  *
@@ -265,6 +271,8 @@ quern__conflict quern__access_find_conflict_in(const quern__access *a, const que
 quern__conflict quern__access_find_possible_conflict(const quern__access *a, const quern__access *b,
                                                      bool is_local);
 
+/* ----------------------------------------------------------------------------------------- index of uses */
+
 /* The systems that use a component or a resource, by kind of use: sets of positions in the order of execution. With
  * them, the compiler finds the systems that could conflict with a system by a few bit operations per component, without
  * looking at any other system. Memory: a bit per system for each kind of use of each used component and resource. */
@@ -289,6 +297,8 @@ bool quern__access_index_add(quern__access_index *index, const quern_allocator *
 /* Returns the positions of the systems that use the component or resource in this way, or NULL if there are none. */
 const uint64_t *quern__access_index_find(const quern__access_index *index, quern__use_kind kind,
                                          uint32_t of_index);
+
+/* ------------------------------------------------------------------------------------------------ events */
 
 /* The events that a system emits and reads. Events create no conflicts between systems: an emitted event is readable
  * only from the next sync point on. */

@@ -6,6 +6,11 @@
 #include "sched/schedule/access.h"
 #include "sched/schedule/schedule_plan.h"
 
+/* Compiling a plan: edges between passes, segments, graphs, passes, the compilation as a whole, and the registered
+ * systems (compile.h). */
+
+/* ------------------------------------------------------------------------------------------------- edges */
+
 /* The edges are the transitive reduction of the conflicts between passes. To find it, each pass has a set of the passes
  * that it *reaches*: it waits for them, directly or indirectly. A pass takes its conflicts from the nearest pass to the
  * farthest, skips those that it reaches already, and adds the sets of the others to its own.
@@ -344,6 +349,8 @@ void quern__compile_release(quern__plan *plan)
     quern__array_release(allocator, &plan->rules);
     quern__array_release(allocator, &plan->order);
 }
+
+/* ------------------------------------------------------------------------------------ registered systems */
 
 /* Keys of maps are not 0. */
 static uint64_t key_of(const char *name)

@@ -5,13 +5,12 @@
 
 /* Compiles the systems of a schedule into segments.
  *
- *   order      The systems are ordered by phase, then before/after, then registration (compile.h).
- *   conflicts  The pairs of systems of one phase that must keep their order (compile.h).
+ *   order      The systems are ordered by phase, then before/after, then registration.
+ *   conflicts  The pairs of systems of one phase that must keep their order.
  *   segments   Each phase is split at its exclusive systems. Every split and the end of the phase is a sync point.
  *   passes     The systems between two sync points are grouped into passes: the systems of a pass iterate the chunks
- *              together (compile.h).
- *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply
- *              (link.h).
+ *              together.
+ *   graphs     The passes of a segment form a graph. Its edges are the conflicts that other edges do not imply.
  *
  * Each pass contributes the nodes begin -> run -> end; nodes that the pass does not need are omitted. Run is a chain of
  * nodes, one per stage of the pass. */
@@ -29,18 +28,20 @@ quern_result quern__compile_prepare(const quern__segment *segment);
 
 void quern__compile_release(quern__plan *plan);
 
-/* The edges between the passes of a segment. */
+/* ---------------------------------------------------------------------------------- edges between passes */
 
 /* Lists in waits_for of each pass the indices of the passes that it must wait for, the greatest first. Omits passes for
  * which another of these waits, directly or indirectly. Preconditions: the passes are in ascending order of index, and
  * all conflicts lead from earlier to later ones. Errors: OUT_OF_MEMORY. */
 quern_result quern__link_passes(const quern__plan *plan, const quern__segment *segment);
 
-/* The order of execution: by phase, then before/after, then registration. */
+/* ------------------------------------------------------------------------------------ order of execution */
 
 /* Orders the systems, and lists the before/after rules by position. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
  * OUT_OF_MEMORY. */
 quern_result quern__order_systems(quern__plan *plan);
+
+/* ------------------------------------------------------------------------------------------------ levels */
 
 /* Level-by-level execution of a pass.
  *
@@ -79,6 +80,8 @@ static inline bool quern__levels_depths_are_current(const quern__pass *pass)
     return !quern__levels_has_depths(pass) || pass->links_version == pass->levels->links.version;
 }
 
+/* -------------------------------------------------------------------------- grouping systems into passes */
+
 /* Groups systems into passes.
  *
  * A system may join a pass when
@@ -98,6 +101,8 @@ quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
 /* Returns whether the system may join the pass as far as levels are concerned: both are ordered by the levels of the
  * same relation, or one of them is not ordered by levels. */
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system);
+
+/* --------------------------------------------------------------------------------------------- conflicts */
 
 /* The pairs of systems that must keep their order, among those between which no sync point is guaranteed (one phase, or
  * two reactions), and whether their conflict is local (access.h).

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/compile.h"
 
+/* The pairs of systems that must keep their order, found row by row (compile.h). */
+
 /* How two systems could conflict. */
 typedef enum partner_kind {
     BY_TERMS,     /* terms of both */

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
+/* The events that a system emits and reads (access.h). */
+
 static bool is_end_of_events(const void *list, uint32_t i)
 {
     return ((const quern_event *)list)[i].bits == 0;

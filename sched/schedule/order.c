@@ -4,6 +4,8 @@
 
 #include "sched/schedule/schedule_plan.h"
 
+/* Three orders: of the systems, of the views of a pass with levels, and of the passes of a segment (compile.h). */
+
 /* Working memory for ordering. Indices count systems in order of registration. */
 typedef struct order_graph {
     uint32_t count;
@@ -223,6 +225,8 @@ quern_result quern__order_systems(quern__plan *plan)
     return result;
 }
 
+/* ------------------------------------------------------------------------------------------------ levels */
+
 static quern_result fail_memory(const quern__pass *pass)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order the views of system '%s' by level",
@@ -401,6 +405,8 @@ quern_result quern__levels_arrange(quern__pass *pass)
     pass->ordered_table_count = table;
     return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;
 }
+
+/* -------------------------------------------------------------------------- grouping systems into passes */
 
 bool quern__fuse_levels_agree(const quern__pass *pass, const quern__system *system)
 {

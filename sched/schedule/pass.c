@@ -4,6 +4,8 @@
 #include "sched/schedule/compile.h"
 #include "sched/schedule/schedule_plan.h"
 
+/* The tables of a pass, and its preparation for a frame: counts, stages and prefetching (schedule_plan.h). */
+
 void quern__pass_destroy(quern__pass *pass)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);

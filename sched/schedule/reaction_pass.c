@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/schedule_plan.h"
 
+/* The preparation of a pass of reactions: takes the pending changes and arranges them as items (schedule_plan.h). */
+
 bool quern__reaction_pass_is_due(const quern__plan *plan, const quern__segment *segment)
 {
     for (uint32_t i = segment->first; i < segment->end; i++)

@@ -109,6 +109,8 @@ static inline bool quern__system_is_gated(const quern__system *system)
     return system->condition != NULL || system->interval_seconds > 0;
 }
 
+/* ------------------------------------------------------------------------------------------------ passes */
+
 /* A pass: a group of systems that iterate the chunks together. A job reads one chunk and calls all systems
  * of the pass on it, in order, while the chunk is in the cache. compile.h decides which systems share a pass.
  *
@@ -175,7 +177,7 @@ typedef struct quern__pass_stage {
     uint32_t first_chunk, chunk_count; /* chunks of the stage, in the iteration order of the pass */
     uint32_t item_count;
     bool is_deep; /* whether the stage is the last level, which is a single item (compile.h) */
-    /* Whether the views are copies of removed rows; only for reactions (schedule_plan.h). */
+    /* Whether the views are copies of removed rows; only for reactions. */
     bool shows_removed;
 } quern__pass_stage;
 
@@ -186,7 +188,7 @@ typedef struct quern__deep_range {
     uint16_t first_row, count;
 } quern__deep_range;
 
-/* A chunk with rows to which systems of the pass react, and the calls on it (schedule_plan.h). */
+/* A chunk with rows to which systems of the pass react, and the calls on it. */
 typedef struct quern__reaction_chunk {
     uint32_t table, chunk_index;
     uint32_t first_call, end_call; /* range in quern__pass.reaction_calls */
@@ -225,7 +227,7 @@ typedef struct quern__pass {
     /* Some system needs a call before the first item, or after the last. */
     bool has_begin, has_end;
     bool has_partials, has_filters; /* some system has partial results, or change filters */
-    bool runs_reactions;            /* the systems are reactions (schedule_plan.h) */
+    bool runs_reactions;            /* the systems are reactions */
     quern__relation *levels;        /* relation that orders the pass by level, or NULL */
     /* Nodes in the segment's graph. Without begin callbacks, begin_node is run_node; without end callbacks,
      * end_node is the last run node. */
@@ -308,6 +310,8 @@ void quern__pass_start(quern__pass *pass);
 /* Ends a run of the pass: change filters of the systems that ran have now seen all changes up to their own
  * writes. `version_base` plus the position of a system is the version of its writes. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
+
+/* ------------------------------------------------------------------------------------------------- plans */
 
 /* The plan of a schedule: the declared systems and phases, and the result of compiling them (compile.h):
  * execution order, conflicts and segments. Frames execute the plan; the state of frames is in
@@ -422,6 +426,8 @@ void quern__plan_add_system(quern__plan *plan, quern__system *system);
 /* Destroys the plan's systems. Precondition: the compiled state is released (compile.h). */
 void quern__plan_release_systems(quern__plan *plan);
 
+/* --------------------------------------------------------------------------------------------- observers */
+
 /* The interface through which a frame reports what it does. Frames know nothing else about their observer.
  * The observer of every schedule is the profiler of sched/observe, which feeds profiles, traces and
  * captures.
@@ -533,6 +539,8 @@ struct quern__frame_observer {
 /* Creates the observer of a schedule that is being created. Errors: OUT_OF_MEMORY. */
 typedef quern_result quern__frame_observer_create(quern__plan *plan, const quern_schedule_def *def,
                                                   quern__frame_observer **out_observer);
+
+/* ----------------------------------------------------------------------------------- passes of reactions */
 
 /* A pass of reactions. It does not iterate the chunks of its tables, but the rows that were added, set or
  * removed (core/reactions/reaction.h). These rows are listed again for each round.

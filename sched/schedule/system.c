@@ -7,6 +7,8 @@
 
 #include <float.h>
 
+/* Systems: the checks of a definition, creation, and memory for partial results (schedule_plan.h). */
+
 enum {
     PARTIAL_ALIGNMENT_BYTES = 64,
     KNOWN_FLAGS =

@@ -159,7 +159,7 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
                             quern__job *out_job);
 
 /* Returns whether the deque had no job a moment ago. Thread-safe. As the read of a handshake
- * (sched/jobs/deque.h), it sees each job that was pushed before the other thread's fence, unless it was
+ *, it sees each job that was pushed before the other thread's fence, unless it was
  * removed. Pairs with push and the fence of notify; see search.c. */
 static inline bool quern__deque_looks_empty(const quern__deque *deque)
 {

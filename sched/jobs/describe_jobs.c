@@ -92,7 +92,7 @@ void quern__worker_report_event(const quern__worker *worker, quern__job_event ev
 
 /* -------------------------------------------------------------------------------------- named work */
 
-/* Relaxed: the worker alone writes the name, and readers (describe_jobs.c) need only a recent value. */
+/* Relaxed: the worker alone writes the name, and readers need only a recent value. */
 quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
 {
     const quern__named_work work = {.name = name,
@@ -110,6 +110,8 @@ void quern__worker_retract_name(quern__worker *worker, const quern__named_work *
     if (work->start_ns != 0 && quern__observer_is_recording(observer))
         observer->report(observer, worker->index, QUERN__JOB_EVENT_NAMED, work->name, work->start_ns, 0);
 }
+
+/* --------------------------------------------------------------------------------- description of a pool */
 
 /* Description of a pool as text, while it runs: all loads are relaxed and give approximate values. */
 
@@ -143,43 +145,26 @@ static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
     return atomic_load_explicit(&jobs->queues.queues[index].count, memory_order_relaxed);
 }
 
-static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
-{
-    const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
-    quern__print(
-        printer,
-        "pool '%s': %u threads, %u of %u external threads inside, %u searching; queued: %u high, %u "
-        "normal, %u low, "
-        "%u for the caller\n",
-        jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)quern__count_bits_32(inside),
-        (unsigned)jobs->external_count,
-        (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
-        (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
-        (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
-}
-
-static void describe_worker(quern__printer *printer, const quern_jobs *jobs, const quern__worker *worker)
-{
-    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
-    int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
-    const char *work = atomic_load_explicit(&worker->work_name, memory_order_relaxed);
-    quern__print(printer,
-                 "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; yielded %u times\n",
-                 (unsigned)worker->index, state_of(jobs, worker), work != NULL ? ", in '" : "",
-                 work != NULL ? work : "", work != NULL ? "'" : "", (long long)top, (long long)bottom,
-                 (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),
-                 (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed),
-                 (unsigned)atomic_load_explicit(&worker->cpu_slot.yield_count, memory_order_relaxed));
-}
-
 static void describe_workers(quern__printer *printer, quern_jobs *jobs)
 {
     if (!quern__jobs_begin_visit(jobs)) {
         quern__print(printer, "its workers are being replaced (quern_jobs_resize)\n");
         return;
     }
-    for (uint32_t index = 0; index < jobs->worker_count; index++)
-        describe_worker(printer, jobs, &jobs->workers[index]);
+    for (uint32_t index = 0; index < jobs->worker_count; index++) {
+        const quern__worker *worker = &jobs->workers[index];
+        int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
+        int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
+        const char *work = atomic_load_explicit(&worker->work_name, memory_order_relaxed);
+        quern__print(
+            printer,
+            "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; yielded %u times\n",
+            (unsigned)worker->index, state_of(jobs, worker), work != NULL ? ", in '" : "",
+            work != NULL ? work : "", work != NULL ? "'" : "", (long long)top, (long long)bottom,
+            (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),
+            (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed),
+            (unsigned)atomic_load_explicit(&worker->cpu_slot.yield_count, memory_order_relaxed));
+    }
     quern__jobs_end_visit(jobs);
 }
 
@@ -190,7 +175,17 @@ quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    describe_pool(&printer, jobs);
+    const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
+    quern__print(
+        &printer,
+        "pool '%s': %u threads, %u of %u external threads inside, %u searching; queued: %u high, %u "
+        "normal, %u low, "
+        "%u for the caller\n",
+        jobs->name, (unsigned)quern_jobs_thread_count(jobs), (unsigned)quern__count_bits_32(inside),
+        (unsigned)jobs->external_count,
+        (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
     /* Cast: a visit increments visitor_count. */
     describe_workers(&printer, (quern_jobs *)(uintptr_t)jobs);
     return quern__printer_close(&printer, "quern_jobs_describe");

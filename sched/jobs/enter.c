@@ -58,9 +58,11 @@ quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_work
                        function, (unsigned)on_worker, (unsigned)index, jobs->name);
 }
 
+/* ------------------------------------------------------------------------------------ registered threads */
+
 /* Registered threads: external threads that reserve a slot.
  *
- * A registered thread always enters through its slot (enter.c), and no other thread does. So it is the
+ * A registered thread always enters through its slot, and no other thread does. So it is the
  * same worker each time, and jobs can be assigned to it. Each thread has a list of its registrations, one
  * per pool; the pools contain the elements.
  *
@@ -182,24 +184,6 @@ static bool jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
     }
 }
 
-static quern_result reserve_slot(quern_jobs *jobs, quern__registration **out_entry)
-{
-    uint32_t slot;
-    if (!jobs_reserve_external_slot(jobs, &slot))
-        return quern__fail(
-            QUERN_ERROR_POOL_BUSY,
-            "quern_jobs_register_thread: all %u external slots of pool '%s' are in use; allow more "
-            "with .external_thread_count",
-            (unsigned)jobs->external_count, jobs->name);
-    quern__registration *entry = &jobs->registrations[slot];
-    entry->next = quern__registrations;
-    entry->jobs = jobs;
-    entry->slot = slot;
-    quern__registrations = entry;
-    *out_entry = entry;
-    return QUERN_OK;
-}
-
 quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_index)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_register_thread", "jobs");
@@ -212,12 +196,21 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
                              "when this thread ends",
                              jobs->name);
     if (result != QUERN_OK) return result;
-    quern__registration *entry = NULL;
-    result = reserve_slot(jobs, &entry);
-    if (result != QUERN_OK) {
+    uint32_t slot;
+    if (!jobs_reserve_external_slot(jobs, &slot)) {
         clear_exit_key();
-        return result;
+
+        return quern__fail(
+            QUERN_ERROR_POOL_BUSY,
+            "quern_jobs_register_thread: all %u external slots of pool '%s' are in use; allow more "
+            "with .external_thread_count",
+            (unsigned)jobs->external_count, jobs->name);
     }
+    quern__registration *entry = &jobs->registrations[slot];
+    entry->next = quern__registrations;
+    entry->jobs = jobs;
+    entry->slot = slot;
+    quern__registrations = entry;
     quern__worker *worker = jobs_external_worker(jobs, entry->slot);
     quern__queues_open(&jobs->queues, &worker->assigned);
     if (out_worker_index != NULL) *out_worker_index = worker->index;
@@ -236,13 +229,6 @@ static void run_assigned(quern__worker *worker)
         }
 }
 
-/* Relaxed: the caller leaves next, which orders the change and wakes threads that wait for a slot. */
-static void jobs_release_external_slot(quern_jobs *jobs, const quern__worker *worker)
-{
-    uint64_t kept = ~((uint64_t)1 << (32 + quern__worker_external_slot(worker)));
-    atomic_fetch_and_explicit(&jobs->external_slots, kept, memory_order_relaxed);
-}
-
 /* Ends a registration inside the pool: no other thread can be this worker before all is done, and leaving
  * wakes the threads that wait for a slot. `empty` disposes of the jobs that are assigned to the worker. */
 static void end_registration(quern__registration *entry, void (*empty)(quern__worker *worker))
@@ -251,7 +237,9 @@ static void end_registration(quern__registration *entry, void (*empty)(quern__wo
     quern__worker *worker = quern__jobs_try_enter(jobs);
     empty(worker);
     quern__registration_forget(jobs);
-    jobs_release_external_slot(jobs, worker);
+    /* Relaxed: leaving, which is next, orders the change and wakes threads that wait for a slot. */
+    const uint64_t kept = ~((uint64_t)1 << (32 + quern__worker_external_slot(worker)));
+    atomic_fetch_and_explicit(&jobs->external_slots, kept, memory_order_relaxed);
     quern__jobs_leave(jobs);
 }
 
@@ -293,13 +281,15 @@ static void unregister_at_thread_exit(void *value)
     }
 }
 
-/* --------------------------------------------------------------------------------------- for assigned.c */
+/* ----------------------------------------------------------------------------------------- for assigned jobs */
 
 /* Relaxed: the reserved bit orders nothing else. */
 bool quern__jobs_is_slot_registered(const quern_jobs *jobs, uint32_t slot)
 {
     return (atomic_load_explicit(&jobs->external_slots, memory_order_relaxed) >> (32 + slot) & 1) != 0;
 }
+
+/* -------------------------------------------------------------------------------------- external threads */
 
 /* External threads: threads that the pool did not start, and that are workers of it between
  * quern__jobs_enter and quern__jobs_leave.
@@ -310,7 +300,7 @@ bool quern__jobs_is_slot_registered(const quern_jobs *jobs, uint32_t slot)
  *     |reserved: 31 ... 1 0|inside: 31 ... 1 0|     entering sets an inside bit by a swap, for a slot that has
  *                                                   neither bit; leaving clears it
  *
- * A registered thread (enter.c) has reserved a slot and enters there at any time; a thread that must be
+ * A registered thread has reserved a slot and enters there at any time; a thread that must be
  * alone reserves all others. So no two threads are the same worker at a time. A thread that enters
  * acquires what the previous thread of the slot released when it left: all changes of the word between
  * them are read-modify-write operations, which continue that release sequence.

@@ -121,16 +121,6 @@ static quern_result check_node(const quern_graph *graph, const quern_graph_node_
     return QUERN_OK;
 }
 
-/* Counts the node and its unusual properties, so that runs need not search for them. */
-static void count_node(quern_graph *graph, const quern__graph_node *node)
-{
-    graph->node_count++;
-    graph->choice_count += node->choose != NULL;
-    graph->inner_count += node->inner != NULL;
-    graph->caller_count += node->caller_only;
-    graph->prioritized_count += node->priority != QUERN_PRIORITY_NORMAL;
-}
-
 quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def *def, uint32_t *out_node)
 {
     static const quern_graph_node_def joint = {0};
@@ -158,7 +148,13 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
         .caller_only = def->caller_only,
     };
     if (out_node != NULL) *out_node = graph->node_count;
-    count_node(graph, &nodes[graph->node_count]);
+    /* Unusual properties are counted, so that runs need not search for them. */
+    const quern__graph_node *node = &nodes[graph->node_count];
+    graph->choice_count += node->choose != NULL;
+    graph->inner_count += node->inner != NULL;
+    graph->caller_count += node->caller_only;
+    graph->prioritized_count += node->priority != QUERN_PRIORITY_NORMAL;
+    graph->node_count++;
     quern__graph_forget_times(graph);
     return QUERN_OK;
 }

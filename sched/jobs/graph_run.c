@@ -22,14 +22,6 @@ enum {
     LEARN_SHARE = 8
 };
 
-static uint64_t count_items(const quern_graph *graph)
-{
-    uint64_t count = 0;
-    for (uint32_t index = 0; index < graph->node_count; index++)
-        count += graph->nodes[index].range.count;
-    return count;
-}
-
 static quern__run_mode choose_by_times(const quern__graph_times *times)
 {
     if (times->serial_ns >= GRAPH_QUIET_NS) return QUERN__RUN_WAKE;
@@ -41,7 +33,9 @@ static quern__run_mode choose_by_times(const quern__graph_times *times)
 quern__run_mode quern__graph_choose_mode(quern_graph *graph)
 {
     if (QUERN_CHECKS) return QUERN__RUN_WAKE; /* there, finding races matters more than time */
-    const uint64_t item_count = count_items(graph);
+    uint64_t item_count = 0;
+    for (uint32_t index = 0; index < graph->node_count; index++)
+        item_count += graph->nodes[index].range.count;
     if (item_count / 2 > graph->times.item_count) quern__graph_forget_times(graph);
     graph->times.item_count = item_count;
     return choose_by_times(&graph->times);
@@ -62,16 +56,6 @@ void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns)
     if (times->serial_runs_left != 0) times->serial_runs_left--;
 }
 
-/* Doubles the distance to the next attempt to share each time that sharing was slower. A shared run also
- * slows down the runs after it, because their data has moved to another processor's cache. */
-static void put_off_sharing(quern__graph_times *times, bool was_slower)
-{
-    uint32_t runs = times->serial_runs == 0 ? FIRST_SERIAL_RUNS : 2 * times->serial_runs;
-    if (runs > MOST_SERIAL_RUNS) runs = MOST_SERIAL_RUNS;
-    times->serial_runs = was_slower ? runs : 0;
-    times->serial_runs_left = times->serial_runs;
-}
-
 /* Updates serial_ns after a run on several threads. The duration on one thread is at least the duration of
  * this run, and at most that times the number of threads; serial_ns is clamped to these bounds. It has to
  * be measured again if it became larger, or less than half: two threads with two caches may be slightly
@@ -88,8 +72,15 @@ void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__work
     if (times->serial_ns > times->measured_ns || times->serial_ns < times->measured_ns / 2)
         times->measured_ns = 0;
     times->shared_ns = took_ns;
-    put_off_sharing(times, times->serial_ns == took_ns);
+    /* The distance to the next attempt to share doubles each time that sharing was slower. A shared run also
+     * slows down the runs after it, because their data has moved to another processor's cache. */
+    uint32_t runs = times->serial_runs == 0 ? FIRST_SERIAL_RUNS : 2 * times->serial_runs;
+    if (runs > MOST_SERIAL_RUNS) runs = MOST_SERIAL_RUNS;
+    times->serial_runs = times->serial_ns == took_ns ? runs : 0;
+    times->serial_runs_left = times->serial_runs;
 }
+
+/* ------------------------------------------------------------------------------------ runs on one thread */
 
 /* Runs of a graph on one thread: in pools of one thread, without a pool, and for short runs. The order of
  * the nodes is always the same. */
@@ -117,17 +108,6 @@ static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t
 }
 
 static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker);
-
-/* Runs the nodes by index. Edges lead from lower to higher indices, so that this order respects them. */
-static void run_by_number(const quern_graph *graph, quern__worker *worker)
-{
-    const bool has_limits = graph->root->has_limits;
-    for (uint32_t index = 0; index < graph->node_count; index++) {
-        const quern__graph_node *node = &graph->nodes[index];
-        if (!has_limits || (quern__node_has_work(node) && !quern__graph_is_stopped(graph->root)))
-            run_node(node, graph->root, worker);
-    }
-}
 
 static void put(quern__task_queue *ready, quern__graph_task *task)
 {
@@ -222,8 +202,15 @@ static void graph_run_serial(quern_graph *graph, quern__worker *worker)
 {
     if (graph->choice_count != 0 || graph->prioritized_count != 0)
         run_by_readiness(graph, worker);
-    else
-        run_by_number(graph, worker);
+    else {
+        /* By index: edges lead from lower to higher indices, so that this order respects them. */
+        const bool has_limits = graph->root->has_limits;
+        for (uint32_t index = 0; index < graph->node_count; index++) {
+            const quern__graph_node *node = &graph->nodes[index];
+            if (!has_limits || (quern__node_has_work(node) && !quern__graph_is_stopped(graph->root)))
+                run_node(node, graph->root, worker);
+        }
+    }
 }
 
 static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker)
@@ -241,6 +228,8 @@ static void run_node(const quern__graph_node *node, quern_graph *root, quern__wo
 }
 
 /* --------------------------------------------------------------------------------- in order of readiness */
+
+/* -------------------------------------------------------------------------------------------------- runs */
 
 /* Runs of a graph.
  *
@@ -300,27 +289,23 @@ void quern__graph_release_tasks(quern_graph *graph)
     graph->slots_per_task = 0;
 }
 
-static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t worker_count)
+/* Allocates tasks and slots for `worker_count` workers; later runs reuse them. */
+static quern_result prepare(quern_graph *graph, uint32_t worker_count, const char *function)
 {
+    if (graph->node_count <= graph->task_capacity && worker_count <= graph->slots_per_task) return QUERN_OK;
+    quern__graph_release_tasks(graph);
+    const uint32_t capacity = graph->node_capacity;
     size_t slots_bytes = (size_t)capacity * worker_count * sizeof(quern__loop_slot);
     graph->task_capacity = capacity;
     graph->slots_per_task = worker_count;
     graph->tasks = quern__allocate(&graph->allocator, capacity * sizeof(quern__graph_task),
                                    _Alignof(quern__graph_task));
     graph->slots = quern__allocate(&graph->allocator, slots_bytes, _Alignof(quern__loop_slot));
-    if (graph->tasks != NULL && graph->slots != NULL) return true;
-    quern__graph_release_tasks(graph);
-    return false;
-}
-
-/* Allocates tasks and slots for `worker_count` workers; later runs reuse them. */
-static quern_result prepare(quern_graph *graph, uint32_t worker_count, const char *function)
-{
-    if (graph->node_count <= graph->task_capacity && worker_count <= graph->slots_per_task) return QUERN_OK;
-    quern__graph_release_tasks(graph);
-    if (!allocate_tasks(graph, graph->node_capacity, worker_count))
+    if (graph->tasks == NULL || graph->slots == NULL) {
+        quern__graph_release_tasks(graph);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for %u nodes on %u workers",
                            function, (unsigned)graph->node_count, (unsigned)worker_count);
+    }
     for (uint32_t index = 0; index < graph->task_capacity; index++) {
         graph->tasks[index].graph = graph;
         graph->tasks[index].index = index;
@@ -520,19 +505,6 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
     }
 }
 
-/* Runs the graph, on the caller alone or on several threads. Raises the floor to the end of the deque: the jobs
- * below it are not part of the run. */
-static void run_on(quern_graph *graph, quern__worker *caller)
-{
-    int64_t floor = caller->floor;
-    caller->floor = quern__deque_bottom(&caller->deque);
-    if (caller->jobs->thread_count == 1 || graph->node_count == 0)
-        run_serial(graph, caller);
-    else
-        run_timed(graph, caller);
-    caller->floor = floor;
-}
-
 /* Relaxed: the run is over. */
 static quern_result result_of(const quern_graph *graph, const char *function)
 {
@@ -559,9 +531,16 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
     quern__worker *caller = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
     quern_result result = claim_all(graph, sharers(jobs), caller, "quern_graph_run");
     if (result != QUERN_OK) return result;
-    if (caller != NULL)
-        run_on(graph, caller);
-    else
+    if (caller != NULL) {
+        /* The jobs below the end of the deque are not part of the run. */
+        const int64_t floor = caller->floor;
+        caller->floor = quern__deque_bottom(&caller->deque);
+        if (caller->jobs->thread_count == 1 || graph->node_count == 0)
+            run_serial(graph, caller);
+        else
+            run_timed(graph, caller);
+        caller->floor = floor;
+    } else
         graph_run_serial(graph, NULL);
     result = result_of(graph, "quern_graph_run");
     release(graph);

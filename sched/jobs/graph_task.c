@@ -161,18 +161,8 @@ static quern__graph_task *finish(quern__graph_task *finished, quern__worker *wor
     return count_finished(graph, worker, list);
 }
 
-static bool reset_task(quern__graph_task *task, const quern__graph_node *node)
-{
-    const bool begins = node->predecessor_count == 0 && !node->is_chosen;
-    /* Relaxed: pushing the first task publishes all of it. */
-    atomic_store_explicit(&task->waiting_count, node->predecessor_count, memory_order_relaxed);
-    atomic_store_explicit(&task->due_count, begins, memory_order_relaxed);
-    task->choice_count = 0;
-    return begins;
-}
-
 /* The caller's tasks are handed over last: if the worker has no other task, it must not access the graph
- * afterwards. Relaxed: see reset_task. */
+ * afterwards. Relaxed: pushing the first task publishes all of it. */
 quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
 {
     quern__graph_task *for_caller = NULL;
@@ -180,7 +170,11 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
     for (uint32_t index = graph->node_count; index-- != 0;) {
         quern__graph_task *task = &graph->tasks[index];
         const quern__graph_node *node = &graph->nodes[index];
-        if (!reset_task(task, node)) continue;
+        const bool begins = node->predecessor_count == 0 && !node->is_chosen;
+        atomic_store_explicit(&task->waiting_count, node->predecessor_count, memory_order_relaxed);
+        atomic_store_explicit(&task->due_count, begins, memory_order_relaxed);
+        task->choice_count = 0;
+        if (!begins) continue;
         begin_count++;
         quern__graph_task **into = node->caller_only ? &for_caller : &list;
         task->next_ready = *into;
@@ -282,13 +276,6 @@ static void end_plain(quern__worker *worker, const plain_work *plain)
     quern__worker_end_named(worker, &plain->work);
 }
 
-static void run_plain(const quern__graph_node *node, quern__worker *worker)
-{
-    const plain_work plain = begin_plain(worker, node);
-    quern__node_call_once(node, worker->index);
-    end_plain(worker, &plain);
-}
-
 /* Stops the run because a node chose too often. The thread that sets the outcome also records the node; it
  * has not finished its task yet, so the end of the run publishes these writes, and relaxed order is
  * enough. */
@@ -340,18 +327,13 @@ static quern__graph_task *run_inner(quern__graph_task *task, quern__worker *work
     return quern__graph_reset(inner, worker, list);
 }
 
-static quern__graph_task *skip_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
-{
-    return quern__task_node(task)->choose != NULL ? finish_due(task, worker, list)
-                                                  : finish(task, worker, list);
-}
-
 static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     const quern__graph_node *node = quern__task_node(task);
     if (QUERN__UNLIKELY(task->graph->root->has_limits) && quern__node_has_work(node) &&
         quern__graph_is_stopped(task->graph->root))
-        return skip_task(task, worker, list);
+        return quern__task_node(task)->choose != NULL ? finish_due(task, worker, list)
+                                                      : finish(task, worker, list);
     if (node->range.function == NULL) {
         if (node->choose != NULL) return run_choice(task, worker, list);
         return node->inner != NULL ? run_inner(task, worker, list) : finish(task, worker, list);
@@ -360,7 +342,9 @@ static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worke
         start_loop(task, &node->range, worker);
         return run_loop(task, worker, list);
     }
-    run_plain(node, worker);
+    const plain_work plain = begin_plain(worker, node);
+    quern__node_call_once(node, worker->index);
+    end_plain(worker, &plain);
     return finish(task, worker, list);
 }
 

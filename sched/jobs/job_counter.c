@@ -53,7 +53,7 @@ static quern__node *node_of(const quern__link *link)
 
 /* Announces to the pools of the nodes that this thread will fire them. Must precede the store of 0:
  * afterwards another thread may destroy these pools, or free the counter. Release: pairs with the acquire
- * in quern__jobs_drop_links (after.c), which sees the outside call if it sees that the link has no counter.
+ * in quern__jobs_drop_links (submit.c), which sees the outside call if it sees that the link has no counter.
  * */
 static void announce_calls(quern__link *list, const quern__worker *worker)
 {

@@ -102,13 +102,6 @@ static bool rest(quern__worker *worker)
     return !begin_rest(worker) || sleep_at_rest(worker);
 }
 
-/* Waits until start_workers has set the final number of threads, which it does with the mutex locked. */
-static void wait_for_thread_count(quern_jobs *jobs)
-{
-    quern__mutex_lock(&jobs->outside_mutex);
-    quern__mutex_unlock(&jobs->outside_mutex);
-}
-
 static inline void worker_call_stop(const quern__worker *worker)
 {
     const quern_jobs *jobs = worker->jobs;
@@ -120,7 +113,9 @@ static void *worker_main(void *argument)
     quern__worker *worker = argument;
     quern_jobs *jobs = worker->jobs;
     quern__job job;
-    wait_for_thread_count(jobs);
+    /* Wait until start_workers has set the final number of threads, which it does with the mutex locked. */
+    quern__mutex_lock(&jobs->outside_mutex);
+    quern__mutex_unlock(&jobs->outside_mutex);
     quern__worker_set_up_thread(worker);
     quern__current_worker = worker;
     for (;;) {
@@ -418,14 +413,6 @@ static void wait_for_host_calls(quern_jobs *jobs)
     wait_for_outside_mutex(jobs);
 }
 
-/* Waits until no outside thread is in a call that may submit jobs or end waits. Acquire: pairs with the
- * release in quern__jobs_end_outside_call. */
-static void wait_for_outside_calls(const quern_jobs *jobs)
-{
-    while (atomic_load_explicit(&jobs->outside_call_count, memory_order_acquire) != 0)
-        quern__thread_sleep(POLL_NS);
-}
-
 /* Ends the work of all workers. The caller is alone inside. Afterwards all jobs submitted before have run,
  * and no thread works for the pool. Acquire: pairs with the release at the end of
  * quern__jobs_run_on_host_thread. */
@@ -494,21 +481,6 @@ static bool close_to_visitors(quern_jobs *jobs)
     return false;
 }
 
-/* Replaces the pool's workers after their threads have ended, and starts the new threads. */
-static quern_result install_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
-{
-    quern__worker *before = jobs->workers;
-    const uint32_t capacity = jobs->worker_capacity;
-    for (uint32_t index = 0; index < jobs->worker_count; index++)
-        quern__worker_return_spare_nodes(&before[index]);
-    /* Submitted loops cannot be reused: they have one slot per old worker. */
-    quern__jobs_free_submitted_loops(jobs);
-    set_workers(jobs, workers, thread_count);
-    quern__jobs_rebind_worker_0(jobs, before);
-    release_workers(jobs, before, capacity, capacity);
-    return start_workers(jobs, "quern_jobs_resize");
-}
-
 /* Replaces the workers by new ones for this many threads. The caller is alone inside, and leaves. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
@@ -519,7 +491,16 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
         do
             end_workers(jobs);
         while (!close_to_visitors(jobs));
-        result = install_workers(jobs, workers, thread_count);
+        quern__worker *before = jobs->workers;
+        const uint32_t capacity = jobs->worker_capacity;
+        for (uint32_t index = 0; index < jobs->worker_count; index++)
+            quern__worker_return_spare_nodes(&before[index]);
+        /* Submitted loops cannot be reused: they have one slot per old worker. */
+        quern__jobs_free_submitted_loops(jobs);
+        set_workers(jobs, workers, thread_count);
+        quern__jobs_rebind_worker_0(jobs, before);
+        release_workers(jobs, before, capacity, capacity);
+        result = start_workers(jobs, "quern_jobs_resize");
         open_to_visitors(jobs);
     } else {
         result = fail_workers("quern_jobs_resize", jobs->name, worker_count);
@@ -595,16 +576,6 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     return NULL;
 }
 
-/* Destroys a pool after the start of one of its threads failed. No job was submitted yet. */
-static void destroy_unstarted(quern_jobs *jobs)
-{
-    if (quern__jobs_try_enter_exclusive(jobs)) {
-        end_workers(jobs);
-        quern__jobs_leave(jobs);
-    }
-    release_pool(jobs);
-}
-
 /* Validates a definition and replaces zeros by their defaults. */
 static quern_result complete_def(quern_jobs_def *def)
 {
@@ -640,10 +611,16 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
         return fail_workers("quern_jobs_create", complete.name,
                             count_workers(complete.thread_count, complete.external_thread_count));
     result = start_workers(jobs, "quern_jobs_create");
-    if (result == QUERN_OK)
+    if (result == QUERN_OK) {
         *out_jobs = jobs;
-    else
-        destroy_unstarted(jobs);
+        return QUERN_OK;
+    }
+    /* The start of a thread failed. No job was submitted yet. */
+    if (quern__jobs_try_enter_exclusive(jobs)) {
+        end_workers(jobs);
+        quern__jobs_leave(jobs);
+    }
+    release_pool(jobs);
     return result;
 }
 
@@ -660,7 +637,10 @@ static void drop_waiting_jobs(quern_jobs *jobs)
 {
     do {
         quern__jobs_drop_links(jobs);
-        wait_for_outside_calls(jobs);
+        /* Until no outside thread is in a call that may submit jobs or end waits. Acquire: pairs with the
+         * release in quern__jobs_end_outside_call. */
+        while (atomic_load_explicit(&jobs->outside_call_count, memory_order_acquire) != 0)
+            quern__thread_sleep(POLL_NS);
         wait_for_host_calls(jobs);
     } while (drain(jobs));
 }

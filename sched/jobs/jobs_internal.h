@@ -67,13 +67,12 @@ static inline void quern__observer_remove_user(quern__observer *observer)
 
 /* The job pool: types and functions that the files of this folder share.
  *
- *     workers    jobs.c (threads, create, resize, destroy), processors.c (stack, processors, names)
- *                enter.c, enter.c (external threads), search.c (find jobs, sleep, wake), wait.c (waits),
- *                yield.c (two workers on one processor)
- *     jobs       submit.c, after.c (jobs that wait for counters), assigned.c (jobs for one worker),
- *                job_counter.c, fork.c, loop.h, graph_internal.h, submit_loop.c
- *     reports    describe_jobs.c, describe_jobs.c
- *     machine    processors.c, processors.c
+ *     workers    jobs.c (threads, create, resize, destroy), enter.c (external threads, jobs for one worker),
+ *                search.c (find jobs, sleep, wake), wait.c (waits), yield.c (two workers on one processor)
+ *     jobs       submit.c (submitted jobs, jobs that wait for counters, forks), job_counter.c, loop.h,
+ *                graph_internal.h, submit_loop.c
+ *     reports    describe_jobs.c (times, events, description as text)
+ *     machine    processors.c (stack, processors, names, quotas, caches)
  *
  * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
  * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
@@ -165,7 +164,7 @@ struct quern__worker {
     quern__job
         *claim; /* place of the next pushed job, which the worker runs itself; or NULL; see search.c */
     quern__thread thread;     /* valid for the pool's own threads */
-    quern__queue assigned;    /* jobs that this worker alone may run; see assigned.c */
+    quern__queue assigned;    /* jobs that this worker alone may run; see enter.c */
     quern__node *spare_nodes; /* [spare_count] list of free nodes, linked by next; see submit.c */
     uint32_t spare_count;
     uint64_t loop_end_ns; /* when this worker's last shared loop ended */
@@ -354,7 +353,7 @@ static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
 }
 
 /* Marks the end of a call that quern__jobs_begin_outside_call counted. Release: pairs with the acquire in
- * wait_for_outside_calls. */
+ * drop_waiting_jobs. */
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_call_count, 1, memory_order_release);
@@ -677,7 +676,7 @@ const char *quern__submitted_loop_name(const quern__job *job);
  * NULL. */
 void quern__node_submit(quern__node *node, quern__worker *worker);
 
-/* --------------------------------------------------------------------- after.c: nodes after counters */
+/* --------------------------------------------------------------------- submit.c: nodes after counters */
 
 /* Validates the counter list of a definition. Fails with INVALID_ARGUMENT if it is too long or contains
  * `counter`, which counts the submitted work itself, and with NULL_ARGUMENT if it contains NULL. `function`
@@ -712,7 +711,7 @@ void quern__jobs_drop_links(quern_jobs *jobs);
  * the last one. */
 void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker);
 
-/* --------------------------------------------------------------------- assigned.c: for a given worker */
+/* ---------------------------------------------------------------------- enter.c: for a given worker */
 
 /* Assigns a node's job to the worker that its queue names, and wakes that worker. Returns false, with
  * nothing done, if that worker no longer accepts jobs. */

@@ -270,23 +270,18 @@ static uint32_t offer_in_deque(quern__loop *loop, quern__worker *worker, uint32_
     return pushed_count;
 }
 
-/* Skips offers for which there is no memory: the loop then has fewer participants. */
-static void offer_in_queue(const quern__loop *loop, quern_jobs *jobs, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        quern__node *node = quern__node_create(jobs, &loop->offer, loop->queue);
-        if (node == NULL) return;
-        quern__node_submit(node, NULL);
-    }
-}
-
 /* Makes offers. Returns the number of offers in the deque. */
 static uint32_t invite(quern__loop *loop, quern__worker *worker)
 {
     uint32_t count = take_invitations(loop);
     if (count == 0) return 0;
     if (loop->queue == QUERN__QUEUE_NORMAL) return offer_in_deque(loop, worker, count);
-    offer_in_queue(loop, worker->jobs, count);
+    /* Offers for which there is no memory are skipped: the loop then has fewer participants. */
+    for (uint32_t i = 0; i < count; i++) {
+        quern__node *node = quern__node_create(worker->jobs, &loop->offer, loop->queue);
+        if (node == NULL) break;
+        quern__node_submit(node, NULL);
+    }
     return 0;
 }
 
@@ -389,6 +384,8 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_
     worker->floor = floor;
     return withdraw(loop, worker, offer_count, bottom);
 }
+
+/* ------------------------------------------------------------------------- loops that a caller waits for */
 
 /* Parallel loops that a caller waits for, and the decision whether to share a loop.
  *
@@ -559,14 +556,6 @@ static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now
     return wake;
 }
 
-/* Returns the part of a range that ends before item `count`. */
-static quern__range until(const quern__range *range, uint32_t count)
-{
-    quern__range part = *range;
-    part.count = count;
-    return part;
-}
-
 /* Runs items on this worker as long as there is no free processor for another worker. It checks that after
  * each eighth of the remaining items, in whole grains. Afterwards `rest` is the remaining part. Returns
  * false if items were skipped. */
@@ -623,7 +612,8 @@ static bool run_alone(quern__worker *worker, const quern__range *range, quern__l
     uint32_t grain = range->grain != 0 ? range->grain : 1;
     uint32_t first = range->count / FIRST_SHARE / grain * grain;
     if (first < grain) first = grain;
-    quern__range part = until(range, first < range->count ? first : range->count);
+    quern__range part = *range;
+    part.count = first < range->count ? first : range->count;
     uint64_t start_ns = quern__clock_ns();
     if (!quern__range_run(&part, worker->index)) return false;
     uint64_t took_ns = quern__clock_ns() - start_ns;
@@ -675,14 +665,6 @@ static bool run_watched(quern__worker *worker, const quern__range *range)
     return is_whole;
 }
 
-static bool run_range(quern__worker *worker, const quern__range *range)
-{
-    if (QUERN__UNLIKELY(worker->loop_observer != NULL)) return run_watched(worker, range);
-    return quern__range_is_plain(range, worker->jobs->thread_count)
-               ? quern__range_run(range, worker->index)
-               : quern__range_run_or_share(worker, range, &(quern__sharing){share_and_wait});
-}
-
 quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function)
 {
     if (range->count == 0) return QUERN_OK;
@@ -692,7 +674,10 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     quern__worker *runner = worker != NULL ? worker : quern__current_worker;
     quern__worker_add_closed_depth(runner, range->is_closed);
     const quern__named_work work = quern__worker_begin_named(runner, range->name);
-    const bool is_whole = run_range(runner, range);
+    const bool is_whole = QUERN__UNLIKELY(runner->loop_observer != NULL) ? run_watched(runner, range)
+                          : quern__range_is_plain(range, runner->jobs->thread_count)
+                              ? quern__range_run(range, runner->index)
+                              : quern__range_run_or_share(runner, range, &(quern__sharing){share_and_wait});
     quern__worker_end_named(runner, &work);
     quern__worker_add_closed_depth(runner, 0u - range->is_closed);
     if (worker == NULL) quern__jobs_leave(jobs);

@@ -79,28 +79,26 @@ static quern_result check_host_threads(const quern_jobs_def *def)
         def->name, member, member);
 }
 
-static quern_result check_stack(const quern_jobs_def *def)
-{
-    const size_t least_bytes = quern__thread_min_stack_bytes();
-    if (def->stack_bytes == 0 || def->stack_bytes >= least_bytes) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_jobs_create: stack_bytes of job pool '%s' is %zu; the system's minimum is %zu, "
-        "and 0 means its default",
-        def->name, def->stack_bytes, least_bytes);
-}
-
 quern_result quern__jobs_check_own_threads(const quern_jobs_def *def)
 {
     if (def->host_threads.submit != NULL) return check_host_threads(def);
-    const quern_result result = check_stack(def);
-    return result == QUERN_OK ? check_processors(def) : result;
+    const size_t least_bytes = quern__thread_min_stack_bytes();
+    if (def->stack_bytes != 0 && def->stack_bytes < least_bytes)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_jobs_create: stack_bytes of job pool '%s' is %zu; the system's minimum is %zu, "
+            "and 0 means its default",
+            def->name, def->stack_bytes, least_bytes);
+    return check_processors(def);
 }
 
 /* ----------------------------------------------------------------------------------- beginning and end */
 
-static void name_thread(const quern__worker *worker)
+/* Ignores processors that were taken from the process after the pool was created. */
+void quern__worker_set_up_thread(const quern__worker *worker)
 {
+    const quern_jobs *jobs = worker->jobs;
+    uint32_t refused;
     char number[QUERN__THREAD_NAME_BYTES];
     /* larger than needed, for compilers that check the maximum length */
     char name[2 * QUERN__THREAD_NAME_BYTES];
@@ -108,18 +106,12 @@ static void name_thread(const quern__worker *worker)
     int room = QUERN__THREAD_NAME_BYTES - 1 - number_length;
     snprintf(name, sizeof name, "%.*s%s", room, worker->jobs->name, number);
     quern__thread_set_name(name);
-}
-
-/* Ignores processors that were taken from the process after the pool was created. */
-void quern__worker_set_up_thread(const quern__worker *worker)
-{
-    const quern_jobs *jobs = worker->jobs;
-    uint32_t refused;
-    name_thread(worker);
     if (has_any(&jobs->processors)) (void)quern__thread_set_processors(&jobs->processors, &refused);
     if (jobs->pin_threads) quern__thread_pin(worker->index);
     quern__worker_call_start(worker);
 }
+
+/* ------------------------------------------------------------------------------------------------ quotas */
 
 /* The processor time that Linux grants to the process's control group. A container with a quota of 150 ms per
  * 100 ms has 1.5 processors, although it may run on all of them. With more threads than that, the group has
@@ -167,20 +159,6 @@ static uint32_t read_group(const char *folder)
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
 }
 
-/* Returns the least of the quotas of the group with this path and of all that enclose it, up to the mount
- * point, which is the first mount_length characters. */
-static uint32_t read_groups(char *folder, size_t mount_length)
-{
-    uint32_t least = UINT32_MAX;
-    for (;;) {
-        const uint32_t count = read_group(folder);
-        if (count < least) least = count;
-        char *last = strrchr(folder + mount_length, '/');
-        if (last == NULL) return least;
-        *last = '\0';
-    }
-}
-
 /* Returns whether a list with commas, such as "cpu,cpuacct", names the controller of processor time. */
 static bool names_processor_time(const char *controllers)
 {
@@ -205,7 +183,15 @@ static uint32_t read_quota_line(const char *root, char *line)
                                       *controllers != '\0' ? "/" : "", controllers);
     if (mount_length < 0 || (size_t)mount_length + strlen(path) >= sizeof folder) return UINT32_MAX;
     memcpy(folder + mount_length, path, strlen(path) + 1);
-    return read_groups(folder, (size_t)mount_length);
+    /* The least of the quotas of the group with this path and of all that enclose it, up to the mount point. */
+    uint32_t least = UINT32_MAX;
+    for (;;) {
+        const uint32_t count = read_group(folder);
+        if (count < least) least = count;
+        char *last = strrchr(folder + mount_length, '/');
+        if (last == NULL) return least;
+        *last = '\0';
+    }
 }
 
 uint32_t quern__read_processor_quota(const char *root)
@@ -223,6 +209,8 @@ uint32_t quern__read_processor_quota(const char *root)
     fclose(file);
     return least;
 }
+
+/* --------------------------------------------------------------------------------------- sizes of caches */
 
 /* The kernel's files have precedence. On AMD processors, sysconf of glibc 2.36 multiplies the size of the
  * last level by the number of core complexes: 256 MiB where each core shares 32 MiB. */
@@ -251,15 +239,6 @@ static bool read_line(const char *folder, int index, const char *name, char text
     return found;
 }
 
-/* Parses a size as the kernel writes it, such as "32768K". Returns 0 if the text is none. */
-static size_t parse_size(const char *text)
-{
-    char *end = NULL;
-    const unsigned long long number = strtoull(text, &end, 10);
-    const unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    return number > (SIZE_MAX >> shift) ? 0 : (size_t)number << shift;
-}
-
 /* Reads one cache. Returns false if there is none, if it caches only instructions, or if its files cannot
  * be parsed. */
 static bool read_cache(const char *folder, int index, cache *found)
@@ -269,7 +248,11 @@ static bool read_cache(const char *folder, int index, cache *found)
     if (!read_line(folder, index, "level", level) || !read_line(folder, index, "size", size)) return false;
     if (!read_line(folder, index, "shared_cpu_list", found->processors)) found->processors[0] = '\0';
     found->level = strtoul(level, NULL, 10);
-    found->bytes = parse_size(size);
+    /* A size as the kernel writes it, such as "32768K"; 0 if the text is none. */
+    char *end = NULL;
+    const unsigned long long number = strtoull(size, &end, 10);
+    const unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    found->bytes = number > (SIZE_MAX >> shift) ? 0 : (size_t)number << shift;
     return found->level > 0 && found->bytes > 0;
 }
 

@@ -222,21 +222,15 @@ bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index,
     return node != NULL;
 }
 
-static quern__node *newest_allowed(const quern__queue *queue, const void *awaited)
-{
-    quern__node *node = queue->last;
-    while (node != NULL && !quern__scope_allows(node->job.scope, awaited))
-        node = node->before;
-    return node;
-}
-
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job)
 {
     quern__node *newest = NULL;
     if (quern__queues_look_empty(queues)) return false;
     quern__mutex_lock(&queues->mutex);
     for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++) {
-        quern__node *node = newest_allowed(&queues->queues[index], awaited);
+        quern__node *node = queues->queues[index].last;
+        while (node != NULL && !quern__scope_allows(node->job.scope, awaited))
+            node = node->before;
         if (node != NULL && (newest == NULL || node->number > newest->number)) newest = node;
     }
     if (newest != NULL) take_locked(queues, &queues->queues[newest->queue], newest, out_job);

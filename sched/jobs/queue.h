@@ -30,7 +30,7 @@ typedef struct quern__link {
     _Atomic(struct quern__node *) node; /* node that waits; of a sleeper, NULL once the link has fired */
 } quern__link;
 
-enum { QUERN__OWN_LINKS = 3 }; /* number of links inside a node; after.c adds more */
+enum { QUERN__OWN_LINKS = 3 }; /* number of links inside a node; submit.c adds more */
 
 /* Value of link_count for a node that the caller of push owns. The queue does not return it to the store,
  * and its owner finds out by itself when the node was removed. */

@@ -49,7 +49,7 @@
 /* Pairs with quern__worker_mask_clear. */
 void quern__worker_mask_set(quern__worker_mask *mask, uint32_t index)
 {
-    /* Release: the bit hands over a worker of the host's threads. Acquire: see assigned.c. */
+    /* Release: the bit hands over a worker of the host's threads. Acquire: see enter.c. */
     atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_acq_rel);
 }
 
@@ -142,13 +142,6 @@ typedef enum sleeper_kind {
     ANY_SLEEPER
 } sleeper_kind;
 
-static bool is_of_kind(const quern__worker *sleeper, sleeper_kind kind, const void *served_scope,
-                       const void *scope)
-{
-    if (kind == WAITS_FOR_IT) return waits_for(sleeper, served_scope, scope);
-    return kind == ANY_SLEEPER || !quern__worker_has_closed_job(sleeper);
-}
-
 /* Wakes one worker of this kind that sleeps in a wait; returns false if there is none. The load pairs with
  * quern__worker_mask_set of a worker that falls asleep. Acquire: that worker wrote the members read here
  * before it set its bit. */
@@ -160,23 +153,16 @@ static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *se
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + quern__lowest_bit_64(mask);
             quern__worker *worker = &jobs->workers[index];
-            if (!is_of_kind(worker, kind, served_scope, scope)) continue;
+            const bool is_of_kind = kind == WAITS_FOR_IT
+                                        ? waits_for(worker, served_scope, scope)
+                                        : kind == ANY_SLEEPER || !quern__worker_has_closed_job(worker);
+            if (!is_of_kind) continue;
             if (!quern__worker_mask_clear(&jobs->blocked, index)) continue;
             quern__parker_give(&worker->parker);
             return true;
         }
     }
     return false;
-}
-
-/* Wakes a worker that waits for one of the scopes. If there is none and all workers are blocked, wakes one
- * that may run the job; a worker with a closed job on its stack may not run another closed job
- * (deque.h). */
-static void wake_blocked(quern_jobs *jobs, const void *served_scope, const void *scope)
-{
-    if (wake_one_blocked(jobs, WAITS_FOR_IT, served_scope, scope) || !all_are_blocked(jobs)) return;
-    if (!wake_one_blocked(jobs, MAY_RUN_ALL, served_scope, scope) && !quern__scope_is_closed(scope))
-        wake_one_blocked(jobs, ANY_SLEEPER, served_scope, scope);
 }
 
 /* The loads pair with the counts of searchers and sleepers; see fence C above. The load of served_scope is
@@ -189,7 +175,11 @@ void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const 
     if (atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) == 0) return;
     const void *served_scope =
         worker != NULL ? atomic_load_explicit(&worker->served_scope, memory_order_relaxed) : NULL;
-    wake_blocked(jobs, served_scope, scope);
+    /* A worker that waits for one of the scopes is woken. If there is none and all workers are blocked, one
+     * that may run the job; a worker with a closed job on its stack may not run another closed job (deque.h). */
+    if (wake_one_blocked(jobs, WAITS_FOR_IT, served_scope, scope) || !all_are_blocked(jobs)) return;
+    if (!wake_one_blocked(jobs, MAY_RUN_ALL, served_scope, scope) && !quern__scope_is_closed(scope))
+        wake_one_blocked(jobs, ANY_SLEEPER, served_scope, scope);
 }
 
 /* A worker that sleeps in a wait has its bit in another mask, and needs only the permit. */

@@ -38,20 +38,6 @@ quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void
     return QUERN_OK;
 }
 
-static uint32_t run_caller_jobs(quern__worker *worker)
-{
-    uint32_t count = 0;
-    quern__job job;
-    const void *allowed = quern__worker_awaited_scope(worker, NULL);
-    while (quern__worker_take_assigned(worker, NULL, &job) ||
-           quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER, allowed, &job)) {
-        quern__worker_run_job(worker, &job);
-        count++;
-    }
-    quern__worker_flush_finished(worker);
-    return count;
-}
-
 quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count)
 {
     if (out_count != NULL) *out_count = 0;
@@ -61,7 +47,17 @@ quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count)
     if (is_outside) result = quern__jobs_enter(jobs, "quern_jobs_run_caller_jobs");
     if (result != QUERN_OK) return result;
     quern__worker *worker = quern__jobs_current_worker(jobs);
-    uint32_t count = quern__worker_is_external(worker) ? run_caller_jobs(worker) : 0;
+    uint32_t count = 0;
+    if (quern__worker_is_external(worker)) {
+        quern__job job;
+        const void *allowed = quern__worker_awaited_scope(worker, NULL);
+        while (quern__worker_take_assigned(worker, NULL, &job) ||
+               quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER, allowed, &job)) {
+            quern__worker_run_job(worker, &job);
+            count++;
+        }
+        quern__worker_flush_finished(worker);
+    }
     if (out_count != NULL) *out_count = count;
     if (is_outside) quern__jobs_leave(jobs);
     return QUERN_OK;
@@ -95,11 +91,6 @@ static quern_result fail_def(const quern_jobs *jobs, const quern_job_def *def, c
             function);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: def->priority is %d, which is no quern_priority",
                        function, (int)def->priority);
-}
-
-static bool has_extras(const quern_job_def *def)
-{
-    return ((uintptr_t)def->cancel | (uintptr_t)def->name) != 0;
 }
 
 /* Returns whether the definition uses more than function, payload and counter; one test for all members. */
@@ -239,7 +230,7 @@ static void make_job(const quern_job_def *def, quern__job *job)
 {
     *job = (quern__job){.run = NULL};
     (void)make_plain_job(def, job);
-    if (has_extras(def)) add_extras(def, job);
+    if (def->cancel != NULL || def->name != NULL) add_extras(def, job);
 }
 
 static quern__queue_index queue_of(const quern_job_def *def)
@@ -551,6 +542,8 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
     return quern__job_submit_after(jobs, &job, queue_of(def), &after, 1, "quern_jobs_submit_after");
 }
 
+/* ----------------------------------------------------------------------------------- jobs after counters */
+
 /* Jobs that start after several counters.
  *
  * A node that waits for counters has one link in the list of each counter and the number of links that have
@@ -658,13 +651,6 @@ void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *wo
     quern__node_submit(node, worker);
 }
 
-/* Relaxed: the counter's lock publishes the link. */
-static bool add_link(quern_counter *counter, quern__link *link, quern__node *node, quern__worker *worker)
-{
-    atomic_store_explicit(&link->node, node, memory_order_relaxed);
-    return quern__counter_add_link(counter, link, worker);
-}
-
 /* Returns the next link to add and advances `holder` and `index` past it; there must be one. Relaxed: see
  * quern__node_reserve_links. */
 static quern__link *next_link(quern__node *node, quern__node **holder, uint32_t *index)
@@ -678,16 +664,21 @@ static quern__link *next_link(quern__node *node, quern__node **holder, uint32_t 
     return &(*holder)->links[(*index)++];
 }
 
-/* Relaxed: adding the links publishes the node. */
+/* Relaxed: adding the links, under the locks of their counters, publishes them and the node. */
 void quern__node_add_links(quern__node *node, quern_counter *const *after, quern__worker *worker)
 {
     uint32_t index = 0, done_count = 0, count = node->link_count;
     quern__node *holder = node;
     atomic_store_explicit(&node->waiting_count, (uint16_t)count, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++)
-        done_count += !add_link(after[i], next_link(node, &holder, &index), node, worker);
+    for (uint32_t i = 0; i < count; i++) {
+        quern__link *link = next_link(node, &holder, &index);
+        atomic_store_explicit(&link->node, node, memory_order_relaxed);
+        done_count += !quern__counter_add_link(after[i], link, worker);
+    }
     if (done_count != 0 || count == 0) quern__node_count_down(node, done_count, worker);
 }
+
+/* --------------------------------------------------------------------------------------- forks and joins */
 
 /* Forks and joins.
  *

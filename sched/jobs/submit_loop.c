@@ -25,6 +25,8 @@ void quern_cancel_reset(quern_cancel *cancel)
     if (cancel != NULL) atomic_store_explicit(&cancel->is_requested, 0, memory_order_relaxed);
 }
 
+/* --------------------------------------------------------------------------------------- submitted loops */
+
 /* Loops that are submitted.
  *
  * A submitted loop starts as an ordinary job that has the loop's parameters in its data words. Until it
@@ -99,14 +101,6 @@ static quern__submitted_loop *take_stored_loop(quern_jobs *jobs)
     return taken;
 }
 
-static void return_stored_loop(quern_jobs *jobs, quern__submitted_loop *given)
-{
-    quern__mutex_lock(&jobs->queues.mutex);
-    given->next_free = jobs->free_loops;
-    jobs->free_loops = given;
-    quern__mutex_unlock(&jobs->queues.mutex);
-}
-
 void quern__jobs_free_submitted_loops(quern_jobs *jobs)
 {
     while (jobs->loops != NULL) {
@@ -156,7 +150,11 @@ static void participate(quern__submitted_loop *stored, quern__worker *worker,
     const quern__job end = {.scope = stored->scope};
     uint64_t before = atomic_fetch_sub_explicit(&stored->state, 1, memory_order_acq_rel);
     if ((uint32_t)before != 1) return;
-    return_stored_loop(worker->jobs, stored);
+    quern_jobs *jobs = worker->jobs;
+    quern__mutex_lock(&jobs->queues.mutex);
+    stored->next_free = jobs->free_loops;
+    jobs->free_loops = stored;
+    quern__mutex_unlock(&jobs->queues.mutex);
     quern__job_count_down(&end, worker);
 }
 
@@ -273,24 +271,6 @@ quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)
     return quern__jobs_parallel_for(jobs, &range, "quern_jobs_run_loop");
 }
 
-/* Casts drop const: the loop only reads through these pointers. */
-static void make_loop_job(const quern_loop_def *def, quern__job *job)
-{
-    void (*const runs[])(quern__job *, quern__worker *) = {
-        [QUERN_PRIORITY_NORMAL] = run_normal,
-        [QUERN_PRIORITY_HIGH] = run_high,
-        [QUERN_PRIORITY_LOW] = run_low,
-    };
-    job->run = runs[def->priority];
-    job->scope = def->counter;
-    job->target = (void *)(uintptr_t)def->function;
-    job->data[USER_DATA] = (uintptr_t)def->user_data;
-    job->data[COUNT] = def->count;
-    job->data[GRAIN] = def->grain;
-    job->data[CANCEL] = (uintptr_t)def->cancel;
-    job->data[NAME] = (uintptr_t)def->name;
-}
-
 quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
 {
     static const char *const function = "quern_jobs_submit_loop";
@@ -300,7 +280,20 @@ quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
     result = quern__check_after_list(def->after, def->after_count, def->counter, function);
     if (result != QUERN_OK) return result;
     const quern__queue_index queue = quern__queue_of_priority(def->priority);
-    make_loop_job(def, &job);
+    /* The casts drop const: the loop only reads through these pointers. */
+    void (*const runs[])(quern__job *, quern__worker *) = {
+        [QUERN_PRIORITY_NORMAL] = run_normal,
+        [QUERN_PRIORITY_HIGH] = run_high,
+        [QUERN_PRIORITY_LOW] = run_low,
+    };
+    job.run = runs[def->priority];
+    job.scope = def->counter;
+    job.target = (void *)(uintptr_t)def->function;
+    job.data[USER_DATA] = (uintptr_t)def->user_data;
+    job.data[COUNT] = def->count;
+    job.data[GRAIN] = def->grain;
+    job.data[CANCEL] = (uintptr_t)def->cancel;
+    job.data[NAME] = (uintptr_t)def->name;
     if (def->after_count == 0)
         return def->count == 0 ? QUERN_OK : quern__job_submit(jobs, &job, queue, function);
     return quern__job_submit_after(jobs, &job, queue, def->after, def->after_count, function);

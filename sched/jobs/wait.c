@@ -127,16 +127,6 @@ static void wait_inside(quern__worker *worker, job_counter_wait *waiting)
     remove_links(waiting, worker->jobs, worker);
 }
 
-/* Like quern__jobs_sleeper_fence, but independent of the pool's kind of fence, which a resize may change at
- * any time while the caller is outside. */
-static void fence_outside(void)
-{
-    if (quern__can_fence_all_threads())
-        quern__fence_all_threads();
-    else
-        quern__handshake_fence();
-}
-
 /* Sleeps until the wait is over or an external slot is free. Links fire under the mutex. A thread that
  * frees a slot broadcasts if it sees outside_waiter_count above 0: the increment here and the check for a
  * free slot are a handshake that pairs with quern__jobs_leave. The decrement is relaxed: one broadcast too
@@ -144,7 +134,12 @@ static void fence_outside(void)
 static void sleep_outside(quern_jobs *jobs, const quern__wait *wait)
 {
     atomic_fetch_add_explicit(&jobs->outside_waiter_count, 1, QUERN__HANDSHAKE_RELEASE);
-    fence_outside();
+    /* As in quern__jobs_sleeper_fence, but independent of the pool's kind of fence, which a resize may change
+     * at any time while the caller is outside. */
+    if (quern__can_fence_all_threads())
+        quern__fence_all_threads();
+    else
+        quern__handshake_fence();
     quern__mutex_lock(&jobs->outside_mutex);
     while (!wait->is_done(wait) && !quern__jobs_has_free_external_slot(jobs))
         quern__condition_wait(&jobs->outside_condition, &jobs->outside_mutex, wait->until_ns);
@@ -208,14 +203,6 @@ quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
     return QUERN_OK;
 }
 
-/* Returns the end of a time limit that begins now. Returns 0, no limit, if the end is beyond the range of
- * the clock. */
-static uint64_t end_of_limit(uint64_t limit_ns)
-{
-    uint64_t now_ns = quern__clock_ns();
-    return limit_ns <= UINT64_MAX - 1 - now_ns ? now_ns + limit_ns : 0;
-}
-
 /* With a limit of 0 this checks the counters once and does not wait. */
 static quern_result wait_for_any(quern_jobs *jobs, quern_counter *const *counters, uint32_t count,
                                  uint64_t limit_ns, const char *function, uint32_t *out_index)
@@ -233,7 +220,9 @@ static quern_result wait_for_any(quern_jobs *jobs, quern_counter *const *counter
     if (worker != NULL) quern__worker_flush_finished(worker);
     *out_index = find_done(&waiting);
     if (*out_index != count || limit_ns == 0) return QUERN_OK;
-    waiting.until_ns = end_of_limit(limit_ns);
+    /* No limit, which is 0, if the end is beyond the range of the clock. */
+    const uint64_t now_ns = quern__clock_ns();
+    waiting.until_ns = limit_ns <= UINT64_MAX - 1 - now_ns ? now_ns + limit_ns : 0;
     if (worker == NULL)
         result = wait_from_outside(jobs, &waiting, function);
     else
@@ -254,8 +243,12 @@ quern_result quern_jobs_wait_for(quern_jobs *jobs, quern_counter *counter, uint6
     return result;
 }
 
-static quern_result check_counters(quern_counter *const *counters, uint32_t count)
+quern_result quern_jobs_wait_any(quern_jobs *jobs, quern_counter *const *counters, uint32_t count,
+                                 uint64_t limit_ns, uint32_t *out_index)
 {
+    uint32_t index;
+    if (out_index != NULL) *out_index = count;
+    if (jobs == NULL) return quern__fail_null("quern_jobs_wait_any", "jobs");
     if (counters == NULL) return quern__fail_null("quern_jobs_wait_any", "counters");
     if (count == 0 || count > QUERN_MAX_AFTER)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -266,21 +259,12 @@ static quern_result check_counters(quern_counter *const *counters, uint32_t coun
             return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
                                "quern_jobs_wait_any: counters[%u] is NULL; count is %u", (unsigned)i,
                                (unsigned)count);
-    return QUERN_OK;
-}
-
-quern_result quern_jobs_wait_any(quern_jobs *jobs, quern_counter *const *counters, uint32_t count,
-                                 uint64_t limit_ns, uint32_t *out_index)
-{
-    uint32_t index;
-    if (out_index != NULL) *out_index = count;
-    if (jobs == NULL) return quern__fail_null("quern_jobs_wait_any", "jobs");
-    quern_result result = check_counters(counters, count);
-    if (result == QUERN_OK)
-        result = wait_for_any(jobs, counters, count, limit_ns, "quern_jobs_wait_any", &index);
+    quern_result result = wait_for_any(jobs, counters, count, limit_ns, "quern_jobs_wait_any", &index);
     if (result == QUERN_OK && out_index != NULL) *out_index = index;
     return result;
 }
+
+/* -------------------------------------------------------------------------------------- waits of workers */
 
 /* Waiting.
  *
@@ -320,7 +304,7 @@ quern_result quern_jobs_wait_any(quern_jobs *jobs, quern_counter *const *counter
  * runs such jobs, up to a maximal depth (rescue). A wait with a time limit counts as asleep from begin to
  * end; if at its end all other workers wait, it runs such a job, too. So workers that repeat such waits
  * continue as well. Progress is not guaranteed for nodes of graphs: what a thread awaits inside a node
- * must not depend on other nodes. No other worker may run the jobs assigned to a worker (assigned.c), so
+ * must not depend on other nodes. No other worker may run the jobs assigned to a worker (enter.c), so
  * it runs them in its waits, up to the same depth; beyond that depth, only those that it waits for. A
  * pusher that finds all workers asleep wakes one (search.c), and so does an external thread that leaves. */
 
@@ -462,14 +446,6 @@ static void add_scope(scopes *set, const void *scope)
     set->items[set->count++] = scope;
 }
 
-/* Relaxed: the words are hints and may change meanwhile. */
-static void add_more_scopes(scopes *set, const quern__worker *victim)
-{
-    uint32_t count = atomic_load_explicit(&victim->more_awaited_count, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++)
-        add_scope(set, atomic_load_explicit(&victim->more_awaited_scopes[i], memory_order_relaxed));
-}
-
 /* Steals a job that belongs to the scope from the victim, and adds the scopes that the victim waits for to
  * `set`. Acquire: pairs with the release in quern__worker_run_job. The other loads are relaxed: they are
  * hints and may change meanwhile. */
@@ -480,7 +456,9 @@ static bool steal_related_from(quern__worker *victim, const void *scope, scopes 
     if (quern__scope_matches(atomic_load_explicit(&victim->served_scope, memory_order_acquire), scope)) {
         from = atomic_load_explicit(&victim->served_from_index, memory_order_relaxed);
         add_scope(set, atomic_load_explicit(&victim->awaited_scope, memory_order_relaxed));
-        add_more_scopes(set, victim);
+        uint32_t count = atomic_load_explicit(&victim->more_awaited_count, memory_order_relaxed);
+        for (uint32_t i = 0; i < count; i++)
+            add_scope(set, atomic_load_explicit(&victim->more_awaited_scopes[i], memory_order_relaxed));
     }
     return !quern__deque_looks_empty(&victim->deque) &&
            quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
@@ -603,13 +581,6 @@ static bool flush_and_continue(quern__worker *worker, const quern__wait *wait)
     return true;
 }
 
-static bool help_with(const quern__wait *wait, quern__worker *worker)
-{
-    if (wait->help == NULL) return false;
-    quern__worker_flush_finished(worker);
-    return wait->help(wait, worker);
-}
-
 /* Removes a job that this worker alone may run, so that such jobs do not wait until this wait ends. */
 static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
@@ -674,7 +645,10 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, attempts *tr
         quern__worker_run_own_job(worker, &job);
         return true;
     }
-    if (help_with(wait, worker)) return true;
+    if (wait->help != NULL) {
+        quern__worker_flush_finished(worker);
+        if (wait->help(wait, worker)) return true;
+    }
     if (take_assigned(worker, wait, &job)) {
         run_unrelated(worker, &job);
         return true;
@@ -708,13 +682,6 @@ static bool take_allowed(quern__worker *worker, const void *awaited, quern__job 
     return false;
 }
 
-static bool steal_oldest(quern_jobs *jobs, quern__job *out_job)
-{
-    for (uint32_t index = 0; index < jobs->worker_count; index++)
-        if (quern__deque_steal(&jobs->workers[index].deque, out_job)) return true;
-    return false;
-}
-
 /* Moves the oldest job of some deque to the queue, where every worker finds it: the job may not run here
  * and hides others. Returns false if there is no job or no memory. */
 static bool move_oldest_to_queue(quern__worker *worker)
@@ -722,7 +689,10 @@ static bool move_oldest_to_queue(quern__worker *worker)
     quern_jobs *jobs = worker->jobs;
     quern__node *node = quern__queues_take_node(&jobs->queues);
     if (node == NULL) return false;
-    if (!steal_oldest(jobs, &node->job)) {
+    bool is_found = false;
+    for (uint32_t index = 0; index < jobs->worker_count && !is_found; index++)
+        is_found = quern__deque_steal(&jobs->workers[index].deque, &node->job);
+    if (!is_found) {
         quern__queues_return_node(&jobs->queues, node);
         return false;
     }
@@ -761,15 +731,6 @@ static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *o
     return false;
 }
 
-/* Searches once more after the worker has announced its sleep. */
-static bool search_before_sleep(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
-{
-    if (take_assigned(worker, wait, out_job) || take_from_others(worker, wait, out_job) ||
-        take_from_queues(worker->jobs, wait, out_job))
-        return true;
-    return rescue(worker, wait, out_job);
-}
-
 /* Sleeps until the wait may be over or the worker has a permit; see the head of search.c. Returns whether
  * there is a job to run instead. The counts pair with the reads in quern__jobs_notify_sleepers,
  * is_last_awake and quern__jobs_leave. The decrement of sleeper_count is relaxed: one needless check does
@@ -781,27 +742,14 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
     if (!has_limit(wait)) count_blocked(jobs, true);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last search */
-    bool found = !wait->is_done(wait) && search_before_sleep(worker, wait, out_job);
+    bool found = !wait->is_done(wait) &&
+                 (take_assigned(worker, wait, out_job) || take_from_others(worker, wait, out_job) ||
+                  take_from_queues(worker->jobs, wait, out_job) || rescue(worker, wait, out_job));
     if (!found && !wait->is_done(wait)) quern__worker_park(worker, wait->until_ns);
     quern__worker_mask_clear(&jobs->blocked, worker->index);
     if (!has_limit(wait)) count_blocked(jobs, false);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     return found;
-}
-
-/* Runs an unrelated job at the end of a wait with a time limit, which may have been too short for a sleep.
- * Otherwise all workers could repeat such waits for ever while no worker runs the jobs that they do not
- * depend on. */
-static void rescue_at_timeout(quern__worker *worker, const quern__wait *wait)
-{
-    quern__job job;
-    if (rescue(worker, wait, &job)) run_unrelated(worker, &job);
-}
-
-static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
-{
-    quern__job job;
-    if (sleep_in_wait(worker, wait, &job)) run_unrelated(worker, &job);
 }
 
 /* Returns whether the worker should sleep now. yield_count: yields since its search became unsuccessful. A
@@ -828,6 +776,7 @@ static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint
 
 static void wait_until_done(quern__worker *worker, const quern__wait *wait)
 {
+    quern__job job;
     bool is_announced = wait->announce == NULL;
     uint64_t start_ns = 0;
     uint32_t yield_count = 0;
@@ -844,11 +793,15 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
             continue;
         if (!is_announced) wait->announce(wait, worker);
         is_announced = true;
-        sleep_or_rescue(worker, wait);
+        if (sleep_in_wait(worker, wait, &job)) run_unrelated(worker, &job);
         tried = (attempts){0}; /* a rescue may have popped jobs */
         start_ns = 0;
     }
-    if (has_limit(wait) && quern__clock_ns() >= wait->until_ns) rescue_at_timeout(worker, wait);
+    /* Run an unrelated job at the end of a wait with a time limit, which may have been too short for a sleep.
+     * Otherwise all workers could repeat such waits for ever while no worker runs the jobs that they do not
+     * depend on. */
+    if (has_limit(wait) && quern__clock_ns() >= wait->until_ns && rescue(worker, wait, &job))
+        run_unrelated(worker, &job);
 }
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)

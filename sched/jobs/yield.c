@@ -92,28 +92,18 @@ static uint32_t list_busy_processors(const quern__worker *worker, uint32_t *proc
     return count;
 }
 
-static bool contains(const uint32_t *processors, uint32_t count, uint32_t wanted)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (processors[i] == wanted) return true;
-    return false;
-}
-
 static void count_yield(quern__worker *worker)
 {
     atomic_fetch_add_explicit(&worker->cpu_slot.yield_count, 1, memory_order_relaxed);
 }
 
-static bool may_move(const quern__worker *worker)
-{
-    return !quern__worker_is_external(worker) && worker->jobs->host_threads.submit == NULL &&
-           !worker->jobs->pin_threads;
-}
-
 static bool shares_processor(const quern__worker *worker, uint32_t *processors, uint32_t *out_count)
 {
     *out_count = list_busy_processors(worker, processors);
-    return contains(processors, *out_count, quern__thread_processor());
+    const uint32_t wanted = quern__thread_processor();
+    for (uint32_t i = 0; i < *out_count; i++)
+        if (processors[i] == wanted) return true;
+    return false;
 }
 
 typedef enum processor_state { PROCESSOR_OWN, PROCESSOR_LEFT, PROCESSOR_SHARED } processor_state;
@@ -125,7 +115,9 @@ static uint64_t clamp_move_ns(uint64_t ns)
 
 static processor_state move_off(quern__worker *worker, const uint32_t *processors, uint32_t count)
 {
-    if (!may_move(worker)) return PROCESSOR_SHARED;
+    if (quern__worker_is_external(worker) || worker->jobs->host_threads.submit != NULL ||
+        worker->jobs->pin_threads)
+        return PROCESSOR_SHARED;
     const uint64_t start_ns = quern__clock_ns();
     if (!quern__thread_move_off(processors, count)) return PROCESSOR_SHARED;
     worker->cpu_slot.move_ns = clamp_move_ns((worker->cpu_slot.move_ns + quern__clock_ns() - start_ns) / 2);

@@ -141,11 +141,6 @@ static bool delta_limit_init(quern__delta_limit *limit, quern__history *history,
     return true;
 }
 
-static void delta_limit_release(const quern__delta_limit *limit, quern__history *history)
-{
-    quern__page_release(&history->store, limit->members_page);
-}
-
 quern_result quern__delta_make(quern__history *history, const quern__snapshot *from,
                                const quern__snapshot *to, const quern_delta_def *def,
                                quern_delta **out_delta)
@@ -160,7 +155,7 @@ quern_result quern__delta_make(quern__history *history, const quern__snapshot *f
     history->delta_count++;
     delta->limit = &limit;
     const bool is_done = delta_limit_init(&limit, history, def, from, to) && append_all(delta);
-    delta_limit_release(&limit, history);
+    quern__page_release(&history->store, limit.members_page);
     delta->limit = NULL;
     if (is_done) {
         *out_delta = delta;
@@ -263,58 +258,42 @@ static void write_head_and_keys(delta_writing *it, const quern_delta_batch *batc
     it->head.batch_count++;
 }
 
-static quern_result write_component_batch(delta_writing *it, const quern_delta_batch *batch)
-{
-    const uint32_t index = quern__component_index(batch->component);
-    const quern__type *type = quern__components_type(&it->world->storage.components, index);
-    const bool has_values = quern__delta_has_values(batch->kind);
-    const quern_result result = has_values ? check_savable(type, true) : QUERN_OK;
-    if (result != QUERN_OK) return result;
-    uint32_t number;
-    number_type(it->component_numbers, index, &it->head.component_count, type, &it->components, &number);
-    write_head_and_keys(it, batch, number);
-    if (has_values) write_values(it, type, batch->values, batch->count);
-    const quern_entity *targets = batch->kind == QUERN_DELTA_RELATED ? batch->values : batch->old_values;
-    for (uint32_t i = 0; quern__delta_has_targets(batch->kind) && i < batch->count; i++)
-        quern__write_u64(&it->batches, key_of(it, targets[i]).bits);
-    return QUERN_OK;
-}
-
-static quern_result write_resource_batch(delta_writing *it, const quern_delta_batch *batch)
-{
-    const uint32_t index = quern__resource_index(batch->resource);
-    const quern__type *type = &it->world->resources.list.items[index].type;
-    const quern_result result = check_savable(type, false);
-    if (result != QUERN_OK || batch->values == NULL) return result;
-    uint32_t number;
-    number_type(it->resource_numbers, index, &it->head.resource_count, type, &it->resources, &number);
-    write_head_and_keys(it, batch, number);
-    write_values(it, type, batch->values, 1);
-    return QUERN_OK;
-}
-
 static quern_result write_batch(delta_writing *it, const quern_delta_batch *batch)
 {
     if (!is_written(it->def, batch)) return QUERN_OK;
-    if (batch->kind == QUERN_DELTA_RESOURCE) return write_resource_batch(it, batch);
-    if (quern__delta_has_component(batch->kind)) return write_component_batch(it, batch);
+    if (batch->kind == QUERN_DELTA_RESOURCE) {
+        const uint32_t index = quern__resource_index(batch->resource);
+        const quern__type *type = &it->world->resources.list.items[index].type;
+        const quern_result result = check_savable(type, false);
+        if (result != QUERN_OK || batch->values == NULL) return result;
+        uint32_t number;
+        number_type(it->resource_numbers, index, &it->head.resource_count, type, &it->resources, &number);
+        write_head_and_keys(it, batch, number);
+        write_values(it, type, batch->values, 1);
+        return QUERN_OK;
+    }
+    if (quern__delta_has_component(batch->kind)) {
+        const uint32_t index = quern__component_index(batch->component);
+        const quern__type *type = quern__components_type(&it->world->storage.components, index);
+        const bool has_values = quern__delta_has_values(batch->kind);
+        const quern_result result = has_values ? check_savable(type, true) : QUERN_OK;
+        if (result != QUERN_OK) return result;
+        uint32_t number;
+        number_type(it->component_numbers, index, &it->head.component_count, type, &it->components,
+                    &number);
+        write_head_and_keys(it, batch, number);
+        if (has_values) write_values(it, type, batch->values, batch->count);
+        const quern_entity *targets =
+            batch->kind == QUERN_DELTA_RELATED ? batch->values : batch->old_values;
+        for (uint32_t i = 0; quern__delta_has_targets(batch->kind) && i < batch->count; i++)
+            quern__write_u64(&it->batches, key_of(it, targets[i]).bits);
+        return QUERN_OK;
+    }
     write_head_and_keys(it, batch, 0);
     if (batch->kind == QUERN_DELTA_NAMED)
         quern__write_text(&it->batches, QUERN__DELTA_NAME_LENGTH_BYTES,
                           batch->name != NULL ? batch->name : "");
     return QUERN_OK;
-}
-
-static quern_result write_batches(delta_writing *it)
-{
-    const uint32_t count = it->delta->count;
-    const uint32_t first = it->def->first_batch < count ? it->def->first_batch : count;
-    const uint32_t most = it->def->batch_count > 0 ? it->def->batch_count : count;
-    const uint32_t end = most < count - first ? first + most : count;
-    quern_result result = QUERN_OK;
-    for (uint32_t i = first; i < end && result == QUERN_OK; i++)
-        result = write_batch(it, &it->delta->batches[i]);
-    return result;
 }
 
 /* ------------------------------------------------------------------------------------------ sinking */
@@ -341,7 +320,13 @@ static quern_result join(delta_writing *it)
 
 static quern_result write_all(delta_writing *it, quern_sink sink)
 {
-    quern_result result = write_batches(it);
+    const uint32_t count = it->delta->count;
+    const uint32_t first = it->def->first_batch < count ? it->def->first_batch : count;
+    const uint32_t most = it->def->batch_count > 0 ? it->def->batch_count : count;
+    const uint32_t end = most < count - first ? first + most : count;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = first; i < end && result == QUERN_OK; i++)
+        result = write_batch(it, &it->delta->batches[i]);
     if (result == QUERN_OK) result = join(it);
     if (result != QUERN_OK) return result;
     quern__sink_writer writer = {.sink = sink};

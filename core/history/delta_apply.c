@@ -284,30 +284,26 @@ static bool is_valid_batch(const delta_applying *it, const quern__delta_batch_he
                                                    : batch->number == 0;
 }
 
-/* Skips the value of a resource, which is read after the commands were applied. */
-static quern_result skip_resource(delta_applying *it, const quern__byte_reader *batch_begin,
-                                  uint32_t number)
-{
-    const quern__type *type = it->resources.items[number].type;
-    if (quern__read_in_place(&it->bytes, type->size_bytes) == NULL)
-        return fail_bytes("a resource is incomplete");
-    if (quern__hooks_own_resources(&type->hooks) && type->field_count == 0)
-        return quern__fail(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "resource '%s' has hooks but no described fields in this world, so bytes cannot be its "
-            "value: describe its fields, or write the delta without resources",
-            type->name);
-    if (it->resource_batch_count++ == 0) it->resource_batches = *batch_begin;
-    return QUERN_OK;
-}
-
 static quern_result record_batch(delta_applying *it)
 {
     const quern__byte_reader begin = it->bytes;
     quern__delta_batch_head batch;
     quern__read(&it->bytes, &batch, sizeof batch);
     if (!is_valid_batch(it, &batch)) return fail_bytes("a batch is invalid");
-    if (batch.kind == QUERN_DELTA_RESOURCE) return skip_resource(it, &begin, batch.number);
+    if (batch.kind == QUERN_DELTA_RESOURCE) {
+        /* Skips the value of a resource, which is read after the commands were applied. */
+        const quern__type *type = it->resources.items[batch.number].type;
+        if (quern__read_in_place(&it->bytes, type->size_bytes) == NULL)
+            return fail_bytes("a resource is incomplete");
+        if (quern__hooks_own_resources(&type->hooks) && type->field_count == 0)
+            return quern__fail(
+                QUERN_ERROR_LAYOUT_MISMATCH,
+                "resource '%s' has hooks but no described fields in this world, so bytes cannot be its "
+                "value: describe its fields, or write the delta without resources",
+                type->name);
+        if (it->resource_batch_count++ == 0) it->resource_batches = begin;
+        return QUERN_OK;
+    }
     const char *keys = quern__read_items(&it->bytes, batch.count, sizeof(uint64_t));
     const bool has_values = quern__delta_has_values(batch.kind);
     uint32_t size_bytes = has_values ? it->components.items[batch.number].type->size_bytes : 0;
@@ -384,19 +380,6 @@ static quern_result read_bytes(delta_applying *it, quern__source_reader *source)
                : fail_bytes("they do not match their checksum");
 }
 
-static quern_result read_message(delta_applying *it, quern_source source)
-{
-    quern__source_reader reader;
-    quern__source_reader_open(&reader, source);
-    quern__world_set_locked(it->applier->world, true); /* the source may call a function of the program */
-    quern_result result = quern__source_read(&reader, &it->head, sizeof it->head)
-                              ? check_head(&it->head)
-                              : fail_bytes("they are truncated");
-    if (result == QUERN_OK) result = read_bytes(it, &reader);
-    quern__world_set_locked(it->applier->world, false);
-    return result;
-}
-
 /* ----------------------------------------------------------------------------------------- applying */
 
 /* Called at the end of the sync point: enters the handles of created entities into the map. */
@@ -406,29 +389,6 @@ static void note_created(void *argument, const quern__gathered *gathered, const 
     (void)gathered;
     for (uint32_t i = 0; i < it->created_keys.count; i++)
         enter_entity(it->applier, it->created_keys.items[i], created[i]);
-}
-
-static void copy_resource(const delta_applying *it, const delta_type *of, const char *value)
-{
-    const quern__type *type = of->type;
-    char *target = it->applier->world->resources.list.items[of->index].value;
-    for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern_field *field = &type->fields[i];
-        memcpy(target + field->offset_bytes, value + field->offset_bytes,
-               (size_t)quern__field_bytes(field->type) * field->count);
-    }
-    if (type->field_count == 0) memcpy(target, value, type->size_bytes);
-    quern__type_remap(type, target, map_final_key, it->applier);
-}
-
-static void copy_resources(delta_applying *it)
-{
-    for (uint32_t i = 0; i < it->resource_batch_count; i++) {
-        quern__delta_batch_head batch;
-        quern__read(&it->resource_batches, &batch, sizeof batch);
-        const delta_type *of = &it->resources.items[batch.number];
-        copy_resource(it, of, quern__read_in_place(&it->resource_batches, of->type->size_bytes));
-    }
 }
 
 static quern_result run_playback(delta_applying *it, quern__playback_stats *stats)
@@ -456,7 +416,21 @@ static quern_result apply(delta_applying *it)
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < it->destroyed_keys.count; i++)
         forget_entity(it->applier, it->destroyed_keys.items[i]);
-    copy_resources(it);
+    for (uint32_t i = 0; i < it->resource_batch_count; i++) {
+        quern__delta_batch_head batch;
+        quern__read(&it->resource_batches, &batch, sizeof batch);
+        const delta_type *of = &it->resources.items[batch.number];
+        const char *value = quern__read_in_place(&it->resource_batches, of->type->size_bytes);
+        const quern__type *type = of->type;
+        char *target = it->applier->world->resources.list.items[of->index].value;
+        for (uint32_t k = 0; k < type->field_count; k++) {
+            const quern_field *field = &type->fields[k];
+            memcpy(target + field->offset_bytes, value + field->offset_bytes,
+                   (size_t)quern__field_bytes(field->type) * field->count);
+        }
+        if (type->field_count == 0) memcpy(target, value, type->size_bytes);
+        quern__type_remap(type, target, map_final_key, it->applier);
+    }
     if (stats.dropped_count + stats.refused_count == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
@@ -482,7 +456,16 @@ static quern_result read_and_apply(quern_delta_applier *applier, quern_source so
     quern_world *world = applier->world;
     delta_applying it = {.applier = applier, .storage = &world->storage};
     quern_result result = quern__world_check_unlocked(world, "quern_delta_apply");
-    if (result == QUERN_OK) result = read_message(&it, source);
+    if (result == QUERN_OK) {
+        quern__source_reader reader;
+        quern__source_reader_open(&reader, source);
+        quern__world_set_locked(it.applier->world,
+                                true); /* the source may call a function of the program */
+        result = quern__source_read(&reader, &it.head, sizeof it.head) ? check_head(&it.head)
+                                                                       : fail_bytes("they are truncated");
+        if (result == QUERN_OK) result = read_bytes(&it, &reader);
+        quern__world_set_locked(it.applier->world, false);
+    }
     if (result == QUERN_OK) {
         const quern__origin origin = {.serial = quern__serial_of(world->next_serial++)};
         it.value =

@@ -195,18 +195,6 @@ static bool list_chunk(quern_delta *delta, const chunk_pair *pair)
     return true;
 }
 
-/* Appends the rows of the entities in `from` that are not alive in `to`. */
-static bool list_destroyed(quern__history *history)
-{
-    quern__delta_scratch *scratch = &history->delta_scratch;
-    bool has_room = true;
-    scratch->first_destroyed = scratch->ranges.count;
-    for (uint32_t i = 0; i < scratch->unpaired.count && has_room; i++)
-        if (!scratch->unpaired.items[i].is_in_to)
-            has_room = add_row(history, scratch->unpaired.items[i].at, (saved_row){0});
-    return has_room;
-}
-
 bool quern__delta_list_rows(quern_delta *delta)
 {
     quern__history *history = delta->history;
@@ -223,7 +211,14 @@ bool quern__delta_list_rows(quern_delta *delta)
             if (!list_chunk(delta, &pair)) return false;
         }
     }
-    return list_destroyed(history);
+    /* Appends the rows of the entities in `from` that are not alive in `to`. */
+    quern__delta_scratch *scratch = &history->delta_scratch;
+    bool has_room = true;
+    scratch->first_destroyed = scratch->ranges.count;
+    for (uint32_t i = 0; i < scratch->unpaired.count && has_room; i++)
+        if (!scratch->unpaired.items[i].is_in_to)
+            has_room = add_row(history, scratch->unpaired.items[i].at, (saved_row){0});
+    return has_room;
 }
 
 /* --------------------------------------------------------------------------------------- components */
@@ -457,15 +452,6 @@ static bool append_added(const component_diff *it)
            append_bits(it, QUERN_DELTA_DISABLED, is_disabled_now);
 }
 
-/* Whether the component is managed by the world alone: programs can neither add nor remove it, such as the
- * tag of a level, or it follows from edges, which have batches of their own (delta_compare.c). */
-static bool is_internal(const quern__component *component)
-{
-    const quern__managed *managed = &component->managed;
-    return component->is_managed &&
-           (managed->relation == NULL || managed->level > 0 || managed->relation->is_many);
-}
-
 static const quern_entity *handles_of(const quern__history *history, const saved_row *at)
 {
     return handles_at(history, at->archetype, at->slot) + at->row;
@@ -501,7 +487,12 @@ static bool append_components(quern_delta *delta, const row_range *rows,
         it.relation = component->managed.relation;
         it.from = next_values(history, &from, index, it.type->size_bytes);
         it.to = next_values(history, &to, index, it.type->size_bytes);
-        if (!is_internal(component) && limit_lists(delta->limit, it.component) && !append_one(&it))
+        /* Programs can neither add nor remove components that the world manages alone, such as the tag of a
+         * level; those that follow from edges have batches of their own. */
+        const quern__managed *managed = &component->managed;
+        if (!(component->is_managed &&
+              (managed->relation == NULL || managed->level > 0 || managed->relation->is_many)) &&
+            limit_lists(delta->limit, it.component) && !append_one(&it))
             return false;
     }
 }
@@ -548,6 +539,8 @@ bool quern__delta_append_added(quern_delta *delta)
         has_room = append_components(delta, &scratch->ranges.items[i], append_added);
     return has_room;
 }
+
+/* -------------------------------------------------------------------------------------------- edges */
 
 /* The edges in a delta: two batches per relation with several targets per source, of the edges that exist only in
  * `from`, and only in `to`. Groups of slots that both snapshots share are skipped. An edge in both snapshots
@@ -620,9 +613,16 @@ static void compare_relation(edge_diff *it, uint32_t index)
     }
 }
 
-/* Allocates the arrays of a batch, in a page that the delta releases. */
-static bool allocate_list(quern_delta *delta, edge_list *list)
+/* Appends the batch of one relation, if any edge was removed or added. */
+static bool append_relation(quern_delta *delta, quern_delta_kind kind, uint32_t index)
 {
+    const quern__storage *storage = &delta->history->world->storage;
+    edge_diff it = {
+        .history = delta->history, .limit = delta->limit, .from = &delta->from, .to = &delta->to};
+    edge_list *list = kind == QUERN_DELTA_RELATED ? &it.added : &it.removed;
+    compare_relation(&it, index);
+    if (list->count == 0) return true;
+    /* Allocates the arrays of a batch, in a page that the delta releases. */
     quern__history *history = delta->history;
     const uint32_t capacity = 2 * history->world->storage.relations->list.count;
     if (delta->edge_pages == 0) {
@@ -635,19 +635,6 @@ static bool allocate_list(quern_delta *delta, edge_list *list)
     quern__pages_in(history, delta->edge_pages)[delta->edge_page_count++] = page;
     list->sources = (quern_entity *)(void *)quern__page_memory(&history->store, page);
     list->targets = list->sources + list->count;
-    return true;
-}
-
-/* Appends the batch of one relation, if any edge was removed or added. */
-static bool append_relation(quern_delta *delta, quern_delta_kind kind, uint32_t index)
-{
-    const quern__storage *storage = &delta->history->world->storage;
-    edge_diff it = {
-        .history = delta->history, .limit = delta->limit, .from = &delta->from, .to = &delta->to};
-    edge_list *list = kind == QUERN_DELTA_RELATED ? &it.added : &it.removed;
-    compare_relation(&it, index);
-    if (list->count == 0) return true;
-    if (!allocate_list(delta, list)) return false;
     compare_relation(&it, index);
     const uint32_t component = storage->relations->list.items[index]->component_index;
     return quern__delta_append(
@@ -676,6 +663,8 @@ bool quern__delta_append_edges(quern_delta *delta, quern_delta_kind kind)
             has_room = append_relation(delta, kind, i);
     return has_room;
 }
+
+/* -------------------------------------------------------------------------------------------- names */
 
 /* Names in a delta.
  *

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Histories: the pages that snapshots share, transfers into and out of pages, the marks of what was modified, and the
+ * retained frames. */
+
 #include "core/history/history_internal.h"
 
 #include "core/platform/platform.h"
@@ -36,19 +39,6 @@ static void page_store_release(quern__page_store *store)
 }
 
 /* ---------------------------------------------------------------------------------- size classes */
-
-/* Returns the size class for `bytes`, and the size of its pages. Above the size of a chunk, sizes keep
- * three significant binary digits. */
-static uint32_t find_size_class(size_t bytes, size_t *out_bytes)
-{
-    const size_t last =
-        bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* index of the last cache line */
-    uint32_t shift = 0;
-    while (last >= QUERN__PAGE_LINES && last >> shift >= 8)
-        shift++;
-    *out_bytes = (((last >> shift) + 1) << shift) * LINE_BYTES;
-    return shift == 0 ? (uint32_t)last : QUERN__PAGE_LINES + shift * 4 + (uint32_t)(last >> shift) - 4;
-}
 
 static size_t class_bytes(uint32_t size_class)
 {
@@ -122,7 +112,14 @@ static quern__page add_page(quern__page_store *store, uint32_t size_class, size_
 quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes)
 {
     size_t size_bytes;
-    const uint32_t size_class = find_size_class(bytes, &size_bytes);
+    const size_t last =
+        bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* index of the last cache line */
+    uint32_t shift = 0;
+    while (last >= QUERN__PAGE_LINES && last >> shift >= 8)
+        shift++;
+    size_bytes = (((last >> shift) + 1) << shift) * LINE_BYTES;
+    const uint32_t size_class =
+        shift == 0 ? (uint32_t)last : QUERN__PAGE_LINES + shift * 4 + (uint32_t)(last >> shift) - 4;
     quern__page page = store->first_free[size_class];
     if (page != 0)
         store->first_free[size_class] = store->reference_counts.items[page];
@@ -135,22 +132,21 @@ quern__page quern__page_allocate_slow(quern__page_store *store, size_t bytes)
     return page;
 }
 
-static void destroy_values(quern__page_entry *entry)
-{
-    quern__type_destroy(entry->type, entry->memory, entry->value_count);
-    entry->type = NULL;
-    entry->value_count = 0;
-}
-
 void quern__page_free(quern__page_store *store, quern__page page)
 {
     quern__page_entry *entry = &store->pages.items[page];
-    if (QUERN__UNLIKELY(entry->type != NULL)) destroy_values(entry);
+    if (QUERN__UNLIKELY(entry->type != NULL)) {
+        quern__type_destroy(entry->type, entry->memory, entry->value_count);
+        entry->type = NULL;
+        entry->value_count = 0;
+    }
     store->reference_counts.items[page] = store->first_free[entry->size_class];
     store->first_free[entry->size_class] = page;
     store->used_count--;
     store->used_bytes -= class_bytes(entry->size_class);
 }
+
+/* ---------------------------------------------------------------------------------------- transfers */
 
 /* Performs the listed transfers, divided among threads in batches of similar size.
  *
@@ -276,23 +272,6 @@ static void stop_marking(quern__storage *storage)
         quern__relation_stop_touching(storage->relations->list.items[i], &storage->allocator);
 }
 
-static void stop_tracking(quern_world *world)
-{
-    quern__storage *storage = &world->storage;
-    storage->components.first_filter_count = 0;
-    for (uint32_t i = 0; i < storage->components.list.count; i++)
-        quern__storage_remove_change_filter(storage, i);
-    stop_marking(storage);
-}
-
-static void clear_marks(const quern__storage *storage)
-{
-    for (uint32_t i = 0; i < storage->entities.modified.count; i++)
-        storage->entities.modified.items[i] = 0;
-    for (uint32_t k = 0; k < storage->relations->list.count; k++)
-        quern__relation_clear_touched(storage->relations->list.items[k]);
-}
-
 /* ----------------------------------------------------------------------------------------- snapshots */
 
 /* The number of pages that a snapshot refers to directly. */
@@ -366,7 +345,11 @@ void quern__history_set_base(quern__history *history, const quern__snapshot *sna
     history->base = base;
     history->base.names_version = history->world->storage.names->version;
     history->base_version = history->world->storage.clock++;
-    clear_marks(&history->world->storage);
+    const quern__storage *storage = &history->world->storage;
+    for (uint32_t i = 0; i < storage->entities.modified.count; i++)
+        storage->entities.modified.items[i] = 0;
+    for (uint32_t k = 0; k < storage->relations->list.count; k++)
+        quern__relation_clear_touched(storage->relations->list.items[k]);
 }
 
 static void drop_oldest(quern__history *history)
@@ -417,7 +400,11 @@ void quern__history_release(quern__history *history)
     while (history->frame_count > 0)
         drop_newest(history);
     quern__snapshot_release(history, &history->base);
-    stop_tracking(history->world);
+    quern__storage *storage = &history->world->storage;
+    storage->components.first_filter_count = 0;
+    for (uint32_t i = 0; i < storage->components.list.count; i++)
+        quern__storage_remove_change_filter(storage, i);
+    stop_marking(storage);
     quern__array_release(&allocator, &history->transfers);
     quern__array_release(&allocator, &history->column_restores);
     quern__array_release(&allocator, &history->edge_restores);

@@ -500,7 +500,7 @@ quern__page quern__saved_group(const quern__history *history, const quern__snaps
 uint32_t quern__saved_group_count(const quern__history *history, const quern__snapshot *a,
                                   const quern__snapshot *b, uint32_t relation_index);
 
-/* Builds the sets of a group. quern__undo_edges or restore_edges ends the list of built sets. Errors:
+/* Builds the sets of a group. quern__undo_edges or quern__restore_links ends the list of built sets. Errors:
  * OUT_OF_MEMORY. */
 void quern__undo_edges(quern__history *history);
 

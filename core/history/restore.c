@@ -34,24 +34,6 @@ typedef struct restore {
     bool order_differs; /* whether archetypes must be made, removed or reordered */
 } restore;
 
-static bool allocate_scratch(restore *it)
-{
-    quern__page_store *store = &it->history->store;
-    const uint32_t count = it->snapshot->archetype_count;
-    it->targets_page = quern__page_allocate(store, count * sizeof(restore_target));
-    it->base_page = quern__page_allocate(store, it->storage->archetypes.count * sizeof(void *));
-    it->list_page = quern__page_allocate(store, count * sizeof(quern__archetype *));
-    it->targets = (restore_target *)(void *)quern__page_memory(store, it->targets_page);
-    return it->targets_page != 0 && it->base_page != 0 && it->list_page != 0;
-}
-
-static void release_scratch(const restore *it)
-{
-    quern__page_release(&it->history->store, it->targets_page);
-    quern__page_release(&it->history->store, it->base_page);
-    quern__page_release(&it->history->store, it->list_page);
-}
-
 /* Returns the list of archetypes in the base, by the index that the archetype has in the world before
  * the restore. */
 static const quern__saved_archetype **base_list(const restore *it)
@@ -59,56 +41,39 @@ static const quern__saved_archetype **base_list(const restore *it)
     return (const quern__saved_archetype **)(void *)quern__page_memory(&it->history->store, it->base_page);
 }
 
-static void find_base_archetypes(const restore *it)
-{
-    uint32_t index = 0;
-    for (uint32_t i = 0; i < it->storage->archetypes.count; i++)
-        base_list(it)[i] =
-            quern__find_base_archetype(it->history, it->storage->archetypes.items[i], &index);
-}
-
-/* Returns the archetype of the world with the saved components and the saved layout, or NULL. It usually
- * has the same index as in the snapshot. */
-static quern__archetype *find_archetype(const restore *it, const quern__saved_archetype *saved, uint32_t i)
-{
-    quern__storage *storage = it->storage;
-    if (i < storage->archetypes.count && storage->archetypes.items[i]->identity == saved->identity)
-        return storage->archetypes.items[i];
-    quern__archetype *archetype =
-        quern__storage_find_archetype(storage, saved->component_indices, saved->component_count);
-    return archetype != NULL && archetype->layout_index == saved->layout_index ? archetype : NULL;
-}
-
-static quern_result find_target(restore *it, uint32_t i)
-{
-    const quern__saved_archetype *saved = quern__saved_archetype_at(it->history, it->snapshot, i);
-    quern__archetype *archetype = find_archetype(it, saved, i);
-    const bool is_made = archetype == NULL;
-    if (is_made) {
-        const quern_result result = quern__storage_create_archetype(
-            it->storage, saved->component_indices, saved->component_count, saved->layout_index, &archetype);
-        if (result != QUERN_OK) return result;
-    }
-    it->order_differs |= is_made || archetype->index != i;
-    it->targets[it->count++] = (restore_target){.archetype = archetype,
-                                                .saved = saved,
-                                                .base = is_made ? NULL : base_list(it)[archetype->index],
-                                                .is_made = is_made};
-    assert(archetype->row_capacity == saved->row_capacity);
-    return QUERN_OK;
-}
-
+/* Finds the archetypes of the world with the saved components and layouts, and makes those that it lacks. An archetype
+ * usually has the same index as in the snapshot. */
 static quern_result find_targets(restore *it)
 {
+    quern__storage *storage = it->storage;
     const uint32_t count = it->snapshot->archetype_count;
-    it->order_differs = it->storage->archetypes.count != count;
-    find_base_archetypes(it);
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = find_target(it, i);
-    if (result == QUERN_OK && it->order_differs && !quern__storage_reserve_archetypes(it->storage, count))
-        result = quern__history_fail_memory("archetypes");
-    return result;
+    uint32_t index = 0;
+    it->order_differs = storage->archetypes.count != count;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        base_list(it)[i] = quern__find_base_archetype(it->history, storage->archetypes.items[i], &index);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__saved_archetype *saved = quern__saved_archetype_at(it->history, it->snapshot, i);
+        quern__archetype *archetype = i < storage->archetypes.count ? storage->archetypes.items[i] : NULL;
+        if (archetype == NULL || archetype->identity != saved->identity)
+            archetype =
+                quern__storage_find_archetype(storage, saved->component_indices, saved->component_count);
+        const bool is_made = archetype == NULL || archetype->layout_index != saved->layout_index;
+        if (is_made) {
+            const quern_result result = quern__storage_create_archetype(
+                storage, saved->component_indices, saved->component_count, saved->layout_index, &archetype);
+            if (result != QUERN_OK) return result;
+        }
+        it->order_differs |= is_made || archetype->index != i;
+        it->targets[it->count++] =
+            (restore_target){.archetype = archetype,
+                             .saved = saved,
+                             .base = is_made ? NULL : base_list(it)[archetype->index],
+                             .is_made = is_made};
+        assert(archetype->row_capacity == saved->row_capacity);
+    }
+    if (it->order_differs && !quern__storage_reserve_archetypes(storage, count))
+        return quern__history_fail_memory("archetypes");
+    return QUERN_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- differences */
@@ -134,33 +99,7 @@ static bool has_same_column(const restore *it, const restore_target *target, uin
                quern__saved_pages(target->saved, slot)[column];
 }
 
-static bool has_same_lane(const restore *it, const restore_target *target, uint32_t slot, uint32_t lane)
-{
-    const quern__archetype *archetype = target->archetype;
-    const uint32_t page_index = target->saved->column_count + 1 + lane;
-    const uint32_t version_index = archetype->row_versions->lanes[lane].version_index;
-    return quern__versions_of(&archetype->versions, slot)[version_index] <= it->history->base_version &&
-           quern__saved_pages(target->base, slot)[page_index] ==
-               quern__saved_pages(target->saved, slot)[page_index];
-}
-
-/* Lists the row versions of one component in one chunk as a transfer. */
-static bool list_lane(const restore *it, uint32_t i, uint32_t slot, uint32_t lane)
-{
-    quern__history *history = it->history;
-    const restore_target *target = &it->targets[i];
-    const size_t bytes = quern__saved_row_count(target->saved, slot) * sizeof(uint64_t);
-    history->copied_bytes += bytes;
-    history->copied_count++;
-    const quern__page page =
-        quern__saved_pages(target->saved, slot)[target->saved->column_count + 1 + lane];
-    uint64_t *versions = quern__row_versions_lane(target->archetype->row_versions, lane, slot);
-    const void *saved = quern__page_memory(&history->store, page);
-    quern__row_groups_raise_to(versions, saved, quern__saved_row_count(target->saved, slot));
-    return quern__history_add_transfer(history, (char *)versions, saved, bytes);
-}
-
-static inline bool history_add_column_restore(quern__history *history, quern__column_restore item)
+static bool add_column_restore(quern__history *history, quern__column_restore item)
 {
     if (!quern__array_reserve(&history->store.allocator, &history->column_restores,
                               history->column_restores.count + 1))
@@ -169,48 +108,47 @@ static inline bool history_add_column_restore(quern__history *history, quern__co
     return true;
 }
 
-/* Lists a column of a chunk: as a transfer if its values have no hooks, otherwise as a column restore. */
-static bool list_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
+/* Lists what differs in a chunk: columns without hooks and row versions as transfers, columns with hooks and handles as
+ * column restores. Returns false if out of memory. */
+static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
 {
     quern__history *history = it->history;
     const restore_target *target = &it->targets[i];
-    const quern__column *in_world = &target->archetype->columns[column];
-    const uint32_t rows = quern__saved_row_count(target->saved, slot);
-    history->copied_bytes += (uint64_t)rows * in_world->size_bytes;
-    history->copied_count++;
-    if (quern__hooks_exist(&in_world->type->hooks))
-        return history_add_column_restore(history, (quern__column_restore){i, slot, column});
-    const quern__page page = quern__saved_pages(target->saved, slot)[column];
-    return quern__history_add_transfer(
-        history, quern__column_value(in_world, target->archetype->slots[slot].chunk, 0),
-        quern__page_memory(&history->store, page), (size_t)rows * in_world->size_bytes);
-}
-
-static bool list_chunk(const restore *it, uint32_t i, uint32_t slot)
-{
-    const restore_target *target = &it->targets[i];
+    const quern__archetype *archetype = target->archetype;
+    const quern__saved_archetype *saved = target->saved;
+    const quern__page *pages = quern__saved_pages(saved, slot);
+    const uint32_t rows = quern__saved_row_count(saved, slot);
     const bool has_rows = has_same_rows(it, target, slot);
-    if (!has_rows &&
-        !history_add_column_restore(it->history, (quern__column_restore){i, slot, QUERN__RESTORE_HANDLES}))
+    if (!has_rows && !add_column_restore(history, (quern__column_restore){i, slot, QUERN__RESTORE_HANDLES}))
         return false;
-    for (uint32_t column = 0; column < target->saved->column_count; column++)
-        if (!(has_rows && has_same_column(it, target, slot, column)) && !list_column(it, i, slot, column))
+    for (uint32_t c = 0; c < saved->column_count; c++) {
+        const quern__column *column = &archetype->columns[c];
+        if (has_rows && has_same_column(it, target, slot, c)) continue;
+        history->copied_bytes += (uint64_t)rows * column->size_bytes;
+        history->copied_count++;
+        const bool is_listed =
+            quern__hooks_exist(&column->type->hooks)
+                ? add_column_restore(history, (quern__column_restore){i, slot, c})
+                : quern__history_add_transfer(
+                      history, quern__column_value(column, archetype->slots[slot].chunk, 0),
+                      quern__page_memory(&history->store, pages[c]), (size_t)rows * column->size_bytes);
+        if (!is_listed) return false;
+    }
+    for (uint32_t lane = 0, page = saved->column_count + 1; page < saved->slot_page_count; lane++, page++) {
+        const uint32_t version_index = archetype->row_versions->lanes[lane].version_index;
+        if (has_rows &&
+            quern__versions_of(&archetype->versions, slot)[version_index] <= history->base_version &&
+            quern__saved_pages(target->base, slot)[page] == pages[page])
+            continue;
+        uint64_t *versions = quern__row_versions_lane(archetype->row_versions, lane, slot);
+        const void *memory = quern__page_memory(&history->store, pages[page]);
+        history->copied_bytes += rows * sizeof(uint64_t);
+        history->copied_count++;
+        quern__row_groups_raise_to(versions, memory, rows);
+        if (!quern__history_add_transfer(history, (char *)versions, memory, rows * sizeof(uint64_t)))
             return false;
-    for (uint32_t lane = 0; target->saved->column_count + 1 + lane < target->saved->slot_page_count; lane++)
-        if (!(has_rows && has_same_lane(it, target, slot, lane)) && !list_lane(it, i, slot, lane))
-            return false;
+    }
     return true;
-}
-
-/* Returns how many chunks, counted from the first, are full in the world, in the base and in the
- * snapshot. */
-static uint32_t count_full_slots(const restore_target *target)
-{
-    if (target->base == NULL) return 0;
-    uint32_t count = target->archetype->chunk_count;
-    if (count > target->base->chunk_count) count = target->base->chunk_count;
-    if (count > target->saved->chunk_count) count = target->saved->chunk_count;
-    return count > 0 ? count - 1 : 0;
 }
 
 static bool has_same_pages(const restore_target *target, uint32_t slot)
@@ -220,13 +158,23 @@ static bool has_same_pages(const restore_target *target, uint32_t slot)
                   target->saved->slot_page_count * sizeof(quern__page)) == 0;
 }
 
-/* Lists what differs in the chunks of an archetype. Most chunks are full, have unchanged versions, and
+/* Reserves rows of an archetype and lists what differs in its chunks. Most chunks are full, have unchanged versions, and
  * share all pages between base and snapshot: these are skipped without checking each column. */
-static bool list_chunks(const restore *it, uint32_t i)
+static quern_result prepare_target(const restore *it, uint32_t i)
 {
     const restore_target *target = &it->targets[i];
     const quern__versions *versions = &target->archetype->versions;
-    const uint32_t count = count_full_slots(target);
+    const uint64_t rows = quern__archetype_row_count(target->archetype);
+    if (target->saved->row_count > rows) {
+        const quern_result result = quern__rows_reserve(it->storage, target->archetype,
+                                                        (uint32_t)(target->saved->row_count - rows));
+        if (result != QUERN_OK) return result;
+    }
+    /* number of chunks, counted from the first, that are full in the world, in the base and in the snapshot */
+    uint32_t count = target->base != NULL ? target->archetype->chunk_count : 0;
+    if (count > 0 && count > target->base->chunk_count) count = target->base->chunk_count;
+    if (count > target->saved->chunk_count) count = target->saved->chunk_count;
+    if (count > 0) count--;
     /* index in versions->items of the first changed version after the chunks checked so far */
     size_t first_changed = 0;
     for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++) {
@@ -236,22 +184,9 @@ static bool list_chunks(const restore *it, uint32_t i)
                 versions->items, first, (size_t)count * versions->stride, it->history->base_version);
         const bool is_same =
             slot < count && first_changed >= first + versions->stride && has_same_pages(target, slot);
-        if (!is_same && !list_chunk(it, i, slot)) return false;
+        if (!is_same && !list_chunk(it, i, slot)) return quern__history_fail_memory("a list of columns");
     }
-    return true;
-}
-
-/* Reserves rows of an archetype and lists the differences of its chunks. */
-static quern_result prepare_target(const restore *it, uint32_t i)
-{
-    const restore_target *target = &it->targets[i];
-    const uint64_t rows = quern__archetype_row_count(target->archetype);
-    if (target->saved->row_count > rows) {
-        const quern_result result = quern__rows_reserve(it->storage, target->archetype,
-                                                        (uint32_t)(target->saved->row_count - rows));
-        if (result != QUERN_OK) return result;
-    }
-    return list_chunks(it, i) ? QUERN_OK : quern__history_fail_memory("a list of columns");
+    return QUERN_OK;
 }
 
 /* Returns the archetypes of the world in the order of the snapshot. */
@@ -266,7 +201,14 @@ static quern__archetype **list_archetypes(const restore *it)
 
 static quern_result prepare(restore *it)
 {
-    if (!allocate_scratch(it)) return quern__history_fail_memory("a list of archetypes");
+    quern__page_store *store = &it->history->store;
+    const uint32_t count = it->snapshot->archetype_count;
+    it->targets_page = quern__page_allocate(store, count * sizeof(restore_target));
+    it->base_page = quern__page_allocate(store, it->storage->archetypes.count * sizeof(void *));
+    it->list_page = quern__page_allocate(store, count * sizeof(quern__archetype *));
+    it->targets = (restore_target *)(void *)quern__page_memory(store, it->targets_page);
+    if (it->targets_page == 0 || it->base_page == 0 || it->list_page == 0)
+        return quern__history_fail_memory("a list of archetypes");
     quern_result result = find_targets(it);
     for (uint32_t i = 0; i < it->count && result == QUERN_OK; i++)
         result = prepare_target(it, i);
@@ -301,24 +243,6 @@ static void undo(const restore *it)
 
 /* -------------------------------------------------------------------------------------------- restoring */
 
-/* Marks the archetypes that the snapshot lacks as removed, destroys their values and removes their rows. */
-static void empty_missing_archetypes(const restore *it)
-{
-    quern__storage *storage = it->storage;
-    for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        storage->archetypes.items[i]->is_removed = true;
-    for (uint32_t i = 0; i < it->count; i++)
-        it->targets[i].archetype->is_removed = false;
-    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
-        quern__archetype *archetype = storage->archetypes.items[i];
-        if (!archetype->is_removed) continue;
-        quern__archetype_destroy_values(archetype);
-        for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
-            quern__count_move(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
-        if (archetype->chunk_count > 0) quern__rows_cut_all(storage, archetype);
-    }
-}
-
 /* Destroys values with hooks in columns that will be replaced or removed. */
 static void destroy_values(const restore *it, const restore_target *target)
 {
@@ -347,45 +271,6 @@ static void set_row_count(const restore *it, const restore_target *target)
     quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
 }
 
-static void restore_column(const restore *it, const quern__column_restore *item)
-{
-    const restore_target *target = &it->targets[item->archetype];
-    const quern__archetype *archetype = target->archetype;
-    const bool is_rows = item->column == QUERN__RESTORE_HANDLES;
-    const uint32_t column = is_rows ? target->saved->column_count : item->column;
-    const uint32_t rows = quern__saved_row_count(target->saved, item->slot);
-    const quern__page page = quern__saved_pages(target->saved, item->slot)[column];
-    const char *memory = quern__page_memory(&it->history->store, page);
-    quern__chunk *chunk = archetype->slots[item->slot].chunk;
-    if (is_rows)
-        quern__rows_restore(it->storage, archetype, quern__location_make(chunk, 0),
-                            (const quern_entity *)(const void *)memory, rows);
-    else
-        quern__type_copy(archetype->columns[column].type,
-                         quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);
-}
-
-/* Restores the i-th bit column of the archetype. If the snapshot lacks the bit column or the chunk, all
- * bits become 0. */
-static void restore_bit_column(const quern__row_bits *row_bits, uint32_t i,
-                               const quern__saved_archetype *saved)
-{
-    const quern__bit_column *list = quern__saved_bit_columns(saved);
-    uint32_t index = 0;
-    while (index < saved->bit_column_count &&
-           (list[index].kind != row_bits->list[i].kind || list[index].id != row_bits->list[i].id))
-        index++;
-    const size_t bytes = row_bits->bit_column_words * sizeof(uint64_t);
-    for (uint32_t slot = 0; slot < row_bits->slot_capacity; slot++) {
-        uint64_t *words = quern__bit_column_words(row_bits, i, slot) - 1;
-        const size_t first = ((size_t)slot * saved->bit_column_count + index) * row_bits->bit_column_words;
-        if (index < saved->bit_column_count && slot < saved->chunk_count)
-            memcpy(words, quern__saved_words(saved) + first, bytes);
-        else
-            memset(words, 0, bytes);
-    }
-}
-
 static void restore_versions(const restore_target *target)
 {
     quern__archetype *archetype = target->archetype;
@@ -395,8 +280,25 @@ static void restore_versions(const restore_target *target)
     if (saved->chunk_count > 0)
         memcpy(archetype->versions.items, quern__saved_versions(saved),
                (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t));
-    for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->row_bits->count; i++)
-        restore_bit_column(archetype->row_bits, i, saved);
+    for (uint32_t i = 0; archetype->row_bits != NULL && i < archetype->row_bits->count; i++) {
+        /* if the snapshot lacks the bit column or the chunk, all bits become 0 */
+        const quern__row_bits *row_bits = archetype->row_bits;
+        const quern__bit_column *list = quern__saved_bit_columns(saved);
+        uint32_t index = 0;
+        while (index < saved->bit_column_count &&
+               (list[index].kind != row_bits->list[i].kind || list[index].id != row_bits->list[i].id))
+            index++;
+        const size_t bytes = row_bits->bit_column_words * sizeof(uint64_t);
+        for (uint32_t slot = 0; slot < row_bits->slot_capacity; slot++) {
+            uint64_t *words = quern__bit_column_words(row_bits, i, slot) - 1;
+            const size_t first =
+                ((size_t)slot * saved->bit_column_count + index) * row_bits->bit_column_words;
+            if (index < saved->bit_column_count && slot < saved->chunk_count)
+                memcpy(words, quern__saved_words(saved) + first, bytes);
+            else
+                memset(words, 0, bytes);
+        }
+    }
 }
 
 static void restore_rows(const restore *it)
@@ -407,8 +309,23 @@ static void restore_rows(const restore *it)
     for (uint32_t i = 0; i < it->count; i++)
         set_row_count(it, &it->targets[i]);
     quern__history_run_transfers(history, false);
-    for (uint32_t i = 0; i < history->column_restores.count; i++)
-        restore_column(it, &history->column_restores.items[i]);
+    for (uint32_t i = 0; i < history->column_restores.count; i++) {
+        const quern__column_restore *item = &history->column_restores.items[i];
+        const restore_target *target = &it->targets[item->archetype];
+        const quern__archetype *archetype = target->archetype;
+        const bool is_rows = item->column == QUERN__RESTORE_HANDLES;
+        const uint32_t column = is_rows ? target->saved->column_count : item->column;
+        const uint32_t rows = quern__saved_row_count(target->saved, item->slot);
+        const quern__page page = quern__saved_pages(target->saved, item->slot)[column];
+        const char *memory = quern__page_memory(&it->history->store, page);
+        quern__chunk *chunk = archetype->slots[item->slot].chunk;
+        if (is_rows)
+            quern__rows_restore(it->storage, archetype, quern__location_make(chunk, 0),
+                                (const quern_entity *)(const void *)memory, rows);
+        else
+            quern__type_copy(archetype->columns[column].type,
+                             quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);
+    }
     for (uint32_t i = 0; i < it->count; i++)
         restore_versions(&it->targets[i]);
     if (history->column_restores.count > 0) quern__structure_changed(it->storage);
@@ -416,7 +333,23 @@ static void restore_rows(const restore *it)
 
 static void restore_all(const restore *it)
 {
-    if (it->order_differs) empty_missing_archetypes(it);
+    if (it->order_differs) {
+        /* Marks the archetypes that the snapshot lacks as removed, destroys their values and removes
+         * their rows. */
+        quern__storage *storage = it->storage;
+        for (uint32_t i = 0; i < storage->archetypes.count; i++)
+            storage->archetypes.items[i]->is_removed = true;
+        for (uint32_t i = 0; i < it->count; i++)
+            it->targets[i].archetype->is_removed = false;
+        for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+            quern__archetype *archetype = storage->archetypes.items[i];
+            if (!archetype->is_removed) continue;
+            quern__archetype_destroy_values(archetype);
+            for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
+                quern__count_move(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+            if (archetype->chunk_count > 0) quern__rows_cut_all(storage, archetype);
+        }
+    }
     quern__restore_slots(it->history, it->snapshot);
     if (it->order_differs) quern__world_set_archetypes(it->history->world, list_archetypes(it), it->count);
     restore_rows(it);
@@ -436,7 +369,9 @@ quern_result quern__history_restore(quern__history *history, const quern__snapsh
         restore_all(&it);
     else
         undo(&it);
-    release_scratch(&it);
+    quern__page_release(&it.history->store, it.targets_page);
+    quern__page_release(&it.history->store, it.base_page);
+    quern__page_release(&it.history->store, it.list_page);
     if (result == QUERN_OK) quern__history_set_base(history, snapshot);
     return result;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* What waits in a world, saved in a snapshot and restored: recorded commands, then events and the positions of their readers,
+ * then changes that are not yet reported to reactions. history_internal.h says how each is saved. */
+
 #include "core/history/history_internal.h"
 
 #include "core/calls/calls_internal.h"
@@ -234,38 +237,22 @@ typedef struct commands_reader {
     const quern__page *next_values;
 } commands_reader;
 
-static void fill_item(const quern__history *history, const quern__operation *operation, char *item,
-                      const quern__page *values, uint32_t k)
-{
-    for (uint32_t i = 0; i < operation->operand_count; i++) {
-        const quern__operand *operand = &operation->operands[i];
-        if (!is_owned(operand)) continue;
-        const char *value =
-            quern__page_memory(&history->store, *values++) + (size_t)k * operand->size_bytes;
-        quern__type_copy(operand->type, item + operand->offset_bytes, value, 1);
-    }
-}
-
-static quern_result rebuild_view(commands_reader *reader, const saved_batch *saved,
-                                 quern_commands *commands)
-{
-    const uint32_t bytes = (uint32_t)sizeof(quern__command_batch) + saved->view_bytes;
-    const quern_result result =
-        quern__item_space_reserve_mixed(commands, bytes, bytes, "quern_history_restore");
-    if (result != QUERN_OK) return result;
-    quern__command_batch *batch =
-        quern__view_batch_append(commands, saved->operation, saved->item_count, saved->view_bytes);
-    quern__read(&reader->bytes, quern__view_of(batch), saved->view_bytes);
-    return QUERN_OK;
-}
-
 static quern_result rebuild_batch(commands_reader *reader, quern_commands *commands)
 {
     saved_batch saved;
     quern__read(&reader->bytes, &saved, sizeof saved);
     const quern__operation *operation = saved.operation;
     assert(operation != NULL); /* cannot fail: only this library writes the page */
-    if (saved.view_bytes > 0) return rebuild_view(reader, &saved, commands);
+    if (saved.view_bytes > 0) {
+        const uint32_t bytes = (uint32_t)sizeof(quern__command_batch) + saved.view_bytes;
+        const quern_result result =
+            quern__item_space_reserve_mixed(commands, bytes, bytes, "quern_history_restore");
+        if (result != QUERN_OK) return result;
+        quern__command_batch *batch =
+            quern__view_batch_append(commands, saved.operation, saved.item_count, saved.view_bytes);
+        quern__read(&reader->bytes, quern__view_of(batch), saved.view_bytes);
+        return QUERN_OK;
+    }
     const quern_result result =
         quern__item_space_reserve(commands, operation, saved.item_count, "quern_history_restore");
     if (result != QUERN_OK) return result;
@@ -274,7 +261,14 @@ static quern_result rebuild_batch(commands_reader *reader, quern_commands *comma
         if (item == NULL) item = quern__item_space_open(commands, operation);
         quern__item_append(commands, operation, item);
         quern__read(&reader->bytes, item, operation->item_bytes);
-        fill_item(reader->history, operation, item, reader->next_values, k);
+        const quern__page *values = reader->next_values;
+        for (uint32_t i = 0; i < operation->operand_count; i++) {
+            const quern__operand *operand = &operation->operands[i];
+            if (!is_owned(operand)) continue;
+            const char *value =
+                quern__page_memory(&reader->history->store, *values++) + (size_t)k * operand->size_bytes;
+            quern__type_copy(operand->type, item + operand->offset_bytes, value, 1);
+        }
     }
     for (uint32_t i = 0; i < operation->operand_count; i++)
         reader->next_values += is_owned(&operation->operands[i]);
@@ -358,21 +352,6 @@ void quern__undo_commands(quern__history *history)
     history->rebuilt_count = 0;
 }
 
-/* Swaps the streams of two recorders and the memory of these streams. The operations, the accumulator
- * and the prefab lists of `target` stay in `target`. */
-static void swap_streams(quern_commands *target, quern_commands *made)
-{
-    const quern_commands old = *target;
-    *target = *made;
-    target->operations = old.operations;
-    target->accumulator = old.accumulator;
-    memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
-    memcpy(&target->spawn_batches, &old.spawn_batches, sizeof old.spawn_batches);
-    quern__commands_init(made, old.storage);
-    memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
-    memcpy(&made->streams, &old.streams, sizeof old.streams);
-}
-
 void quern__restore_commands(quern__history *history)
 {
     for (uint32_t i = 0; i < list_count(history); i++) {
@@ -382,10 +361,25 @@ void quern__restore_commands(quern__history *history)
             quern__commands_reset(list.items[k]);
         }
     }
-    for (uint32_t i = 0; i < history->rebuilt_count; i++)
-        swap_streams(history->rebuilt[i].target, &history->rebuilt[i].commands);
+    for (uint32_t i = 0; i < history->rebuilt_count; i++) {
+        /* Swaps the streams of two recorders and the memory of these streams. The operations, the
+         * accumulator and the prefab lists of `target` stay in `target`. */
+        quern_commands *target = history->rebuilt[i].target;
+        quern_commands *made = &history->rebuilt[i].commands;
+        const quern_commands old = *target;
+        *target = *made;
+        target->operations = old.operations;
+        target->accumulator = old.accumulator;
+        memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
+        memcpy(&target->spawn_batches, &old.spawn_batches, sizeof old.spawn_batches);
+        quern__commands_init(made, old.storage);
+        memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
+        memcpy(&made->streams, &old.streams, sizeof old.streams);
+    }
     quern__undo_commands(history);
 }
+
+/* ------------------------------------------------------------------------------------------- events */
 
 /* Saves and restores the waiting events of a world and the positions of their readers. Batches keep
  * their numbers and sizes. */
@@ -438,28 +432,25 @@ static void write_readers(const quern__channel *channel, quern__byte_writer *wri
     }
 }
 
-static void write_channel(const quern__channel *channel, quern__byte_writer *writer)
-{
-    saved_channel saved = {.first_number = channel->first_number,
-                           .lost_count = channel->lost_count,
-                           .batch_count = waiting_count(channel)};
-    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
-        saved.reader_count++;
-    quern__write(writer, &saved, sizeof saved);
-    write_readers(channel, writer);
-    for (uint32_t i = channel->head; i < channel->batches.count; i++) {
-        const quern__event_batch *batch = &channel->batches.items[i];
-        quern__write_u64(writer, batch->count);
-        if (!has_hooks(channel))
-            quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
-    }
-}
-
 void quern__events_write(const quern_world *world, quern__byte_writer *writer)
 {
     quern__write_u64(writer, channel_count(world));
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        write_channel(world->events->channels.items[i], writer);
+    for (uint32_t i = 0; i < channel_count(world); i++) {
+        const quern__channel *channel = world->events->channels.items[i];
+        saved_channel saved = {.first_number = channel->first_number,
+                               .lost_count = channel->lost_count,
+                               .batch_count = waiting_count(channel)};
+        for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+            saved.reader_count++;
+        quern__write(writer, &saved, sizeof saved);
+        write_readers(channel, writer);
+        for (uint32_t k = channel->head; k < channel->batches.count; k++) {
+            const quern__event_batch *batch = &channel->batches.items[k];
+            quern__write_u64(writer, batch->count);
+            if (!has_hooks(channel))
+                quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
+        }
+    }
 }
 
 static quern_result copy_channel(quern__history *history, const quern__channel *channel, quern__page **next)
@@ -514,24 +505,21 @@ static bool reserve_blocks(const quern__channel *channel, uint32_t batch_count, 
     return true;
 }
 
-static bool prepare_channel(quern__channel *channel, quern__event_block **blocks,
-                            quern__byte_reader *reader)
-{
-    saved_channel saved;
-    quern__read(reader, &saved, sizeof saved);
-    quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
-    return reserve_blocks(channel, saved.batch_count, blocks, reader) &&
-           quern__array_reserve(&channel->world->storage.allocator, &channel->batches, saved.batch_count);
-}
-
 quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks,
                                    quern__byte_reader *reader)
 {
     const uint32_t count = (uint32_t)quern__read_u64(reader);
     bool has_room = true;
     *blocks = NULL;
-    for (uint32_t i = 0; i < count && has_room; i++)
-        has_room = prepare_channel(world->events->channels.items[i], blocks, reader);
+    for (uint32_t i = 0; i < count && has_room; i++) {
+        quern__channel *channel = world->events->channels.items[i];
+        saved_channel saved;
+        quern__read(reader, &saved, sizeof saved);
+        quern__read_items(reader, saved.reader_count, sizeof(saved_reader));
+        has_room =
+            reserve_blocks(channel, saved.batch_count, blocks, reader) &&
+            quern__array_reserve(&channel->world->storage.allocator, &channel->batches, saved.batch_count);
+    }
     if (has_room && world->events != NULL)
         has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
     return has_room ? QUERN_OK : quern__history_fail_memory("waiting events");
@@ -568,22 +556,17 @@ typedef struct values_source {
     quern__byte_reader *reader;
 } values_source;
 
-static void restore_values(const quern__channel *channel, char *values, uint32_t count,
-                           values_source *source)
-{
-    if (!has_hooks(channel))
-        quern__read(source->reader, values, (size_t)count * channel->stride_bytes);
-    else
-        quern__type_copy(&channel->type, values,
-                         quern__page_memory(&source->history->store, *source->next_page++), count);
-}
-
 static void restore_batches(quern__channel *channel, uint32_t batch_count, values_source *source)
 {
     quern__event_packing packing = {.blocks = source->blocks};
     for (uint32_t i = 0; i < batch_count; i++) {
         const uint32_t count = (uint32_t)quern__read_u64(source->reader);
-        restore_values(channel, quern__packing_append(&packing, channel, count), count, source);
+        char *values = quern__packing_append(&packing, channel, count);
+        if (!has_hooks(channel))
+            quern__read(source->reader, values, (size_t)count * channel->stride_bytes);
+        else
+            quern__type_copy(&channel->type, values,
+                             quern__page_memory(&source->history->store, *source->next_page++), count);
     }
 }
 
@@ -605,6 +588,8 @@ void quern__events_restore(quern__history *history, const quern__value_pages *pa
         restore_batches(channel, saved.batch_count, &source);
     }
 }
+
+/* ---------------------------------------------------------------------------------------- reactions */
 
 /* Saves and restores what is pending for reactions: the flags of reactions and subscriptions, copies of
  * removed rows, and old values of rows that were set. Row bits are saved with their archetypes. */
@@ -665,29 +650,6 @@ static void read_old_value(void *argument, const quern__old_column *column, char
 
 /* -------------------------------------------------------------------------------------------- saving */
 
-static void write_subscription(const quern__subscription *subscription, quern__byte_writer *writer)
-{
-    const quern__removed *removed = &subscription->removed;
-    const saved_subscription saved = {.number = subscription->reaction->number,
-                                      .archetype = subscription->archetype->index,
-                                      .copy_count = removed->count,
-                                      .old_count = visit_old_values(subscription, NULL, NULL),
-                                      .is_pending = subscription->is_pending};
-    quern__write(writer, &saved, sizeof saved);
-    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
-        quern__write(writer, removed->blocks.items[i], removed->block_bytes);
-    visit_old_values(subscription, write_old_value, writer);
-}
-
-static uint32_t subscription_count(const quern__storage *storage)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < storage->reactions->list.count; i++)
-        if (storage->reactions->list.items[i] != NULL)
-            count += storage->reactions->list.items[i]->subscriptions.count;
-    return count;
-}
-
 /* Writes one byte for each number of a reaction: 0 if the number is free, 1 if its reaction is not
  * pending, 2 if it is pending. Then writes all subscriptions. */
 void quern__reactions_write(const quern__storage *storage, quern__byte_writer *writer)
@@ -699,12 +661,26 @@ void quern__reactions_write(const quern__storage *storage, quern__byte_writer *w
         const uint8_t state = (uint8_t)(reaction == NULL ? 0 : 1 + reaction->is_pending);
         quern__write(writer, &state, sizeof state);
     }
-    quern__write_u64(writer, subscription_count(storage));
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < storage->reactions->list.count; n++)
+        if (storage->reactions->list.items[n] != NULL)
+            count += storage->reactions->list.items[n]->subscriptions.count;
+    quern__write_u64(writer, count);
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         for (const quern__subscription *subscription =
                  quern__first_subscription(storage->archetypes.items[i]);
-             subscription != NULL; subscription = quern__next_subscription(subscription))
-            write_subscription(subscription, writer);
+             subscription != NULL; subscription = quern__next_subscription(subscription)) {
+            const quern__removed *removed = &subscription->removed;
+            const saved_subscription saved = {.number = subscription->reaction->number,
+                                              .archetype = subscription->archetype->index,
+                                              .copy_count = removed->count,
+                                              .old_count = visit_old_values(subscription, NULL, NULL),
+                                              .is_pending = subscription->is_pending};
+            quern__write(writer, &saved, sizeof saved);
+            for (uint32_t k = 0; k < quern__removed_used_blocks(removed); k++)
+                quern__write(writer, removed->blocks.items[k], removed->block_bytes);
+            visit_old_values(subscription, write_old_value, writer);
+        }
 }
 
 /* ------------------------------------------------------------------------------------------- reserving */
@@ -754,22 +730,6 @@ quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype 
 
 /* ---------------------------------------------------------------------------------------- restoring */
 
-static void restore_subscription(const quern__storage *storage, quern__byte_reader *reader)
-{
-    saved_subscription saved;
-    quern__read(reader, &saved, sizeof saved);
-    quern__subscription *subscription =
-        subscription_of(storage, storage->archetypes.items[saved.archetype], &saved);
-    quern__removed *removed = &subscription->removed;
-    quern__removed_clear(removed);
-    subscription->is_pending = saved.is_pending != 0;
-    removed->count = saved.copy_count;
-    removed->change = 0; /* no change has the number 0, so the next change sets change_first */
-    for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
-        quern__read(reader, removed->blocks.items[i], removed->block_bytes);
-    visit_old_values(subscription, read_old_value, reader);
-}
-
 void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reader)
 {
     quern__reactions *reactions = storage->reactions;
@@ -782,6 +742,18 @@ void quern__reactions_restore(quern__storage *storage, quern__byte_reader *reade
         reactions->list.items[i]->is_pending = state == 2;
         reactions->is_pending |= state == 2;
     }
-    for (uint64_t left = quern__read_u64(reader); left > 0; left--)
-        restore_subscription(storage, reader);
+    for (uint64_t left = quern__read_u64(reader); left > 0; left--) {
+        saved_subscription saved;
+        quern__read(reader, &saved, sizeof saved);
+        quern__subscription *subscription =
+            subscription_of(storage, storage->archetypes.items[saved.archetype], &saved);
+        quern__removed *removed = &subscription->removed;
+        quern__removed_clear(removed);
+        subscription->is_pending = saved.is_pending != 0;
+        removed->count = saved.copy_count;
+        removed->change = 0; /* no change has the number 0, so the next change sets change_first */
+        for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++)
+            quern__read(reader, removed->blocks.items[i], removed->block_bytes);
+        visit_old_values(subscription, read_old_value, reader);
+    }
 }

@@ -180,6 +180,8 @@ void quern__restore_slots(quern__history *history, const quern__snapshot *snapsh
     entities->retired_count = slots->retired_count;
 }
 
+/* --------------------------------------------------------------------------------------- archetypes */
+
 /* Saves the archetypes of a world: copies what was written to their chunks since the base, and shares
  * all other pages with the base. */
 
@@ -193,41 +195,6 @@ typedef struct archetype_save {
     quern__saved_archetype *saved;
 } archetype_save;
 
-/* Sets the offsets of the arrays in the page of the archetype. Returns the size of the page in bytes. */
-static size_t set_offsets(quern__saved_archetype *saved, const quern__archetype *archetype)
-{
-    size_t offset = quern__align_up(
-        sizeof *saved + archetype->component_count * sizeof saved->component_indices[0], sizeof(uint64_t));
-    saved->versions_offset = (uint32_t)offset;
-    offset += (size_t)saved->chunk_count * saved->version_count * sizeof(uint64_t);
-    saved->words_offset = (uint32_t)offset;
-    offset +=
-        (size_t)saved->chunk_count * saved->bit_column_count * saved->bit_column_words * sizeof(uint64_t);
-    saved->bit_columns_offset = (uint32_t)offset;
-    offset += saved->bit_column_count * sizeof(quern__bit_column);
-    saved->pages_offset = (uint32_t)offset;
-    return offset + (size_t)saved->chunk_count * saved->slot_page_count * sizeof(quern__page);
-}
-
-static quern__saved_archetype describe(const quern__archetype *archetype)
-{
-    return (quern__saved_archetype){
-        .identity = archetype->identity,
-        .empty_since = archetype->empty_since,
-        .row_count = quern__archetype_row_count(archetype),
-        .layout_index = archetype->layout_index,
-        .row_capacity = archetype->row_capacity,
-        .chunk_count = archetype->chunk_count,
-        .column_count = archetype->column_count,
-        .component_count = archetype->component_count,
-        .version_count = archetype->versions.stride,
-        .slot_page_count = archetype->column_count + 1 +
-                           (archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0),
-        .bit_column_count = archetype->row_bits != NULL ? archetype->row_bits->count : 0,
-        .bit_column_words = archetype->row_bits != NULL ? archetype->row_bits->bit_column_words : 0,
-    };
-}
-
 /* Whether nothing in the archetype has changed since the base. Row bits of reactions update no version,
  * so an archetype with row bits always counts as changed. Its columns may still be shared. */
 static bool is_unchanged(const quern__history *history, const quern__archetype *archetype,
@@ -239,14 +206,6 @@ static bool is_unchanged(const quern__history *history, const quern__archetype *
         return false;
     const size_t count = (size_t)archetype->chunk_count * archetype->versions.stride;
     return quern__versions_find_later(archetype->versions.items, 0, count, history->base_version) == count;
-}
-
-/* Returns the size in bytes of the page for a column, the handles or a lane. */
-static size_t page_bytes(const quern__archetype *archetype, uint32_t page_index)
-{
-    const size_t value_bytes =
-        page_index < archetype->column_count ? archetype->columns[page_index].size_bytes : sizeof(uint64_t);
-    return value_bytes * archetype->row_capacity;
 }
 
 /* Returns the index, among the versions of a chunk, of the version of a column or lane. */
@@ -291,7 +250,9 @@ static quern_result save_page(archetype_save *it, uint32_t slot, uint32_t column
             "component '%s' has a move or destroy hook and no copy hook, so a snapshot cannot "
             "copy its values: add a copy hook, or store such values outside of the world",
             type->name);
-    *out_page = quern__page_allocate(&history->store, page_bytes(it->archetype, column));
+    const size_t value_bytes =
+        column < it->archetype->column_count ? it->archetype->columns[column].size_bytes : sizeof(uint64_t);
+    *out_page = quern__page_allocate(&history->store, value_bytes * it->archetype->row_capacity);
     if (*out_page == 0) return quern__history_fail_memory("a column of a chunk");
     history->copied_bytes += bytes;
     history->copied_count++;
@@ -356,16 +317,6 @@ static void share_slots(const archetype_save *it, uint32_t begin, uint32_t end)
         pages[i] = quern__page_acquire(&it->history->store, base_pages[i]);
 }
 
-/* Returns the first chunk in [slot, end) in which something has changed since the base, or `end`. */
-static uint32_t find_changed(const archetype_save *it, uint32_t slot, uint32_t end)
-{
-    const quern__versions *versions = &it->archetype->versions;
-    return (uint32_t)(quern__versions_find_later(versions->items, (size_t)slot * versions->stride,
-                                                 (size_t)end * versions->stride,
-                                                 it->history->base_version) /
-                      versions->stride);
-}
-
 /* Saves all chunks. Builds with checks compare every shared page, so they skip no chunk. */
 static quern_result save_slots(archetype_save *it)
 {
@@ -375,7 +326,12 @@ static quern_result save_slots(archetype_save *it)
     quern_result result = QUERN_OK;
     for (uint32_t slot = 0; slot < count && result == QUERN_OK; slot++) {
         if (slot < known_count) {
-            const uint32_t noted = find_changed(it, slot, known_count);
+            const quern__versions *versions = &it->archetype->versions;
+            const uint32_t noted =
+                (uint32_t)(quern__versions_find_later(versions->items, (size_t)slot * versions->stride,
+                                                      (size_t)known_count * versions->stride,
+                                                      it->history->base_version) /
+                           versions->stride);
             share_slots(it, slot, noted);
             slot = noted;
         }
@@ -396,8 +352,35 @@ static void copy_bit_columns(const archetype_save *it)
 static quern_result build_one(quern__history *history, const quern__archetype *archetype,
                               const quern__saved_archetype *base, quern__page *out_page)
 {
-    quern__saved_archetype described = describe(archetype);
-    const size_t bytes = set_offsets(&described, archetype);
+    quern__saved_archetype described = {
+        .identity = archetype->identity,
+        .empty_since = archetype->empty_since,
+        .row_count = quern__archetype_row_count(archetype),
+        .layout_index = archetype->layout_index,
+        .row_capacity = archetype->row_capacity,
+        .chunk_count = archetype->chunk_count,
+        .column_count = archetype->column_count,
+        .component_count = archetype->component_count,
+        .version_count = archetype->versions.stride,
+        .slot_page_count = archetype->column_count + 1 +
+                           (archetype->row_versions != NULL ? archetype->row_versions->lane_count : 0),
+        .bit_column_count = archetype->row_bits != NULL ? archetype->row_bits->count : 0,
+        .bit_column_words = archetype->row_bits != NULL ? archetype->row_bits->bit_column_words : 0,
+    };
+    /* offsets of the arrays in the page */
+    size_t offset = quern__align_up(sizeof described +
+                                        archetype->component_count * sizeof described.component_indices[0],
+                                    sizeof(uint64_t));
+    described.versions_offset = (uint32_t)offset;
+    offset += (size_t)described.chunk_count * described.version_count * sizeof(uint64_t);
+    described.words_offset = (uint32_t)offset;
+    offset += (size_t)described.chunk_count * described.bit_column_count * described.bit_column_words *
+              sizeof(uint64_t);
+    described.bit_columns_offset = (uint32_t)offset;
+    offset += described.bit_column_count * sizeof(quern__bit_column);
+    described.pages_offset = (uint32_t)offset;
+    const size_t bytes =
+        offset + (size_t)described.chunk_count * described.slot_page_count * sizeof(quern__page);
     if (bytes > UINT32_MAX)
         return quern__history_fail_memory("an archetype with more than 4 GiB of chunk data");
     *out_page = quern__page_allocate(&history->store, bytes);
@@ -461,6 +444,8 @@ void quern__release_saved_archetypes(quern__history *history, const quern__snaps
         if (pages[i] != 0) release_one(history, pages[i]);
 }
 
+/* ---------------------------------------------------------------------------------- links and edges */
+
 /* Saves and restores the links and edges of all relations, in groups of slots. A relation that is newer than
  * the snapshot has no links and edges after a restore. */
 
@@ -517,21 +502,14 @@ static quern__link_node *group_at(const quern__links *links, uint32_t group)
 
 /* ------------------------------------------------------------------------------------------ saving */
 
-/* Whether the page equals the links of the group in the world. For builds with checks. */
-static inline bool page_equals_links(const quern__history *history, const quern__links *links,
-                                     uint32_t group, quern__page page)
-{
-    const void *now = group_at(links, group);
-    return memcmp(quern__page_memory(&history->store, page), now, GROUP_BYTES) == 0;
-}
-
 static quern_result build_link_group(quern__history *history, const quern__links *links,
                                      const quern__saved_links *base, uint32_t group, quern__page *out_page)
 {
     if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
     const quern__page known = group_of(history, base, group);
     if (known != 0 && !is_link_group_touched(links, group)) {
-        assert(page_equals_links(history, links, group, known));
+        assert(memcmp(quern__page_memory(&history->store, known), group_at(links, group), GROUP_BYTES) ==
+               0);
         *out_page = quern__page_acquire(&history->store, known);
         return QUERN_OK;
     }
@@ -696,7 +674,7 @@ static bool build_set(quern__history *history, quern__edge_pool *pool, quern__pa
                                   out_list);
 }
 
-/* Builds the sets of a group. quern__undo_edges or restore_edges ends the list of built sets. Errors:
+/* Builds the sets of a group. quern__undo_edges or quern__restore_links ends the list of built sets. Errors:
  * OUT_OF_MEMORY. */
 static quern_result prepare_edge_group(quern__history *history, quern__edges *edges, uint32_t group,
                                        quern__page page)
@@ -748,37 +726,7 @@ quern_result quern__prepare_links(quern__history *history, const quern__snapshot
     return QUERN_OK;
 }
 
-static void restore_link_group(const quern__history *history, const quern__links *links, uint32_t group,
-                               quern__page page)
-{
-    quern__link_node *node = group_at(links, group);
-    if (page != 0) memcpy(node, quern__page_memory(&history->store, page), GROUP_BYTES);
-    for (uint32_t i = 0; page == 0 && i < QUERN__LINK_GROUP; i++)
-        node[i] = quern__empty_link_node;
-}
-
-static bool restore_relation(const quern__history *history, const quern__links *links,
-                             const quern__saved_links *saved, const quern__saved_links *base)
-{
-    bool is_other = false;
-    for (uint32_t group = 0; group < links->pages.count * GROUPS_IN_PAGE; group++) {
-        if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) continue;
-        const quern__page page = group_of(history, saved, group);
-        if (page == group_of(history, base, group) && !is_link_group_touched(links, group)) continue;
-        restore_link_group(history, links, group, page);
-        is_other = true;
-    }
-    return is_other;
-}
-
-/* Clears the sets of a group, before restore_edges sets all built ones. */
-static void clear_edge_group(const quern__history *history, quern__edges *edges, uint32_t group)
-{
-    for (uint32_t i = 0; i < QUERN__EDGE_GROUP; i++)
-        quern__edges_clear(edges, &history->world->storage.allocator, group * QUERN__EDGE_GROUP + i);
-}
-
-/* Clears all groups of edges that differ; restore_edges then sets those of the snapshot. */
+/* Clears all groups of edges that differ; quern__restore_links then sets those of the snapshot. */
 static bool clear_edges(const quern__history *history, quern__edges *edges, const quern__saved_links *saved,
                         const quern__saved_links *base)
 {
@@ -787,21 +735,11 @@ static bool clear_edges(const quern__history *history, quern__edges *edges, cons
         if (!quern__edges_has_page(edges, group * QUERN__EDGE_GROUP) ||
             !has_other_edges(history, edges, saved, base, group))
             continue;
-        clear_edge_group(history, edges, group);
+        for (uint32_t i = 0; i < QUERN__EDGE_GROUP; i++)
+            quern__edges_clear(edges, &history->world->storage.allocator, group * QUERN__EDGE_GROUP + i);
         is_other = true;
     }
     return is_other;
-}
-
-static void restore_edges(quern__history *history)
-{
-    const quern_allocator *allocator = &history->world->storage.allocator;
-    for (uint32_t i = 0; i < history->edge_restores.count; i++) {
-        const quern__edge_restore *built = &history->edge_restores.items[i];
-        quern__edges_put_targets(built->edges, allocator, built->slot, &built->node.targets);
-        quern__edges_put_sources(built->edges, allocator, built->slot, &built->node.sources);
-    }
-    history->edge_restores.count = 0;
 }
 
 void quern__restore_links(quern__history *history, const quern__snapshot *snapshot)
@@ -811,10 +749,27 @@ void quern__restore_links(quern__history *history, const quern__snapshot *snapsh
         quern__links *links = &relations->list.items[i]->links;
         const quern__saved_links saved = links_of(history, snapshot, i);
         const quern__saved_links base = links_of(history, &history->base, i);
-        if (restore_relation(history, links, &saved, &base)) links->version++;
+        bool is_other = false;
+        for (uint32_t group = 0; group < links->pages.count * GROUPS_IN_PAGE; group++) {
+            if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) continue;
+            const quern__page page = group_of(history, &saved, group);
+            if (page == group_of(history, &base, group) && !is_link_group_touched(links, group)) continue;
+            quern__link_node *node = group_at(links, group);
+            if (page != 0) memcpy(node, quern__page_memory(&history->store, page), GROUP_BYTES);
+            for (uint32_t k = 0; page == 0 && k < QUERN__LINK_GROUP; k++)
+                node[k] = quern__empty_link_node;
+            is_other = true;
+        }
+        if (is_other) links->version++;
         if (clear_edges(history, &relations->list.items[i]->edges, &saved, &base)) links->version++;
     }
-    restore_edges(history);
+    const quern_allocator *allocator = &history->world->storage.allocator;
+    for (uint32_t i = 0; i < history->edge_restores.count; i++) {
+        const quern__edge_restore *built = &history->edge_restores.items[i];
+        quern__edges_put_targets(built->edges, allocator, built->slot, &built->node.targets);
+        quern__edges_put_sources(built->edges, allocator, built->slot, &built->node.sources);
+    }
+    history->edge_restores.count = 0;
 }
 
 /* Saves and restores the edges of relations with several targets per source, in groups of slots. A page has the sets
@@ -834,6 +789,8 @@ void quern__undo_edges(quern__history *history)
     }
     history->edge_restores.count = 0;
 }
+
+/* ------------------------------------------------------------------------------ names and resources */
 
 /* Saves and restores names and resources. All names are copied if any name has changed since the base.
  * Resources are always copied, each into a page of its own. */
@@ -901,19 +858,14 @@ quern_result quern__prepare_names(quern__history *history, const quern__snapshot
     return has_room ? QUERN_OK : quern__history_fail_memory("the names of entities");
 }
 
-static void remove_names(quern__names *names)
-{
-    for (uint32_t block = 0; block < names->blocks.count; block++)
-        for (uint32_t i = 0; names->blocks.items[block] != NULL && i < QUERN__NAME_BLOCK_NAMES; i++)
-            if (names->blocks.items[block][i].slot != QUERN__SLOT_NONE)
-                quern__names_drop(names, names->blocks.items[block][i].slot);
-}
-
 void quern__restore_names(quern__history *history, const quern__snapshot *snapshot)
 {
     if (has_names(history, snapshot)) return;
     quern__names *names = history->world->storage.names;
-    remove_names(names);
+    for (uint32_t block = 0; block < names->blocks.count; block++)
+        for (uint32_t i = 0; names->blocks.items[block] != NULL && i < QUERN__NAME_BLOCK_NAMES; i++)
+            if (names->blocks.items[block][i].slot != QUERN__SLOT_NONE)
+                quern__names_drop(names, names->blocks.items[block][i].slot);
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->names);
     for (uint64_t left = quern__read_u64(&reader); left > 0; left--) {
         const quern__saved_name name = quern__read_saved_name(&reader);
@@ -978,24 +930,10 @@ void quern__restore_resources(quern__history *history, const quern__snapshot *sn
     }
 }
 
+/* -------------------------------------------------------------------------------------- other state */
+
 /* Saves and restores the rest of a world, in one page: changes not yet reported to reactions, waiting
  * events, and some numbers. Waiting commands have a page of their own: see history_internal.h. */
-
-/* ------------------------------------------------------------------------------------------- numbers */
-
-static void write_numbers(const quern_world *world, quern__byte_writer *writer)
-{
-    quern__write_u64(writer, world->next_serial);
-    quern__write_u64(writer, world->next_visit);
-    quern__write_u64(writer, world->visit_count);
-}
-
-static void restore_numbers(quern_world *world, quern__byte_reader *reader)
-{
-    world->next_serial = quern__read_u64(reader);
-    world->next_visit = (uint32_t)quern__read_u64(reader);
-    world->visit_count = quern__read_u64(reader);
-}
 
 /* ------------------------------------------------------------------------------------------- interface */
 
@@ -1003,7 +941,9 @@ static void write_world_state(const quern_world *world, quern__byte_writer *writ
 {
     quern__reactions_write(&world->storage, writer);
     quern__events_write(world, writer);
-    write_numbers(world, writer);
+    quern__write_u64(writer, world->next_serial);
+    quern__write_u64(writer, world->next_visit);
+    quern__write_u64(writer, world->visit_count);
 }
 
 quern_result quern__build_world_state(quern__history *history, quern__snapshot *snapshot)
@@ -1043,7 +983,9 @@ void quern__restore_world_state(quern__history *history, const quern__snapshot *
     quern__byte_reader reader = quern__page_reader(&history->store, snapshot->world_state);
     quern__reactions_restore(&world->storage, &reader);
     quern__events_restore(history, &snapshot->event_values, &reader);
-    restore_numbers(world, &reader);
+    world->next_serial = quern__read_u64(&reader);
+    world->next_visit = (uint32_t)quern__read_u64(&reader);
+    world->visit_count = quern__read_u64(&reader);
     assert(!reader.has_failed);
     quern__restore_commands(history);
     world->restore_count++;

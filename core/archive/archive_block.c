@@ -11,18 +11,15 @@ enum { LANES = 8, STRIPE_BYTES = LANES * sizeof(uint64_t) };
 /* 2^64 divided by the golden ratio: odd, with set bits spread over the whole word. */
 #define FACTOR 0x9E3779B97F4A7C15ull
 
-static inline uint64_t mix_word(uint64_t lane, uint64_t word)
-{
-    lane = (lane ^ word) * FACTOR;
-    return lane << 29 | lane >> 35;
-}
-
 static inline void mix_stripe(uint64_t *lanes, const char *stripe)
 {
     uint64_t words[LANES];
     memcpy(words, stripe, sizeof words);
-    for (uint32_t i = 0; i < LANES; i++)
-        lanes[i] = mix_word(lanes[i], words[i]);
+    for (uint32_t i = 0; i < LANES; i++) {
+        uint64_t lane = lanes[i];
+        lane = (lane ^ words[i]) * FACTOR;
+        lanes[i] = lane << 29 | lane >> 35;
+    }
 }
 
 uint64_t quern__checksum(uint64_t seed, const void *bytes, size_t count)

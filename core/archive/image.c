@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Reads and checks an archive (image.h): slots and names, links and edges, archetypes and rows, then the consistency of all
+ * of them. The bytes may be forged. */
+
 #include "core/archive/image.h"
 
 #include "core/relations/relation_internal.h"
@@ -402,16 +405,6 @@ static quern_result add_type(quern__image *image, quern__archived_archetype *arc
         type->type.name);
 }
 
-/* Whether an archetype at this position can have its layout_index: see
- * quern__archived_least_layout_index. Counts the archetype if it has types. */
-static bool accept_layout_index(quern__image *image, const quern__archetype_section *section)
-{
-    const uint32_t least =
-        quern__archived_least_layout_index(section->type_count, image->archetype_count_with_types);
-    image->archetype_count_with_types += section->type_count > 0;
-    return section->layout_index >= least && section->layout_index < QUERN_MAX_ARCHETYPES;
-}
-
 /* Whether all rows of the last archetype were parsed. True if there is no archetype. */
 static bool is_last_archetype_complete(const quern__image *image)
 {
@@ -429,7 +422,10 @@ static quern_result image_parse_archetype(quern__image *image, quern__byte_reade
     if (payload->has_failed || section.zero != 0 || section.type_count > QUERN_MAX_ENTITY_COMPONENTS ||
         !is_last_archetype_complete(image))
         return quern__image_fail("an ARCHETYPE section is invalid");
-    if (!accept_layout_index(image, &section))
+    const uint32_t least =
+        quern__archived_least_layout_index(section.type_count, image->archetype_count_with_types);
+    image->archetype_count_with_types += section.type_count > 0;
+    if (section.layout_index < least || section.layout_index >= QUERN_MAX_ARCHETYPES)
         return quern__image_fail("an ARCHETYPE section has an impossible layout index");
     if (!quern__array_reserve(&image->allocator, &image->archetypes, image->archetypes.count + 1) ||
         !quern__array_reserve(&image->allocator, &image->type_numbers,
@@ -633,22 +629,6 @@ static void choose_disabled_by_parent(const quern__image *image)
                 has_parent ? storage->disabled_index + 1 : QUERN__NO_COMPONENT;
 }
 
-static quern_result parse_sections(quern__image *image)
-{
-    quern__section_iterator iterator = {.blocks = &image->blocks};
-    quern__archive_section section;
-    quern_result result = QUERN_OK;
-    while (result == QUERN_OK && quern__section_next(&iterator, &section)) {
-        if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS) {
-            /* all types and resources are parsed */
-            choose_disabled_by_parent(image);
-            result = check_missing(image);
-        }
-        if (result == QUERN_OK) result = parse_section(image, &section);
-    }
-    return result;
-}
-
 /* Checks that the head is that of the next message if the call reads a session. */
 static quern_result check_session(const quern__image *image)
 {
@@ -709,17 +689,6 @@ static bool are_valid(const quern__image *image, quern__archived_links *links)
     return links->link_count == links->source_count;
 }
 
-/* Sorts the edges and compares them with the rows. Errors: BAD_ARCHIVE, OUT_OF_MEMORY. */
-static quern_result image_check_edges(const quern__image *image, quern__archived_links *links)
-{
-    if (!quern__array_reserve(&image->allocator, &links->scratch, links->edges.count))
-        return quern__image_fail_memory();
-    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
-    return are_valid(image, links) && keep_edges_outside(image, links)
-               ? QUERN_OK
-               : quern__image_fail("an edge is there twice, has a dead end, or differs from the rows");
-}
-
 enum { IN_PROGRESS = 0x40, IS_CHECKED = 0x80, MARKS = IN_PROGRESS | IS_CHECKED };
 _Static_assert(QUERN_MAX_RELATION_LEVEL < IN_PROGRESS, "marks and levels share a byte");
 
@@ -767,7 +736,15 @@ static void keep_links_outside(const quern__image *image, quern__archived_links 
 
 static quern_result check_links(const quern__image *image, quern__archived_links *links)
 {
-    if (links->targets == NULL) return image_check_edges(image, links);
+    if (links->targets == NULL) {
+        /* Sorts the edges and compares them with the rows. Errors: BAD_ARCHIVE, OUT_OF_MEMORY. */
+        if (!quern__array_reserve(&image->allocator, &links->scratch, links->edges.count))
+            return quern__image_fail_memory();
+        quern__sort(links->edges.items, links->scratch.items, links->edges.count);
+        return are_valid(image, links) && keep_edges_outside(image, links)
+                   ? QUERN_OK
+                   : quern__image_fail("an edge is there twice, has a dead end, or differs from the rows");
+    }
     keep_links_outside(image, links);
     if (links->link_count != links->source_count)
         return quern__image_fail("links and rows have different sources");
@@ -807,7 +784,18 @@ quern_result quern__image_read(quern__image *image, quern_source source)
     quern_result result = quern__archive_blocks_read(&image->blocks, source, &image->allocator);
     quern__world_set_locked(image->world, false);
     if (result == QUERN_OK) result = check_session(image);
-    if (result == QUERN_OK) result = parse_sections(image);
+    if (result == QUERN_OK) {
+        quern__section_iterator iterator = {.blocks = &image->blocks};
+        quern__archive_section section;
+        while (result == QUERN_OK && quern__section_next(&iterator, &section)) {
+            if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS) {
+                /* all types and resources are parsed */
+                choose_disabled_by_parent(image);
+                result = check_missing(image);
+            }
+            if (result == QUERN_OK) result = parse_section(image, &section);
+        }
+    }
     return result == QUERN_OK ? image_check_consistency(image) : result;
 }
 
@@ -885,20 +873,17 @@ void quern__archived_types_release(quern__archived_types *types, uint32_t kept_c
     }
 }
 
-static void resource_release(quern__archived_resource *resource, const quern_allocator *allocator)
-{
-    quern__release(allocator, resource->value, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
-    quern__type_release(&resource->type, allocator);
-    quern__release(allocator, resource, sizeof *resource, _Alignof(quern__archived_resource));
-}
-
 void quern__image_release(quern__image *image)
 {
     const quern_allocator *allocator = &image->allocator;
     for (uint32_t i = 0; i < image->types.count; i++)
         links_release(image, image->types.items[i]);
-    for (uint32_t i = 0; i < image->resources.count; i++)
-        resource_release(image->resources.items[i], allocator);
+    for (uint32_t i = 0; i < image->resources.count; i++) {
+        quern__archived_resource *resource = image->resources.items[i];
+        quern__release(allocator, resource->value, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+        quern__type_release(&resource->type, allocator);
+        quern__release(allocator, resource, sizeof *resource, _Alignof(quern__archived_resource));
+    }
     quern__array_release(allocator, &image->resources);
     quern__array_release(allocator, &image->archetypes);
     quern__array_release(allocator, &image->type_numbers);
@@ -911,15 +896,3 @@ void quern__image_release(quern__image *image)
     quern__byte_writer_release(&image->run);
     quern__archive_blocks_release(&image->blocks, allocator);
 }
-
-/* The edges of relations with several targets per source, in an archive that is read. */
-
-/* Parses links, archetypes and rows of an archive, and checks that links and rows agree. */
-
-/* ------------------------------------------------------------------------------------------- links */
-
-/* ------------------------------------------------------------------------------------- archetypes */
-
-/* ------------------------------------------------------------------------------------------- rows */
-
-/* ------------------------------------------------------------------------------------- consistency */

@@ -43,23 +43,6 @@ static quern_result add_pair(quern__conversion *conversion, uint32_t source)
     return QUERN_OK;
 }
 
-/* Checks that values can be copied as bytes if one side has no described fields: both sizes are equal,
- * and the source describes its handles if the target does. Errors: LAYOUT_MISMATCH. */
-static quern_result check_bytes(const quern__type *source, const quern__type *target)
-{
-    if (source->size_bytes != target->size_bytes)
-        return quern__fail(
-            QUERN_ERROR_LAYOUT_MISMATCH,
-            "'%s' had %u bytes when it was saved, but has %u bytes in this world, and one side has no "
-            "described fields to convert: describe its fields, or use a migration",
-            source->name, source->size_bytes, target->size_bytes);
-    if (source->field_count > 0 || !target->has_entity_fields) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "'%s' had no described fields when it was saved, but has an entity field in this "
-                       "world, so the saved handles are unknown: use a migration",
-                       source->name);
-}
-
 /* Initialises the conversion from `source` to `target`. If one type has no described fields, both must
  * have the same size. Errors: LAYOUT_MISMATCH; the message names the field or the sizes. */
 static quern_result conversion_init(quern__conversion *conversion, const quern__type *source,
@@ -70,7 +53,22 @@ static quern_result conversion_init(quern__conversion *conversion, const quern__
         quern__type_different_field(target, source->fields) == target->field_count)
         return QUERN_OK;
     quern_result result = QUERN_OK;
-    if (source->field_count == 0 || target->field_count == 0) return check_bytes(source, target);
+    if (source->field_count == 0 || target->field_count == 0) {
+        /* Checks that values can be copied as bytes if one side has no described fields: both sizes are
+         * equal, and the source describes its handles if the target does. Errors: LAYOUT_MISMATCH. */
+        if (source->size_bytes != target->size_bytes)
+            return quern__fail(
+                QUERN_ERROR_LAYOUT_MISMATCH,
+                "'%s' had %u bytes when it was saved, but has %u bytes in this world, and one side has no "
+                "described fields to convert: describe its fields, or use a migration",
+                source->name, source->size_bytes, target->size_bytes);
+        if (source->field_count > 0 || !target->has_entity_fields) return QUERN_OK;
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "'%s' had no described fields when it was saved, but has an entity field in this "
+            "world, so the saved handles are unknown: use a migration",
+            source->name);
+    }
     conversion->kind = QUERN__CONVERT_FIELDS;
     for (uint32_t i = 0; i < source->field_count && result == QUERN_OK; i++)
         result = add_pair(conversion, i);
@@ -78,18 +76,6 @@ static quern_result conversion_init(quern__conversion *conversion, const quern__
 }
 
 /* ----------------------------------------------------------------------------------------- values */
-
-/* Copies text. Omits a UTF-8 character that the end of the target would divide, and fills the rest with
- * zeros. */
-static void convert_text(const quern_field *from, const quern_field *to, const char *source, char *target)
-{
-    uint32_t bytes = from->count < to->count ? from->count : to->count;
-    if (bytes < from->count && memchr(source, '\0', bytes) == NULL)
-        while (bytes > 0 && ((unsigned char)source[bytes] & 0xC0) == 0x80)
-            bytes--;
-    memcpy(target, source, bytes);
-    memset(target + bytes, 0, to->count - bytes);
-}
 
 /* Converts the elements that both fields have. Returns false if a number does not fit. */
 static bool convert_field(const quern_field *from, const quern_field *to, const char *source, char *target)
@@ -99,7 +85,14 @@ static bool convert_field(const quern_field *from, const quern_field *to, const 
     source += from->offset_bytes;
     target += to->offset_bytes;
     if (from->type == QUERN_FIELD_TEXT) {
-        convert_text(from, to, source, target);
+        /* Copies text. Omits a UTF-8 character that the end of the target would divide, and fills the
+         * rest with zeros. */
+        uint32_t bytes = from->count < to->count ? from->count : to->count;
+        if (bytes < from->count && memchr(source, '\0', bytes) == NULL)
+            while (bytes > 0 && ((unsigned char)source[bytes] & 0xC0) == 0x80)
+                bytes--;
+        memcpy(target, source, bytes);
+        memset(target + bytes, 0, to->count - bytes);
         return true;
     }
     if (from->type == to->type) {
@@ -203,6 +196,8 @@ void quern__copy_fields(const quern__type *type, char *target, const char *sourc
                (size_t)quern__field_bytes(field->type) * field->count);
     }
 }
+
+/* -------------------------------------------------------------------------------------------- types */
 
 /* Parses the components and resources of an archive, and maps them to components and resources of the
  * world with the same names. */

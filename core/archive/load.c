@@ -36,16 +36,6 @@ static bool put_sets(const quern__image *image, const quern__archived_links *lin
     return true;
 }
 
-/* Exchanges source and target in all keys, and sorts them. */
-static void turn(quern__archived_links *links)
-{
-    for (uint32_t i = 0; i < links->edges.count; i++) {
-        const uint64_t key = links->edges.items[i].key;
-        links->edges.items[i].key = key << 32 | key >> 32;
-    }
-    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
-}
-
 /* Replaces the slots of the archive in all keys by those of the world. */
 static void map_slots(quern__archived_links *links, const quern_entity *handles)
 {
@@ -66,7 +56,12 @@ static quern_result load_sets(const quern__image *image, quern__archived_links *
     if (!quern__array_reserve(&image->allocator, &slots, links->edges.count)) return fail_memory();
     map_slots(links, handles);
     bool is_done = put_sets(image, links, slots.items, quern__edges_put_targets);
-    turn(links);
+    /* Exchanges source and target in all keys, and sorts them. */
+    for (uint32_t i = 0; i < links->edges.count; i++) {
+        const uint64_t key = links->edges.items[i].key;
+        links->edges.items[i].key = key << 32 | key >> 32;
+    }
+    quern__sort(links->edges.items, links->scratch.items, links->edges.count);
     is_done = is_done && put_sets(image, links, slots.items, quern__edges_put_sources);
     quern__array_release(&image->allocator, &slots);
     return is_done ? QUERN_OK : fail_memory();
@@ -90,18 +85,7 @@ static quern_result add_outside(const quern__image *image, quern__archived_links
     return QUERN_OK;
 }
 
-/* Gives the slots of the loaded entities their sets of targets and sources, and adds their edges to entities outside of
- * the list. The slots are not alive yet, so the world has no edges of them. handles: by slot of the archive. Errors:
- * OUT_OF_MEMORY; the caller then calls unload_edges. */
-static quern_result load_edges(const quern__image *image, quern__archived_links *links,
-                               const quern_entity *handles)
-{
-    const quern_result result = load_sets(image, links, handles);
-    links->relation->links.version++;
-    return result == QUERN_OK ? add_outside(image, links, handles) : result;
-}
-
-/* Removes the edges that load_edges added, and clears the sets of all slots of the loaded entities. */
+/* Removes the edges that load_sets and add_outside added, and clears the sets of all slots of the loaded entities. */
 static void unload_edges(const quern__image *image, const quern__archived_links *links,
                          const quern_entity *handles)
 {
@@ -132,36 +116,31 @@ static uint32_t least_level(uint32_t level)
     return level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
 }
 
-/* Stores by how much the levels of an entity and of all entities above it in the archive rise: by the level of the
- * sources of the topmost entity's target. */
-static void find_raise(const quern__image *image, const quern__archived_links *links, uint32_t slot,
-                       uint8_t *raises)
-{
-    uint32_t top = slot, target;
-    while (raises[top] == RAISE_UNKNOWN && (target = links->targets[top]) < image->head.slot_count)
-        top = target;
-    uint32_t raise = raises[top];
-    if (raise == RAISE_UNKNOWN) {
-        const quern_entity outside = quern__image_outside(image, links->targets[top]);
-        raise =
-            outside.bits == 0
-                ? 0
-                : least_level(quern__links_level(&links->relation->links, quern_entity_index(outside)) + 1);
-    }
-    for (uint32_t at = slot; raises[at] == RAISE_UNKNOWN; at = links->targets[at]) {
-        raises[at] = (uint8_t)raise;
-        if (at == top) break;
-    }
-}
-
 static quern_result raise_levels(const quern__image *image, const quern__archived_links *links)
 {
     const uint32_t slot_count = image->head.slot_count;
     uint8_t *raises = quern__allocate(&image->allocator, slot_count, QUERN__ARRAY_ALIGNMENT_BYTES);
     if (raises == NULL) return quern__image_fail_memory();
     memset(raises, RAISE_UNKNOWN, slot_count);
-    for (uint32_t slot = 0; slot < slot_count; slot++)
-        find_raise(image, links, slot, raises);
+    for (uint32_t slot = 0; slot < slot_count; slot++) {
+        /* Stores by how much the levels of an entity and of all entities above it in the archive
+         * rise: by the level of the sources of the topmost entity's target. */
+        uint32_t top = slot, target;
+        while (raises[top] == RAISE_UNKNOWN && (target = links->targets[top]) < image->head.slot_count)
+            top = target;
+        uint32_t raise = raises[top];
+        if (raise == RAISE_UNKNOWN) {
+            const quern_entity outside = quern__image_outside(image, links->targets[top]);
+            raise = outside.bits == 0
+                        ? 0
+                        : least_level(
+                              quern__links_level(&links->relation->links, quern_entity_index(outside)) + 1);
+        }
+        for (uint32_t at = slot; raises[at] == RAISE_UNKNOWN; at = links->targets[at]) {
+            raises[at] = (uint8_t)raise;
+            if (at == top) break;
+        }
+    }
     for (uint32_t slot = 0; slot < slot_count; slot++)
         links->levels[slot] = (uint8_t)least_level((uint32_t)links->levels[slot] + raises[slot]);
     quern__release(&image->allocator, raises, slot_count, QUERN__ARRAY_ALIGNMENT_BYTES);
@@ -200,21 +179,6 @@ static void add_component(row_set *set, uint32_t index)
     set->count++;
 }
 
-/* Replaces the tag of a level. */
-static void set_level(row_set *set, const quern__relation *relation, uint32_t level)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < set->count; i++) {
-        const uint32_t index = set->indices[i];
-        if (index > relation->component_index &&
-            index <= quern__relation_tag(relation, QUERN_MAX_RELATION_LEVEL))
-            continue;
-        set->indices[kept++] = (uint16_t)index;
-    }
-    set->count = kept;
-    add_component(set, quern__relation_tag(relation, level));
-}
-
 /* Adds what the links of one relation say of the entity in the slot. */
 static void add_relation(const quern__image *image, const quern__archived_links *links, uint32_t slot,
                          row_set *set)
@@ -227,8 +191,19 @@ static void add_relation(const quern__image *image, const quern__archived_links 
     }
     if (quern__image_outside(image, links->targets[slot]).bits != 0)
         add_component(set, relation->component_index);
-    if (relation->has_levels && links->targets[slot] != QUERN__SLOT_NONE)
-        set_level(set, relation, links->levels[slot]);
+    if (relation->has_levels && links->targets[slot] != QUERN__SLOT_NONE) {
+        /* the new tag of a level replaces the old one */
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < set->count; i++) {
+            const uint32_t index = set->indices[i];
+            if (index > relation->component_index &&
+                index <= quern__relation_tag(relation, QUERN_MAX_RELATION_LEVEL))
+                continue;
+            set->indices[kept++] = (uint16_t)index;
+        }
+        set->count = kept;
+        add_component(set, quern__relation_tag(relation, links->levels[slot]));
+    }
 }
 
 static quern_result find_archetype(const quern__image *image, const quern__archived_archetype *archived,
@@ -280,6 +255,8 @@ static quern_result load_outside_reserve(const quern__image *image, quern__arche
     }
     return result;
 }
+
+/* ------------------------------------------------------------------------------------------ loading */
 
 /* Loads an archive into a world. The archive is read and checked completely (image.h). Then memory is
  * reserved for all of it. Then it is loaded, which cannot fail. */
@@ -349,21 +326,6 @@ static quern_result choose_handles(loading *load)
 
 /* -------------------------------------------------------------------------------- reserving memory */
 
-/* Finds or creates the archetype of archived rows, which also has what the world's components require: it may have had no
- * requirements when the archive was saved. */
-static quern_result ensure_archetype(const loading *load, quern__archived_archetype *archived)
-{
-    const uint32_t layout_index =
-        load->image->keeps_handles ? archived->layout_index : load->storage->archetypes.count;
-    uint16_t set[QUERN_MAX_COMPONENTS];
-    if (archived->component_count > 0)
-        memcpy(set, archived->component_indices, archived->component_count * sizeof *set);
-    const uint32_t count =
-        quern__components_complete(&load->storage->components, set, archived->component_count);
-    return quern__storage_ensure_archetype_with_layout(load->storage, set, count, layout_index,
-                                                       &archived->archetype);
-}
-
 /* Reserves rows if the image leads outside. */
 static quern_result reserve_outside_rows(loading *load)
 {
@@ -384,7 +346,17 @@ static quern_result reserve_rows(loading *load)
     for (uint32_t i = 0; i < image->archetypes.count && result == QUERN_OK; i++) {
         quern__archived_archetype *archived = &image->archetypes.items[i];
         if (archived->row_count == 0 && !image->keeps_handles) continue;
-        result = ensure_archetype(load, archived);
+        /* Finds or creates the archetype of archived rows, which also has what the world's components
+         * require: it may have had no requirements when the archive was saved. */
+        const uint32_t layout_index =
+            load->image->keeps_handles ? archived->layout_index : load->storage->archetypes.count;
+        uint16_t set[QUERN_MAX_COMPONENTS];
+        if (archived->component_count > 0)
+            memcpy(set, archived->component_indices, archived->component_count * sizeof *set);
+        const uint32_t count =
+            quern__components_complete(&load->storage->components, set, archived->component_count);
+        result = quern__storage_ensure_archetype_with_layout(load->storage, set, count, layout_index,
+                                                             &archived->archetype);
         if (result == QUERN_OK && archived->row_count > 0)
             result = quern__rows_reserve(load->storage, archived->archetype, archived->row_count);
     }
@@ -401,7 +373,13 @@ static quern_entity target_in_world(const loading *load, uint32_t target)
 static quern_result reserve_links(const loading *load, quern__archived_links *links)
 {
     const quern__image *image = load->image;
-    if (links->targets == NULL) return load_edges(image, links, load->handles);
+    if (links->targets == NULL) {
+        /* The slots are not alive yet, so the world has no edges of them. After an error, unload_edges
+         * removes what was added. */
+        const quern_result result = load_sets(image, links, load->handles);
+        links->relation->links.version++;
+        return result == QUERN_OK ? add_outside(image, links, load->handles) : result;
+    }
     quern__links *target = &links->relation->links;
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++) {
         if (links->targets[slot] == QUERN__SLOT_NONE) continue;
@@ -522,16 +500,6 @@ static void migrate(const loading *load, const quern__archived_type *type, char 
     type->migration->migrate(type->migration->user_data, targets, load->sources, count);
 }
 
-static void load_values(const loading *load, const quern__archived_type *type, char *targets,
-                        const char *sources, uint32_t count)
-{
-    if (type->conversion.kind == QUERN__CONVERT_MIGRATION)
-        migrate(load, type, targets, sources, count);
-    else
-        quern__convert(&type->conversion, targets, sources, count);
-    quern__conversion_remap(&type->conversion, targets, count, map_handle, (void *)load);
-}
-
 /* Consecutive rows of one ROWS section that are loaded into one chunk. */
 typedef struct row_batch {
     const quern__archived_archetype *archived;
@@ -553,8 +521,14 @@ static void load_columns(const loading *load, const row_batch *batch, quern__byt
             type->component_index != QUERN__NO_COMPONENT
                 ? quern__storage_value(batch->archetype, batch->first_location, type->component_index)
                 : NULL;
-        if (targets != NULL)
-            load_values(load, type, targets, column + batch->first * size_bytes, batch->count);
+        if (targets != NULL) {
+            const char *sources = column + batch->first * size_bytes;
+            if (type->conversion.kind == QUERN__CONVERT_MIGRATION)
+                migrate(load, type, targets, sources, batch->count);
+            else
+                quern__convert(&type->conversion, targets, sources, batch->count);
+            quern__conversion_remap(&type->conversion, targets, batch->count, map_handle, (void *)load);
+        }
     }
 }
 
@@ -600,32 +574,6 @@ static void load_row_bits(const loading *load, const row_batch *batch, quern__by
         }
 }
 
-/* Writes the values of the extra components. A component without a value is constructed, or zero. */
-static void load_extra(const loading *load, const row_batch *batch)
-{
-    const quern_load_def *def = load->image->def;
-    for (uint32_t i = 0; i < load->image->extra_count; i++) {
-        const uint32_t index = quern__component_index(def->extra[i]);
-        const quern__type *type = quern__components_type(&load->storage->components, index);
-        char *targets = quern__storage_value(batch->archetype, batch->first_location, index);
-        if (targets == NULL) continue;
-        if (def->extra_values[i] == NULL) quern__type_construct(type, targets, batch->count);
-        for (uint32_t k = 0; k < batch->count && def->extra_values[i] != NULL; k++)
-            quern__type_copy(type, targets + (size_t)k * type->size_bytes, def->extra_values[i], 1);
-    }
-}
-
-static void load_handles(const loading *load, const row_batch *batch)
-{
-    quern_entity handles[QUERN__BIT_COLUMN_MAX_ROWS];
-    uint32_t i = 0;
-    do { /* a batch has at least one row */
-        const quern_entity entity = {quern__load_u64(batch->handles, batch->first + i)};
-        handles[i] = load->handles[quern_entity_index(entity)];
-    } while (++i < batch->count);
-    quern__rows_arrive(load->storage, batch->archetype, batch->first_location, handles, batch->count);
-}
-
 static quern__archetype *row_archetype(const loading *load, const row_batch *batch, uint32_t row)
 {
     const quern_entity entity = {quern__load_u64(batch->handles, row)};
@@ -660,40 +608,55 @@ static void load_rows(const loading *load, const quern__archived_archetype *arch
         quern__byte_reader rest = *payload;
         load_columns(load, &batch, &rest);
         construct_required(&batch);
-        load_extra(load, &batch);
-        load_handles(load, &batch);
+        /* Writes the values of the extra components. A component without a value is constructed, or
+         * zero. */
+        const quern_load_def *def = load->image->def;
+        for (uint32_t i = 0; i < load->image->extra_count; i++) {
+            const uint32_t index = quern__component_index(def->extra[i]);
+            const quern__type *type = quern__components_type(&load->storage->components, index);
+            char *targets = quern__storage_value(batch.archetype, batch.first_location, index);
+            if (targets == NULL) continue;
+            if (def->extra_values[i] == NULL) quern__type_construct(type, targets, batch.count);
+            for (uint32_t k = 0; k < batch.count && def->extra_values[i] != NULL; k++)
+                quern__type_copy(type, targets + (size_t)k * type->size_bytes, def->extra_values[i], 1);
+        }
+        quern_entity handles[QUERN__BIT_COLUMN_MAX_ROWS];
+        uint32_t i = 0;
+        do { /* a batch has at least one row */
+            const quern_entity entity = {quern__load_u64(batch.handles, batch.first + i)};
+            handles[i] = load->handles[quern_entity_index(entity)];
+        } while (++i < batch.count);
+        quern__rows_arrive(load->storage, batch.archetype, batch.first_location, handles, batch.count);
         if (archived->bit_column_count > 0) load_row_bits(load, &batch, &rest);
     }
 }
 
 /* ------------------------------------------------------------------------- links, names, resources */
 
-static void load_link(const loading *load, const quern__archived_links *from, uint32_t child,
-                      quern_entity to)
-{
-    quern__relation *relation = from->relation;
-    const uint32_t slot = quern_entity_index(load->handles[child]);
-    quern__links_link(&relation->links, slot, quern_entity_index(to), QUERN__SLOT_NONE);
-    quern__links_at(&relation->links, slot)->level = from->levels[child];
-    /* overwrites the value loaded for the row, which differs only if the archive was forged */
-    const quern__record *record = quern__entities_record(&load->storage->entities, slot);
-    quern_entity *value = quern__storage_value(quern__storage_archetype_of(load->storage, record),
-                                               record->location, relation->component_index);
-    memcpy(value, &to, sizeof to);
-}
-
 static void load_links(const loading *load, quern__byte_reader *payload)
 {
     quern__links_section section;
     quern__read(payload, &section, sizeof section);
     const quern__archived_links *links = load->image->types.items[section.relation]->links;
-    if (links != NULL && links->targets == NULL) return; /* load_edges has done it */
+    if (links != NULL && links->targets == NULL) return; /* reserve_links has done it */
     while (links != NULL && quern__bytes_left(payload) > 0) {
         const quern_entity target = target_in_world(load, quern__read_u32(payload));
         const uint32_t count = quern__read_u32(payload);
         for (uint32_t i = 0; i < count; i++) {
             const uint32_t child = quern__read_u32(payload);
-            if (target.bits != 0) load_link(load, links, child, target);
+            if (target.bits != 0) {
+                quern_entity to = target;
+                quern__relation *relation = links->relation;
+                const uint32_t slot = quern_entity_index(load->handles[child]);
+                quern__links_link(&relation->links, slot, quern_entity_index(to), QUERN__SLOT_NONE);
+                quern__links_at(&relation->links, slot)->level = links->levels[child];
+                /* overwrites the value loaded for the row, which differs only if the archive was forged */
+                const quern__record *record = quern__entities_record(&load->storage->entities, slot);
+                quern_entity *value =
+                    quern__storage_value(quern__storage_archetype_of(load->storage, record),
+                                         record->location, relation->component_index);
+                memcpy(value, &to, sizeof to);
+            }
         }
     }
 }
@@ -713,17 +676,6 @@ static void load_names(const loading *load, const quern__names *names, bool are_
                          are_outside ? name->parent : slot_in_world(load, name->parent), name->text,
                          (uint32_t)strlen(name->text));
         load->storage->has_attachments = true;
-    }
-}
-
-static void load_resources(const loading *load)
-{
-    const quern__image *image = load->image;
-    for (uint32_t i = 0; i < image->resources.count; i++) {
-        const quern__archived_resource *resource = image->resources.items[i];
-        if (resource->resource == NULL) continue;
-        quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
-        quern__convert_fields(&resource->conversion, resource->resource->value, resource->value);
     }
 }
 
@@ -752,27 +704,28 @@ static void load_reclaim_state(const loading *load)
         image->archetypes.items[i].archetype->empty_since = image->archetypes.items[i].empty_since;
 }
 
-static void report_handles(const loading *load)
-{
-    const quern_load_def *def = load->image->def;
-    uint32_t count = 0;
-    for (uint32_t slot = 0; slot < load->image->head.slot_count && count < def->entity_capacity; slot++)
-        if (load->image->states.items[slot] == QUERN__STATE_ALIVE)
-            def->entities[count++] = load->handles[slot];
-}
-
 static void load_all(const loading *load)
 {
     quern_world *world = load->image->world;
     quern__world_set_locked(world, true); /* migrations and hooks must not call functions of the world */
-    load_resources(load);
+    const quern__image *image = load->image;
+    for (uint32_t i = 0; i < image->resources.count; i++) {
+        const quern__archived_resource *resource = image->resources.items[i];
+        if (resource->resource == NULL) continue;
+        quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
+        quern__convert_fields(&resource->conversion, resource->resource->value, resource->value);
+    }
     load_slots(load);
     load_sections(load, false);
     load_sections(load, true);
     load_names(load, &load->image->names, false);
     load_names(load, &load->image->outside_names, true);
     load_reclaim_state(load);
-    report_handles(load);
+    const quern_load_def *def = load->image->def;
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < load->image->head.slot_count && count < def->entity_capacity; slot++)
+        if (load->image->states.items[slot] == QUERN__STATE_ALIVE)
+            def->entities[count++] = load->handles[slot];
     quern__structure_changed(load->storage);
     if (load->restorer != NULL)
         load->restorer->restore(load->restorer->argument, load->image, map_handle, (void *)load);
@@ -857,26 +810,6 @@ static quern_result load_check_def(const quern_world *world, const quern_load_de
     return result == QUERN_OK ? check_extra(world, def, out_extra_count) : result;
 }
 
-static quern_result load_image(quern__image *image, const quern__run_restorer *restorer)
-{
-    loading load = {.image = image, .storage = &image->world->storage, .restorer = restorer};
-    quern_result result = QUERN_OK;
-    /* the archetypes of the archive must be the first of the world, in the same order */
-    if (image->keeps_handles && image->world->storage.archetypes.count > 1)
-        result = quern_world_remove_empty_archetypes(image->world, NULL);
-    if (result == QUERN_OK) result = reserve(&load);
-    if (result == QUERN_OK)
-        load_all(&load);
-    else
-        unreserve(&load);
-    quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
-                   QUERN__ARRAY_ALIGNMENT_BYTES);
-    quern__release(&image->allocator, load.sources, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
-    quern__release(&image->allocator, load.row_archetypes,
-                   image->head.slot_count * sizeof *load.row_archetypes, QUERN__ARRAY_ALIGNMENT_BYTES);
-    return result;
-}
-
 /* Checks that the archive has the state of schedules, and that it can be restored. */
 static quern_result check_run(const quern__image *image)
 {
@@ -894,7 +827,22 @@ static quern_result image_load(quern__image *image, quern_source source,
 {
     quern_result result = quern__image_read(image, source);
     if (result == QUERN_OK && restorer != NULL) result = check_run(image);
-    if (result == QUERN_OK) result = load_image(image, restorer);
+    if (result == QUERN_OK) {
+        loading load = {.image = image, .storage = &image->world->storage, .restorer = restorer};
+        /* the archetypes of the archive must be the first of the world, in the same order */
+        if (image->keeps_handles && image->world->storage.archetypes.count > 1)
+            result = quern_world_remove_empty_archetypes(image->world, NULL);
+        if (result == QUERN_OK) result = reserve(&load);
+        if (result == QUERN_OK)
+            load_all(&load);
+        else
+            unreserve(&load);
+        quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
+                       QUERN__ARRAY_ALIGNMENT_BYTES);
+        quern__release(&image->allocator, load.sources, QUERN__SECTION_BYTES, QUERN_MAX_ALIGNMENT_BYTES);
+        quern__release(&image->allocator, load.row_archetypes,
+                       image->head.slot_count * sizeof *load.row_archetypes, QUERN__ARRAY_ALIGNMENT_BYTES);
+    }
     if (result == QUERN_OK) {
         image->report->entity_count = image->head.row_count;
         image->report->keeps_handles = image->keeps_handles;
@@ -926,6 +874,8 @@ quern_result quern__world_load(quern_world *world, quern_source source, const qu
     quern__array_release(&world->storage.allocator, &image.types);
     return result;
 }
+
+/* ----------------------------------------------------------------------------------------- sessions */
 
 /* Load sessions: the messages of a save session, whose types are kept from one message to the next. */
 

@@ -317,20 +317,6 @@ static quern_result save_value(quern__saving *saving, const quern__resource *res
     return QUERN_OK;
 }
 
-/* Writes all resources that have described fields. */
-static quern_result save_resources(quern__saving *saving)
-{
-    const quern__resources *resources = &saving->world->resources;
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < resources->list.count && result == QUERN_OK; i++) {
-        const quern__resource *resource = &resources->list.items[i];
-        if (resource->type.field_count == 0) continue;
-        save_type(saving, QUERN__SECTION_RESOURCE, (quern__type_section){0}, &resource->type);
-        result = save_value(saving, resource);
-    }
-    return result;
-}
-
 /* ------------------------------------------------------------------------------------------- links */
 
 /* A LINKS section for one target, as it is filled with sources. */
@@ -387,16 +373,6 @@ void quern__saving_write_children(quern__saving *saving, const quern__relation *
     end_links(&it);
 }
 
-/* Writes the edges of a relation with several targets per source. */
-static void save_edges(quern__saving *saving, const quern__relation *relation)
-{
-    const quern__edges *edges = &relation->edges;
-    for (uint32_t page = 0; page < edges->pages.count; page++)
-        for (uint32_t i = 0; edges->pages.items[page] != NULL && i < QUERN__EDGE_PAGE_SLOTS; i++)
-            if (edges->pages.items[page][i].sources.count > 0)
-                quern__saving_write_children(saving, relation, page * QUERN__EDGE_PAGE_SLOTS + i);
-}
-
 static void save_links(quern__saving *saving)
 {
     const quern__relations *relations = saving->world->storage.relations;
@@ -407,7 +383,11 @@ static void save_links(quern__saving *saving)
             for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++)
                 if (links->pages.items[page][i].count > 0)
                     quern__saving_write_children(saving, relation, page * QUERN__LINK_PAGE_SLOTS + i);
-        save_edges(saving, relation);
+        const quern__edges *edges = &relation->edges;
+        for (uint32_t page = 0; page < edges->pages.count; page++)
+            for (uint32_t i = 0; edges->pages.items[page] != NULL && i < QUERN__EDGE_PAGE_SLOTS; i++)
+                if (edges->pages.items[page][i].sources.count > 0)
+                    quern__saving_write_children(saving, relation, page * QUERN__EDGE_PAGE_SLOTS + i);
     }
 }
 
@@ -497,18 +477,6 @@ static void save_rows(quern__saving *saving, const quern__saved_components *set,
     quern__section_end(&saving->writer);
 }
 
-static void save_chunks(quern__saving *saving, const quern__saved_components *set,
-                        const quern__archetype *archetype)
-{
-    const uint32_t most = quern__saving_max_rows(set);
-    for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
-        for (uint32_t first = 0, count; first < archetype->slots[slot].row_count; first += count) {
-            const uint32_t left = archetype->slots[slot].row_count - first;
-            count = left < most ? left : most;
-            save_rows(saving, set, archetype, slot, first, count);
-        }
-}
-
 static quern_result list_components(quern__saving *saving, const quern__archetype *archetype,
                                     quern__saved_components *out_set)
 {
@@ -538,7 +506,13 @@ static void save_archetypes(quern__saving *saving)
             (quern__archetype_section){.empty_since = archetype->empty_since,
                                        .layout_index = archetype->layout_index,
                                        .row_count = (uint32_t)quern__archetype_row_count(archetype)});
-        save_chunks(saving, &set, archetype);
+        const uint32_t most = quern__saving_max_rows(&set);
+        for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
+            for (uint32_t first = 0, count; first < archetype->slots[slot].row_count; first += count) {
+                const uint32_t left = archetype->slots[slot].row_count - first;
+                count = left < most ? left : most;
+                save_rows(saving, &set, archetype, slot, first, count);
+            }
     }
 }
 
@@ -637,30 +611,6 @@ void quern__saving_write_name(quern__saving *saving, uint32_t slot)
 
 /* ------------------------------------------------------------------------------------------- worlds */
 
-static quern__world_section describe_world(const quern_world *world)
-{
-    const quern__entities *entities = &world->storage.entities;
-    return (quern__world_section){.first_handle_high = entities->first_handle_high,
-                                  .slot_count = entities->slot_count,
-                                  .row_count = quern__entities_alive_count(entities),
-                                  .free_count = entities->free_count + entities->absent_count,
-                                  .retired_count = entities->retired_count,
-                                  .next_visit = world->next_visit,
-                                  .visit_count = world->visit_count};
-}
-
-/* Writes the bytes of the state of schedules. */
-static void save_run(quern__saving *saving, const quern__byte_writer *run)
-{
-    enum { RUN_PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
-    for (size_t done = 0, piece; done < run->count; done += piece) {
-        piece = run->count - done < RUN_PIECE_BYTES ? run->count - done : RUN_PIECE_BYTES;
-        quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_RUN, piece), run->bytes + done,
-                     piece);
-        quern__section_end(&saving->writer);
-    }
-}
-
 static quern_result save_world(quern__saving *saving, const quern__byte_writer *run)
 {
     const quern_world *world = saving->world;
@@ -671,9 +621,25 @@ static quern_result save_world(quern__saving *saving, const quern__byte_writer *
         result = list_components(saving, storage->archetypes.items[i], &set);
     }
     if (result != QUERN_OK) return result;
-    const quern__world_section section = describe_world(world);
+    const quern__entities *entities = &world->storage.entities;
+    const quern__world_section section = {.first_handle_high = entities->first_handle_high,
+                                          .slot_count = entities->slot_count,
+                                          .row_count = quern__entities_alive_count(entities),
+                                          .free_count = entities->free_count + entities->absent_count,
+                                          .retired_count = entities->retired_count,
+                                          .next_visit = world->next_visit,
+                                          .visit_count = world->visit_count};
     quern__saving_write_types(saving, &section);
-    if (!saving->def->skip_resources) result = save_resources(saving);
+    if (!saving->def->skip_resources) {
+        const quern__resources *resources = &saving->world->resources;
+        result = QUERN_OK;
+        for (uint32_t i = 0; i < resources->list.count && result == QUERN_OK; i++) {
+            const quern__resource *resource = &resources->list.items[i];
+            if (resource->type.field_count == 0) continue;
+            save_type(saving, QUERN__SECTION_RESOURCE, (quern__type_section){0}, &resource->type);
+            result = save_value(saving, resource);
+        }
+    }
     if (result != QUERN_OK) return result;
     save_links(saving);
     save_archetypes(saving);
@@ -681,7 +647,14 @@ static quern_result save_world(quern__saving *saving, const quern__byte_writer *
     save_retired_slots(saving);
     for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names->count > 0; slot++)
         quern__saving_write_name(saving, slot);
-    save_run(saving, run);
+    /* the state of schedules */
+    enum { RUN_PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
+    for (size_t done = 0, piece; done < run->count; done += piece) {
+        piece = run->count - done < RUN_PIECE_BYTES ? run->count - done : RUN_PIECE_BYTES;
+        quern__write(quern__section_begin(&saving->writer, QUERN__SECTION_RUN, piece), run->bytes + done,
+                     piece);
+        quern__section_end(&saving->writer);
+    }
     return QUERN_OK;
 }
 
@@ -699,6 +672,8 @@ quern_result quern__world_save(quern_world *world, quern_sink sink, const quern_
     quern__world_set_locked(world, false);
     return result;
 }
+
+/* ----------------------------------------------------------------------------------------- sessions */
 
 /* Save sessions: many lists of entities, of which only the first archives have the types. */
 

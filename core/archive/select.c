@@ -407,17 +407,6 @@ typedef struct row_sources {
     row_source rows[QUERN__BIT_COLUMN_MAX_ROWS];
 } row_sources;
 
-static void find_rows(const selecting *it, row_sources *sources)
-{
-    const quern__storage *storage = &it->saving->world->storage;
-    for (uint32_t i = 0; i < sources->count; i++) {
-        const quern_entity entity = it->archive->entities.items[sources->list_indices[i]];
-        const quern__record *record =
-            quern__entities_record(&storage->entities, quern_entity_index(entity));
-        sources->rows[i] = (row_source){quern__storage_archetype_of(storage, record), record->location};
-    }
-}
-
 /* Returns how many rows from row i on are consecutive in one chunk. */
 static uint32_t count_consecutive(const row_sources *sources, uint32_t i)
 {
@@ -476,7 +465,13 @@ static void save_rows(selecting *it, const quern__saved_components *set, const u
     row_sources sources;
     sources.list_indices = list_indices;
     sources.count = count;
-    find_rows(it, &sources);
+    const quern__storage *storage = &it->saving->world->storage;
+    for (uint32_t k = 0; k < sources.count; k++) {
+        const quern_entity entity = it->archive->entities.items[sources.list_indices[k]];
+        const quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(entity));
+        sources.rows[k] = (row_source){quern__storage_archetype_of(storage, record), record->location};
+    }
     quern__byte_writer *writer = quern__saving_begin_rows(it->saving, set, count);
     char *handles = quern__write_room(writer, count * sizeof(quern_entity));
     for (uint32_t i = 0; i < count; i++) {
@@ -492,50 +487,28 @@ static void save_rows(selecting *it, const quern__saved_components *set, const u
     quern__section_end(&it->saving->writer);
 }
 
-static void save_group(selecting *it, const entity_group *group, uint32_t layout_index)
-{
-    const uint32_t most = quern__saving_max_rows(&group->set);
-    quern__saving_write_archetype(
-        it->saving, &group->set,
-        (quern__archetype_section){.layout_index = layout_index, .row_count = group->list_indices.count});
-    for (uint32_t first = 0, count; first < group->list_indices.count; first += count) {
-        const uint32_t left = group->list_indices.count - first;
-        count = left < most ? left : most;
-        save_rows(it, &group->set, group->list_indices.items + first, count);
-    }
-}
-
 /* Writes all groups, with the layouts that they would have in a world without other archetypes. */
 static void save_groups(selecting *it)
 {
     uint32_t count_before = 0;
     for (uint32_t i = 0; i < it->groups.count; i++) {
         const uint32_t type_count = it->groups.items[i].set.component_count;
-        save_group(it, &it->groups.items[i], quern__archived_least_layout_index(type_count, count_before));
+        const entity_group *group = &it->groups.items[i];
+        const uint32_t layout_index = quern__archived_least_layout_index(type_count, count_before);
+        const uint32_t most = quern__saving_max_rows(&group->set);
+        quern__saving_write_archetype(it->saving, &group->set,
+                                      (quern__archetype_section){.layout_index = layout_index,
+                                                                 .row_count = group->list_indices.count});
+        for (uint32_t first = 0, count; first < group->list_indices.count; first += count) {
+            const uint32_t left = group->list_indices.count - first;
+            count = left < most ? left : most;
+            save_rows(it, &group->set, group->list_indices.items + first, count);
+        }
         count_before += type_count > 0;
     }
 }
 
 /* -------------------------------------------------------------------------------------------- saving */
-
-static void save_links(const selecting *it)
-{
-    const quern__relations *relations = it->saving->world->storage.relations;
-    for (uint32_t r = 0; r < relations->list.count; r++) {
-        const quern__relation *relation = relations->list.items[r];
-        const bool has_links = relation->links.pages.count > 0 || relation->edges.count > 0;
-        for (uint32_t i = 0; i < it->archive->entities.count && has_links; i++)
-            quern__saving_write_children(it->saving, relation,
-                                         quern_entity_index(it->archive->entities.items[i]));
-    }
-}
-
-static void save_names(const selecting *it)
-{
-    const quern__names *names = it->saving->world->storage.names;
-    for (uint32_t i = 0; i < it->archive->entities.count && names->count > 0; i++)
-        quern__saving_write_name(it->saving, quern_entity_index(it->archive->entities.items[i]));
-}
 
 static quern_result save_selected(selecting *it)
 {
@@ -546,11 +519,20 @@ static quern_result save_selected(selecting *it)
                                        .slot_count = count,
                                        .row_count = count};
     quern__saving_write_types(it->saving, &head);
-    save_links(it);
+    const quern__relations *relations = it->saving->world->storage.relations;
+    for (uint32_t r = 0; r < relations->list.count; r++) {
+        const quern__relation *relation = relations->list.items[r];
+        const bool has_links = relation->links.pages.count > 0 || relation->edges.count > 0;
+        for (uint32_t i = 0; i < it->archive->entities.count && has_links; i++)
+            quern__saving_write_children(it->saving, relation,
+                                         quern_entity_index(it->archive->entities.items[i]));
+    }
     quern__outside_write_links(it->saving, &it->outside);
     save_groups(it);
     quern__outside_write_ids(it->saving, &it->outside);
-    save_names(it);
+    const quern__names *names = it->saving->world->storage.names;
+    for (uint32_t i = 0; i < it->archive->entities.count && names->count > 0; i++)
+        quern__saving_write_name(it->saving, quern_entity_index(it->archive->entities.items[i]));
     if (it->outside.lacks_memory)
         return quern__fail(
             QUERN_ERROR_OUT_OF_MEMORY,

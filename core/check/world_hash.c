@@ -32,16 +32,6 @@ uint64_t quern__hash_slots(const quern__entities *entities, uint64_t hash)
     return hash;
 }
 
-static uint64_t hash_names(const quern__storage *storage, const quern__archetype *archetype, uint64_t hash)
-{
-    for (uint32_t i = 0; i < archetype->component_count; i++) {
-        const quern__type *type =
-            quern__components_type(&storage->components, archetype->component_indices[i]);
-        hash = quern__hash_word(hash, quern__hash_string(type->name));
-    }
-    return hash;
-}
-
 static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_slot *slot, uint64_t hash,
                           uint32_t first_handle_high)
 {
@@ -128,17 +118,6 @@ uint64_t quern__hash_edges(const quern__edges *edges, uint64_t name, uint64_t ha
     return hash;
 }
 
-static uint64_t hash_relations(const quern__storage *storage, uint64_t hash)
-{
-    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
-        const quern__relation *relation = storage->relations->list.items[i];
-        const uint64_t name = quern__hash_string(quern__relation_name(storage, relation));
-        hash = quern__hash_links(&relation->links, name, hash);
-        hash = quern__hash_edges(&relation->edges, name, hash);
-    }
-    return hash;
-}
-
 uint64_t quern_world_hash(const quern_world *world)
 {
     if (world == NULL) {
@@ -152,16 +131,27 @@ uint64_t quern_world_hash(const quern_world *world)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         if (archetype->chunk_count == 0) continue;
-        hash = hash_names(storage, archetype, hash);
+        for (uint32_t n = 0; n < archetype->component_count; n++) {
+            const quern__type *type =
+                quern__components_type(&storage->components, archetype->component_indices[n]);
+            hash = quern__hash_word(hash, quern__hash_string(type->name));
+        }
         for (uint32_t k = 0; k < archetype->chunk_count; k++) {
             hash = hash_rows(archetype, &archetype->slots[k], hash, first_handle_high);
             hash = hash_row_flags(storage, archetype, k, hash);
         }
     }
-    hash = hash_relations(storage, hash);
+    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
+        const quern__relation *relation = storage->relations->list.items[i];
+        const uint64_t name = quern__hash_string(quern__relation_name(storage, relation));
+        hash = quern__hash_links(&relation->links, name, hash);
+        hash = quern__hash_edges(&relation->edges, name, hash);
+    }
     hash = quern__hash_entity_names(storage, hash);
     return hash_resources(&world->resources, hash, first_handle_high);
 }
+
+/* --------------------------------------------------------------------------------------- hash by id */
 
 /* quern_world_hash_by: a hash of the entities that have an id component, by their ids. The order of anything must not
  * matter, neither of slots, rows, archetypes nor registered types. So the hash is a sum: of entities, and within an

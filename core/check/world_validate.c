@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The checks of quern_world_validate on relations: links, components and level tags agree. */
+/* quern_world_validate and the statistics of a world. Checks, in this order: relations (links, components and level tags
+ * agree), reactions, then the storage. */
+
 #include "core/check/validate.h"
 
 #include "core/base/containers.h"
@@ -26,9 +28,10 @@ static bool is_alive(const quern__storage *storage, uint32_t slot)
            quern__entities_record(&storage->entities, slot)->location != 0;
 }
 
-/* Checks the list of a slot's sources. */
-static quern_result validate_list(relation_check *check, uint32_t slot, const quern__link_node *node)
+/* Checks the links of one slot: its list of sources, its target, and its level. */
+static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__link_node *node)
 {
+    /* the list of the slot's sources */
     const quern__links *links = &check->relation->links;
     uint32_t previous = QUERN__SLOT_NONE, count = 0;
     for (uint32_t source = node->first; source != QUERN__SLOT_NONE; count++) {
@@ -47,13 +50,21 @@ static quern_result validate_list(relation_check *check, uint32_t slot, const qu
     REQUIRE(node->last == previous, "slot %u has another last source in relation '%s' than the list has",
             slot, check->name);
     check->listed_count += count;
-    return QUERN_OK;
-}
-
-/* Checks the component and the level tag in the row of a source. */
-static quern_result validate_source_row(const relation_check *check, uint32_t slot,
-                                        const quern__link_node *node)
-{
+    if (node->target == QUERN__SLOT_NONE) {
+        REQUIRE(node->level == 0 && node->next == QUERN__SLOT_NONE && node->previous == QUERN__SLOT_NONE,
+                "slot %u has no target in relation '%s', but a level or siblings", slot, check->name);
+        REQUIRE(node->count == 0 || is_alive(check->storage, slot),
+                "slot %u has sources in relation '%s', but is not alive", slot, check->name);
+        return QUERN_OK;
+    }
+    REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, node->target),
+            "slot %u has slot %u as target in relation '%s', and not both are alive", slot, node->target,
+            check->name);
+    REQUIRE(node->level == quern__relation_source_level(check->relation, node->target),
+            "slot %u is on level %u of relation '%s', which does not follow from its target", slot,
+            node->level, check->name);
+    check->target_count++;
+    /* the component and the level tag in the row of a source */
     const quern__storage *storage = check->storage;
     const quern__record *record = quern__entities_record(&storage->entities, slot);
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
@@ -69,28 +80,6 @@ static quern_result validate_source_row(const relation_check *check, uint32_t sl
             "slot %u is on level %u of relation '%s', but among entities of level %u", slot, node->level,
             check->name, quern__relation_level(check->relation, archetype));
     return QUERN_OK;
-}
-
-/* Checks the links of one slot: its list of sources, its target, and its level. */
-static quern_result validate_slot(relation_check *check, uint32_t slot, const quern__link_node *node)
-{
-    quern_result result = validate_list(check, slot, node);
-    if (result != QUERN_OK) return result;
-    if (node->target == QUERN__SLOT_NONE) {
-        REQUIRE(node->level == 0 && node->next == QUERN__SLOT_NONE && node->previous == QUERN__SLOT_NONE,
-                "slot %u has no target in relation '%s', but a level or siblings", slot, check->name);
-        REQUIRE(node->count == 0 || is_alive(check->storage, slot),
-                "slot %u has sources in relation '%s', but is not alive", slot, check->name);
-        return QUERN_OK;
-    }
-    REQUIRE(is_alive(check->storage, slot) && is_alive(check->storage, node->target),
-            "slot %u has slot %u as target in relation '%s', and not both are alive", slot, node->target,
-            check->name);
-    REQUIRE(node->level == quern__relation_source_level(check->relation, node->target),
-            "slot %u is on level %u of relation '%s', which does not follow from its target", slot,
-            node->level, check->name);
-    check->target_count++;
-    return validate_source_row(check, slot, node);
 }
 
 /* Counts the rows with the relation's component or a level tag. Only sources may have either. */
@@ -211,6 +200,8 @@ static quern_result world_validate_relations(const quern_world *world)
     return QUERN_OK;
 }
 
+/* ---------------------------------------------------------------------------------------- reactions */
+
 /* The checks of quern_world_validate on reactions: each is subscribed to exactly the archetypes that it matches, and no
  * row is pending as ADDED and as SET. */
 
@@ -309,23 +300,10 @@ static quern_result world_validate_reactions(const quern_world *world)
     return QUERN_OK;
 }
 
+/* ------------------------------------------------------------------------------------------ storage */
+
 /* quern_world_validate: checks the invariants of the storage. References are checked in both directions, such as
  * from rows to records and from records to rows. */
-
-static quern_result validate_row(const quern__storage *storage, const quern__archetype *archetype,
-                                 const quern__chunk *chunk, uint32_t row)
-{
-    quern_entity entity = quern__archetype_entities(archetype, chunk)[row];
-    const quern__record *record = quern__entities_find(&storage->entities, entity);
-    REQUIRE(record != NULL, "archetype %u, chunk %u, row %u holds handle %#llx, which is not alive",
-            archetype->index, chunk->index, row, (unsigned long long)entity.bits);
-    REQUIRE(record->location == quern__location_make(chunk, row) &&
-                record->archetype_number == archetype->number,
-            "entity %u:%u is in archetype %u, chunk %u, row %u, but its record points elsewhere",
-            quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index,
-            row);
-    return QUERN_OK;
-}
 
 static quern_result validate_chunk(const quern__storage *storage, const quern__archetype *archetype,
                                    uint32_t i)
@@ -342,8 +320,16 @@ static quern_result validate_chunk(const quern__storage *storage, const quern__a
             "chunk %u of %u of archetype %u has %u rows of %u", i, archetype->chunk_count, archetype->index,
             slot->row_count, archetype->row_capacity);
     for (uint32_t row = 0; row < slot->row_count; row++) {
-        quern_result result = validate_row(storage, archetype, slot->chunk, row);
-        if (result != QUERN_OK) return result;
+        const quern__chunk *chunk = slot->chunk;
+        quern_entity entity = quern__archetype_entities(archetype, chunk)[row];
+        const quern__record *record = quern__entities_find(&storage->entities, entity);
+        REQUIRE(record != NULL, "archetype %u, chunk %u, row %u holds handle %#llx, which is not alive",
+                archetype->index, chunk->index, row, (unsigned long long)entity.bits);
+        REQUIRE(record->location == quern__location_make(chunk, row) &&
+                    record->archetype_number == archetype->number,
+                "entity %u:%u is in archetype %u, chunk %u, row %u, but its record points elsewhere",
+                quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index,
+                row);
     }
     return QUERN_OK;
 }
@@ -487,23 +473,6 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
     return result != QUERN_OK ? result : validate_row_versions(storage, archetype);
 }
 
-static quern_result validate_free_list(const quern__entities *entities)
-{
-    uint32_t count = 0;
-    for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE; count++) {
-        REQUIRE(i < entities->slot_count && count < entities->free_count,
-                "the list of free slots is broken");
-        REQUIRE(!quern__entities_is_absent(entities, i >> QUERN__PAGE_RECORDS_LOG2),
-                "slot %u is in the free list, but its records were given back", i);
-        const quern__record *record = quern__entities_record(entities, i);
-        REQUIRE(record->location == 0, "slot %u is in the free list and alive", i);
-        i = record->archetype_number;
-    }
-    REQUIRE(count == entities->free_count, "the list of free slots has %u of %u", count,
-            entities->free_count);
-    return QUERN_OK;
-}
-
 /* The rows have been checked against records. Equal counts then mean that every living entity has a row. */
 static quern_result validate_entities(const quern__entities *entities, uint64_t row_count)
 {
@@ -523,7 +492,19 @@ static quern_result validate_entities(const quern__entities *entities, uint64_t 
     }
     REQUIRE(absent_count == entities->absent_count, "%u slots are without records, but %u are counted",
             absent_count, entities->absent_count);
-    return validate_free_list(entities);
+    uint32_t count = 0;
+    for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE; count++) {
+        REQUIRE(i < entities->slot_count && count < entities->free_count,
+                "the list of free slots is broken");
+        REQUIRE(!quern__entities_is_absent(entities, i >> QUERN__PAGE_RECORDS_LOG2),
+                "slot %u is in the free list, but its records were given back", i);
+        const quern__record *record = quern__entities_record(entities, i);
+        REQUIRE(record->location == 0, "slot %u is in the free list and alive", i);
+        i = record->archetype_number;
+    }
+    REQUIRE(count == entities->free_count, "the list of free slots has %u of %u", count,
+            entities->free_count);
+    return QUERN_OK;
 }
 
 static quern_result validate_slabs(const quern__storage *storage, uint64_t held_count)
@@ -551,24 +532,6 @@ static quern_result validate_places(const quern__storage *storage)
     return QUERN_OK;
 }
 
-/* Checks that a lookup of the name under its parent finds the slot; no two siblings can then have one name. */
-static quern_result validate_name(const quern__storage *storage, uint32_t slot)
-{
-    const quern__name *name = quern__names_of(storage->names, slot);
-    const quern__record *record = quern__entities_record(&storage->entities, slot);
-    REQUIRE(name->slot == slot, "the name of slot %u is that of slot %u", slot, name->slot);
-    REQUIRE(record->location != 0, "slot %u is free and has a name, '%s'", slot, name->text);
-    REQUIRE(name->parent == quern__parent_slot(storage, slot),
-            "the name of slot %u, '%s', is registered under an entity that is not its parent", slot,
-            name->text);
-    REQUIRE(name->text[0] != '\0' && quern__entity_check_name(name->text) == QUERN_OK,
-            "the name of slot %u is invalid", slot);
-    const uint32_t found =
-        quern__names_find(storage->names, name->parent, name->text, (uint32_t)strlen(name->text));
-    REQUIRE(found == slot, "the name of slot %u, '%s', leads to slot %u", slot, name->text, found);
-    return QUERN_OK;
-}
-
 static quern_result validate_names(const quern__storage *storage)
 {
     const quern__names *names = storage->names;
@@ -576,8 +539,19 @@ static quern_result validate_names(const quern__storage *storage)
     for (uint32_t slot = 0; slot < names->pages.count * QUERN__NAME_PAGE_SLOTS; slot++) {
         if (quern__names_of(names, slot) == NULL) continue;
         REQUIRE(slot < storage->entities.slot_count, "slot %u was never used and has a name", slot);
-        quern_result result = validate_name(storage, slot);
-        if (result != QUERN_OK) return result;
+        /* A lookup of the name under its parent must find the slot; then no two siblings have one name. */
+        const quern__name *name = quern__names_of(storage->names, slot);
+        const quern__record *record = quern__entities_record(&storage->entities, slot);
+        REQUIRE(name->slot == slot, "the name of slot %u is that of slot %u", slot, name->slot);
+        REQUIRE(record->location != 0, "slot %u is free and has a name, '%s'", slot, name->text);
+        REQUIRE(name->parent == quern__parent_slot(storage, slot),
+                "the name of slot %u, '%s', is registered under an entity that is not its parent", slot,
+                name->text);
+        REQUIRE(name->text[0] != '\0' && quern__entity_check_name(name->text) == QUERN_OK,
+                "the name of slot %u is invalid", slot);
+        const uint32_t found =
+            quern__names_find(storage->names, name->parent, name->text, (uint32_t)strlen(name->text));
+        REQUIRE(found == slot, "the name of slot %u, '%s', leads to slot %u", slot, name->text, found);
         count++;
     }
     REQUIRE(count == names->count, "%u entities have names, but %u are counted", count, names->count);
@@ -620,7 +594,7 @@ quern_result quern_world_validate(const quern_world *world)
     return quern__in_call(validate(world), "quern_world_validate");
 }
 
-/* Statistics of a world as a whole and per archetype. */
+/* --------------------------------------------------------------------------------------- statistics */
 
 static uint32_t row_bytes(const quern__archetype *archetype)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of quern/reflect.h that list components, resources, events, relations and entities. */
+/* The calls of quern/reflect.h that list what a world has (components, resources, events, relations, entities, names), and
+ * those that find components and resources by name. */
+
 #include "core/base/handle.h"
 
 #include "core/base/text.h"
@@ -262,6 +264,8 @@ uint32_t quern_entity_list_components(const quern_world *world, quern_entity ent
     return list_components(world, entity, out_components, capacity, "quern_entity_list_components");
 }
 
+/* -------------------------------------------------------------------------------------------- names */
+
 /* The call of quern/reflect.h that lists entities by a prefix of their names.
  *
  * The names are a hash table without an order, so one pass visits all of them. The best matches so far form a binary
@@ -310,12 +314,6 @@ static void swap(name_list *list, uint32_t i, uint32_t k)
     list->entities[k] = entity;
 }
 
-static void sift_up(name_list *list, uint32_t i)
-{
-    for (; i > 0 && precedes(list, list->entities[(i - 1) / 2], list->entities[i]); i = (i - 1) / 2)
-        swap(list, i, (i - 1) / 2);
-}
-
 /* Moves the entity at the top of the first `count` entities down to its place. */
 static void sift_down(name_list *list, uint32_t count)
 {
@@ -334,18 +332,12 @@ static void add(name_list *list, uint32_t slot)
     list->match_count++;
     if (list->kept_count < list->capacity) {
         list->entities[list->kept_count] = entity;
-        sift_up(list, list->kept_count++);
+        uint32_t i = list->kept_count++;
+        for (; i > 0 && precedes(list, list->entities[(i - 1) / 2], list->entities[i]); i = (i - 1) / 2)
+            swap(list, i, (i - 1) / 2);
     } else if (list->capacity > 0 && precedes(list, entity, list->entities[0])) {
         list->entities[0] = entity;
         sift_down(list, list->kept_count);
-    }
-}
-
-static void sort_heap(name_list *list)
-{
-    for (uint32_t count = list->kept_count; count > 1; count--) {
-        swap(list, 0, count - 1);
-        sift_down(list, count - 1);
     }
 }
 
@@ -375,11 +367,14 @@ uint32_t quern_world_list_named(const quern_world *world, const char *prefix, qu
     for (uint32_t i = 0; i < names->blocks.count; i++)
         for (uint32_t k = 0; k < QUERN__NAME_BLOCK_NAMES && names->blocks.items[i] != NULL; k++)
             if (matches(&filter, &names->blocks.items[i][k])) add(&list, names->blocks.items[i][k].slot);
-    sort_heap(&list);
+    for (uint32_t count = list.kept_count; count > 1; count--) {
+        swap(&list, 0, count - 1);
+        sift_down(&list, count - 1);
+    }
     return list.match_count;
 }
 
-/* The calls of quern/reflect.h that find components and resources by name. */
+/* ---------------------------------------------------------------------------------- finding by name */
 
 /* ------------------------------------------------------------------------------------------ finding */
 

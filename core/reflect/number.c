@@ -509,20 +509,6 @@ static char *write_decimal(const quern__decimal *decimal, char *to)
     return copy_digits(to, digits + whole, count - whole);
 }
 
-/* Replaces the decimal point of the locale by '.'. In a printed finite float, the point is everything that is no digit,
- * sign or e. */
-static void replace_point(char *text)
-{
-    char *to = text;
-    bool is_in_point = false;
-    for (const char *from = text; *from != '\0'; from++) {
-        const bool is_plain = is_digit(*from) || *from == '-' || *from == '+' || *from == 'e';
-        if (is_plain || !is_in_point) *to++ = (char)(is_plain ? *from : '.');
-        is_in_point = !is_plain;
-    }
-    *to = '\0';
-}
-
 static void write_special(quern_field_type type, uint64_t bits, char text[QUERN__NUMBER_BYTES])
 {
     const bool is_f32 = type == QUERN_FIELD_F32;
@@ -543,7 +529,16 @@ static void write_slowly(quern_field_type type, uint64_t bits, double value, cha
     for (int digits = few; digits <= most; digits++) {
         uint64_t again;
         snprintf(text, QUERN__NUMBER_BYTES, "%.*g", digits, value);
-        replace_point(text);
+        /* Replaces the decimal point of the locale by '.'. In a printed finite float, the point is
+         * everything that is no digit, sign or e. */
+        char *to = text;
+        bool is_in_point = false;
+        for (const char *from = text; *from != '\0'; from++) {
+            const bool is_plain = is_digit(*from) || *from == '-' || *from == '+' || *from == 'e';
+            if (is_plain || !is_in_point) *to++ = (char)(is_plain ? *from : '.');
+            is_in_point = !is_plain;
+        }
+        *to = '\0';
         if (read_float(type, text, strlen(text), &again) == QUERN__NUMBER_OK && again == bits) return;
     }
 }

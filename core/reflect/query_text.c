@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Texts of quern/reflect.h: paths of elements and of entities, then whole queries. */
+
 #include "core/reflect/reflect_internal.h"
 
 #include "core/base/text.h"
@@ -100,20 +102,6 @@ quern_result quern__path_find(const quern_type_info *type, const char *text, que
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-/* Prints the names from the root down to the slot. Precondition: has_path(). */
-static void print_path(const quern__storage *storage, uint32_t slot, quern__printer *printer)
-{
-    uint32_t depth = 0;
-    for (uint32_t at = slot; at != QUERN__SLOT_NONE; at = quern__parent_slot(storage, at))
-        depth++;
-    for (uint32_t level = depth; level-- > 0;) {
-        uint32_t at = slot;
-        for (uint32_t i = 0; i < level; i++)
-            at = quern__parent_slot(storage, at);
-        quern__print(printer, "/%s", quern__names_of(storage->names, at)->text);
-    }
-}
-
 /* Returns whether an entity can be printed as a path: it is alive, and it and all its ancestors have names. Printing
  * walks up from the entity once per name, so deep entities are printed as numbers. */
 static bool has_path(const quern__storage *storage, quern_entity entity)
@@ -136,9 +124,19 @@ void quern__handle_print(const quern_world *world, quern_entity entity, bool by_
     else if (quern_entity_world_tag(entity) != storage->entities.first_handle_high >> 24 ||
              quern_entity_generation(entity) == 0)
         quern__print(printer, "0x%016" PRIx64, entity.bits);
-    else if (by_path && has_path(storage, entity))
-        print_path(storage, quern_entity_index(entity), printer);
-    else
+    else if (by_path && has_path(storage, entity)) {
+        /* names from the root down to the slot */
+        const uint32_t slot = quern_entity_index(entity);
+        uint32_t depth = 0;
+        for (uint32_t at = slot; at != QUERN__SLOT_NONE; at = quern__parent_slot(storage, at))
+            depth++;
+        for (uint32_t level = depth; level-- > 0;) {
+            uint32_t at = slot;
+            for (uint32_t i = 0; i < level; i++)
+                at = quern__parent_slot(storage, at);
+            quern__print(printer, "/%s", quern__names_of(storage->names, at)->text);
+        }
+    } else
         quern__print(printer, "%u:%u", quern_entity_index(entity), quern_entity_generation(entity));
 }
 
@@ -237,6 +235,8 @@ quern_result quern_entity_from_text(const quern_world *world, const char *text, 
                        function, text);
 }
 
+/* ------------------------------------------------------------------------------------------ queries */
+
 /* Queries as text: quern_query_parse and quern_query_to_text. quern/reflect.h has the grammar. */
 
 /* ----------------------------------------------------------------------------------------- reading */
@@ -292,31 +292,24 @@ static bool has_word(const parser *p)
     return is_plain(*p->next) || *p->next == '"';
 }
 
-static quern_result read_quoted(parser *p, word *out)
-{
-    size_t length = 0;
-    for (p->next++; *p->next != '"'; p->next++) {
-        if (*p->next == '\\' && (p->next[1] == '"' || p->next[1] == '\\')) p->next++;
-        if (*p->next == '\0')
-            return fail_at(p, out->begin, QUERN_ERROR_INVALID_ARGUMENT,
-                           "the quote is not closed: close it");
-        if (length == QUERN_MAX_NAME_BYTES)
-            return fail_at(p, out->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
-                           "no name is that long: check the name");
-        out->name[length++] = *p->next;
-    }
-    p->next++;
-    out->name[length] = '\0';
-    return QUERN_OK;
-}
-
 static quern_result read_word(parser *p, word *out)
 {
     out->begin = p->next;
     out->is_quoted = *p->next == '"';
     if (out->is_quoted) {
-        const quern_result result = read_quoted(p, out);
-        if (result != QUERN_OK) return result;
+        size_t length = 0;
+        for (p->next++; *p->next != '"'; p->next++) {
+            if (*p->next == '\\' && (p->next[1] == '"' || p->next[1] == '\\')) p->next++;
+            if (*p->next == '\0')
+                return fail_at(p, out->begin, QUERN_ERROR_INVALID_ARGUMENT,
+                               "the quote is not closed: close it");
+            if (length == QUERN_MAX_NAME_BYTES)
+                return fail_at(p, out->begin, QUERN_ERROR_UNKNOWN_COMPONENT,
+                               "no name is that long: check the name");
+            out->name[length++] = *p->next;
+        }
+        p->next++;
+        out->name[length] = '\0';
     } else {
         size_t length = 0;
         for (; is_plain(*p->next); p->next++) {
@@ -592,30 +585,6 @@ static bool has_text(const quern_term *term)
            (unsigned)term->enabled <= QUERN_TERM_EITHER && (unsigned)term->path <= QUERN_PATH_NEAREST;
 }
 
-static void print_modifiers(quern__printer *printer, const quern_term *term, uint32_t size_bytes)
-{
-    if (match_of(term) == QUERN_MATCH_NONE) quern__print(printer, "!");
-    if (match_of(term) == QUERN_MATCH_OPTIONAL) quern__print(printer, "?");
-    if (term->changed) quern__print(printer, "changed ");
-    if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, "disabled ");
-    if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, "either ");
-    if (term->access == QUERN_ACCESS_WRITE) quern__print(printer, "mut ");
-    if (term->access == QUERN_ACCESS_NONE && size_bytes > 0 && match_of(term) != QUERN_MATCH_NONE)
-        quern__print(printer, "with ");
-}
-
-/* Prints the path of names only if it can be read back: a parenthesis ends the entity. */
-static void print_entity(const quern_world *world, quern__printer *printer, quern_entity entity)
-{
-    char text[512];
-    quern_text_buffer path = {text, sizeof text, 0};
-    const bool has_path = quern_entity_is_alive(world, entity) &&
-                          quern_entity_name(world, entity) != NULL &&
-                          quern_entity_get_path(world, entity, quern_sink_text(&path)) == QUERN_OK;
-    quern__handle_print(world, entity,
-                        has_path && path.length_bytes < sizeof text && strchr(text, ')') == NULL, printer);
-}
-
 static quern_result print_term(const quern_world *world, quern__printer *printer, const quern_term *term)
 {
     uint32_t size_bytes = 0;
@@ -627,11 +596,29 @@ static quern_result print_term(const quern_world *world, quern__printer *printer
             "the term of '%s' combines members that no query may combine: make terms by quern_term_read "
             "and the like",
             quern_component_name(world, term->component));
-    if (!term->by_target) print_modifiers(printer, term, size_bytes);
+    if (!term->by_target) {
+        if (match_of(term) == QUERN_MATCH_NONE) quern__print(printer, "!");
+        if (match_of(term) == QUERN_MATCH_OPTIONAL) quern__print(printer, "?");
+        if (term->changed) quern__print(printer, "changed ");
+        if (term->enabled == QUERN_TERM_DISABLED) quern__print(printer, "disabled ");
+        if (term->enabled == QUERN_TERM_EITHER) quern__print(printer, "either ");
+        if (term->access == QUERN_ACCESS_WRITE) quern__print(printer, "mut ");
+        if (term->access == QUERN_ACCESS_NONE && size_bytes > 0 && match_of(term) != QUERN_MATCH_NONE)
+            quern__print(printer, "with ");
+    }
     print_name(printer, quern_component_name(world, term->component));
     if (term->by_target) {
         quern__print(printer, "(");
-        print_entity(world, printer, term->target);
+        /* Prints the path of names only if it can be read back: a parenthesis ends the entity. */
+        const quern_entity entity = term->target;
+        char text[512];
+        quern_text_buffer path = {text, sizeof text, 0};
+        const bool has_path = quern_entity_is_alive(world, entity) &&
+                              quern_entity_name(world, entity) != NULL &&
+                              quern_entity_get_path(world, entity, quern_sink_text(&path)) == QUERN_OK;
+        quern__handle_print(world, entity,
+                            has_path && path.length_bytes < sizeof text && strchr(text, ')') == NULL,
+                            printer);
         quern__print(printer, ")");
     } else if (term->path != QUERN_PATH_ROW) {
         const char *relation = quern_component_name(world, quern_relation_component(term->relation));

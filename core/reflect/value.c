@@ -59,24 +59,6 @@ static const char *name_of(const quern_field *field, uint64_t bits)
     return NULL;
 }
 
-static void print_element(const quern_world *world, const quern__path *path, const char *at,
-                          quern__printer *printer)
-{
-    const quern_field *field = path->field;
-    const uint64_t bits = quern__field_load(field->type, at);
-    const char *name = name_of(field, bits);
-    char text[QUERN__NUMBER_BYTES];
-    if (field->type == QUERN_FIELD_ENTITY) {
-        quern__handle_print(world, (quern_entity){bits}, !path->is_array, printer);
-    } else if (field->type == QUERN_FIELD_BOOL) {
-        quern__print_bytes(printer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
-    } else if (name != NULL) {
-        quern__print_bytes(printer, name, strlen(name));
-    } else {
-        quern__print_bytes(printer, text, quern__number_write(field->type, bits, text));
-    }
-}
-
 quern_result quern__value_print(const quern_world *world, const quern__path *path, const void *value,
                                 quern_sink sink, const char *function)
 {
@@ -91,7 +73,20 @@ quern_result quern__value_print(const quern_world *world, const quern__path *pat
     if (path->is_array) quern__print_bytes(&printer, "[", 1);
     for (uint32_t i = 0; i < path->count; i++) {
         if (i > 0) quern__print_bytes(&printer, ", ", 2);
-        print_element(world, path, bytes + offset_of(path, i), &printer);
+        const char *at = bytes + offset_of(path, i);
+        const quern_field *field = path->field;
+        const uint64_t bits = quern__field_load(field->type, at);
+        const char *name = name_of(field, bits);
+        char text[QUERN__NUMBER_BYTES];
+        if (field->type == QUERN_FIELD_ENTITY) {
+            quern__handle_print(world, (quern_entity){bits}, !path->is_array, &printer);
+        } else if (field->type == QUERN_FIELD_BOOL) {
+            quern__print_bytes(&printer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
+        } else if (name != NULL) {
+            quern__print_bytes(&printer, name, strlen(name));
+        } else {
+            quern__print_bytes(&printer, text, quern__number_write(field->type, bits, text));
+        }
     }
     if (path->is_array) quern__print_bytes(&printer, "]", 1);
     return quern__printer_close(&printer, function);
@@ -99,37 +94,32 @@ quern_result quern__value_print(const quern_world *world, const quern__path *pat
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-/* Describes the valid texts for a field, for messages. by_path: paths of names are valid for entities. */
-static void describe(const quern_field *field, bool by_path, char *text, size_t text_bytes)
-{
-    int64_t least, greatest;
-    text[0] = '\0';
-    if (field->type == QUERN_FIELD_BOOL) {
-        quern__append(text, text_bytes, "true or false");
-    } else if (field->type == QUERN_FIELD_ENTITY) {
-        quern__append(text, text_bytes, "an entity as index:generation%s, or none",
-                      by_path ? ", as a path of names that leads to one, such as /tower/gun" : "");
-    } else {
-        for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++)
-            quern__append(text, text_bytes, "%s, ", value->name);
-        const bool is_integer = quern__field_integer_range(field->type, &least, &greatest);
-        quern__append(text, text_bytes, "%s%s", field->values != NULL ? "or " : "",
-                      is_integer ? "a whole number" : "a number");
-        if (field->minimum != 0 || field->maximum != 0)
-            quern__append(text, text_bytes, " from %g to %g", field->minimum, field->maximum);
-        else if (field->type == QUERN_FIELD_U64)
-            quern__append(text, text_bytes, " from 0 to %" PRIu64, (uint64_t)greatest);
-        else if (is_integer)
-            quern__append(text, text_bytes, " from %" PRId64 " to %" PRId64, least, greatest);
-        if (field->unit != NULL) quern__append(text, text_bytes, " (%s)", field->unit);
-    }
-}
-
 static quern_result fail_element(const quern__path *path, const char *text, size_t bytes,
                                  bool is_out_of_range)
 {
     char expected[256];
-    describe(path->field, !path->is_array, expected, sizeof expected);
+    const quern_field *field = path->field;
+    int64_t least, greatest;
+    expected[0] = '\0';
+    if (field->type == QUERN_FIELD_BOOL) {
+        quern__append(expected, sizeof expected, "true or false");
+    } else if (field->type == QUERN_FIELD_ENTITY) {
+        quern__append(expected, sizeof expected, "an entity as index:generation%s, or none",
+                      !path->is_array ? ", as a path of names that leads to one, such as /tower/gun" : "");
+    } else {
+        for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++)
+            quern__append(expected, sizeof expected, "%s, ", value->name);
+        const bool is_integer = quern__field_integer_range(field->type, &least, &greatest);
+        quern__append(expected, sizeof expected, "%s%s", field->values != NULL ? "or " : "",
+                      is_integer ? "a whole number" : "a number");
+        if (field->minimum != 0 || field->maximum != 0)
+            quern__append(expected, sizeof expected, " from %g to %g", field->minimum, field->maximum);
+        else if (field->type == QUERN_FIELD_U64)
+            quern__append(expected, sizeof expected, " from 0 to %" PRIu64, (uint64_t)greatest);
+        else if (is_integer)
+            quern__append(expected, sizeof expected, " from %" PRId64 " to %" PRId64, least, greatest);
+        if (field->unit != NULL) quern__append(expected, sizeof expected, " (%s)", field->unit);
+    }
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' %s '%.*s': expected %s", path->text,
                        path->type->name, is_out_of_range ? "cannot hold" : "cannot be",
                        bytes < 60 ? (int)bytes : 60, text, expected);
@@ -251,15 +241,6 @@ static quern_result check_characters(const quern__path *path, const char *text)
     return QUERN_OK;
 }
 
-static quern_result set_characters(const quern__path *path, char *value, const char *text)
-{
-    const quern_result result = check_characters(path, text);
-    if (result != QUERN_OK || value == NULL) return result;
-    memset(value + path->field->offset_bytes, 0, path->field->count);
-    memcpy(value + path->field->offset_bytes, text, strlen(text) + 1);
-    return QUERN_OK;
-}
-
 quern_result quern__value_set_text(const quern_world *world, const quern__path *path, void *value,
                                    const char *text)
 {
@@ -268,7 +249,13 @@ quern_result quern__value_set_text(const quern_world *world, const quern__path *
     if (path->field->is_read_only)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only: a text cannot set it",
                            path->text, path->type->name);
-    if (path->field->type == QUERN_FIELD_TEXT) return set_characters(path, value, text);
+    if (path->field->type == QUERN_FIELD_TEXT) {
+        const quern_result result = check_characters(path, text);
+        if (result != QUERN_OK || value == NULL) return result;
+        memset(value + path->field->offset_bytes, 0, path->field->count);
+        memcpy(value + path->field->offset_bytes, text, strlen(text) + 1);
+        return QUERN_OK;
+    }
     trim(path, &text, &bytes);
     if (path->is_array) {
         const quern_result result = read_array(world, path, text, bytes, NULL);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The waiting events of a world and the positions of their readers, as part of an archive (archived_run.h). */
+/* The state of schedules in an archive (archived_run.h), in this order: waiting events and their readers, what is pending
+ * for reactions, schedules, change versions; then writing and loading all of it, and the public calls that save and load
+ * worlds (quern/archive.h). */
+
 #include "sched/history/archived_run.h"
 
 #include "core/base/bytes.h"
@@ -74,15 +77,6 @@ static quern_result write_channel(const quern__channel *channel, quern__byte_wri
         quern__write(writer, batch->values, (size_t)batch->count * channel->stride_bytes);
     }
     return QUERN_OK;
-}
-
-static quern_result run_write_events(const quern_world *world, quern__byte_writer *writer)
-{
-    quern_result result = QUERN_OK;
-    quern__write_u32(writer, channel_count(world));
-    for (uint32_t i = 0; i < channel_count(world) && result == QUERN_OK; i++)
-        result = write_channel(world->events->channels.items[i], writer);
-    return result;
 }
 
 /* --------------------------------------------------------------------------------------- preparing */
@@ -168,18 +162,6 @@ static quern_result prepare_channel(quern__archived_run *run, quern__byte_reader
     return result == QUERN_OK ? prepare_batches(run, channel, &saved, bytes) : result;
 }
 
-static quern_result run_prepare_events(quern__archived_run *run, quern__run_reader *reader)
-{
-    const uint32_t count = quern__read_u32(&reader->bytes);
-    quern_result result = reader->bytes.has_failed ? run_fail("events") : QUERN_OK;
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = prepare_channel(run, &reader->bytes);
-    if (result == QUERN_OK && run->world->events != NULL &&
-        !quern__pool_reserve(&run->world->events->pool, &run->world->storage.allocator))
-        result = quern__image_fail_memory();
-    return result;
-}
-
 /* --------------------------------------------------------------------------------------- restoring */
 
 /* Empties a channel. Its readers have seen everything until the archive says otherwise. `end` marks the readers that it
@@ -207,16 +189,6 @@ static void restore_reader(const quern__channel *channel, const run_event_reader
     reader->has_batch = saved->has_batch != 0;
 }
 
-static void restore_batch(quern__channel *channel, quern__event_packing *packing, quern__run_reader *reader)
-{
-    const uint32_t count = quern__read_u32(&reader->bytes);
-    char *values = quern__packing_append(packing, channel, count);
-    quern__read(&reader->bytes, values, (size_t)count * channel->stride_bytes);
-    for (uint32_t i = 0; i < count && channel->type.has_entity_fields; i++)
-        quern__type_remap(&channel->type, values + (size_t)i * channel->stride_bytes, reader->remap,
-                          reader->remap_argument);
-}
-
 static void restore_channel(quern__archived_run *run, quern__run_reader *reader)
 {
     quern__schema schema;
@@ -233,8 +205,14 @@ static void restore_channel(quern__archived_run *run, quern__run_reader *reader)
     }
     if (channel != NULL) channel->lost_count = saved.lost_count;
     quern__event_packing packing = {.blocks = &run->event_blocks};
-    for (uint32_t i = 0; i < saved.batch_count; i++)
-        restore_batch(channel, &packing, reader);
+    for (uint32_t i = 0; i < saved.batch_count; i++) {
+        const uint32_t count = quern__read_u32(&reader->bytes);
+        char *values = quern__packing_append(&packing, channel, count);
+        quern__read(&reader->bytes, values, (size_t)count * channel->stride_bytes);
+        for (uint32_t k = 0; k < count && channel->type.has_entity_fields; k++)
+            quern__type_remap(&channel->type, values + (size_t)k * channel->stride_bytes, reader->remap,
+                              reader->remap_argument);
+    }
 }
 
 /* A reader that the archive does not mention gets the events that are published from now on. */
@@ -244,19 +222,7 @@ static void finish_channel(const quern__channel *channel)
         if (reader->cursor == UINT64_MAX) reader->cursor = quern__channel_end(channel);
 }
 
-static void run_restore_events(quern__archived_run *run, quern__run_reader *reader)
-{
-    const quern_world *world = run->world;
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        empty_channel(world->events->channels.items[i]);
-    const uint32_t count = quern__read_u32(&reader->bytes);
-    for (uint32_t i = 0; i < count; i++)
-        restore_channel(run, reader);
-    for (uint32_t i = 0; i < channel_count(world); i++)
-        finish_channel(world->events->channels.items[i]);
-}
-
-/* What is pending for the reactions of schedules, as part of an archive (archived_run.h). */
+/* ---------------------------------------------------------------------------------------- reactions */
 
 static const quern__bit_column_kind bit_column_kinds[] = {QUERN__BIT_COLUMN_ADDED, QUERN__BIT_COLUMN_SET};
 enum { ADDED_BITS, SET_BITS, RUN_KIND_COUNT = QUERN__COUNT_OF(bit_column_kinds) };
@@ -330,33 +296,6 @@ static bool is_written(const quern__subscription *subscription)
     return subscription->removed.count > 0 || (subscription->is_pending && has_bits(subscription));
 }
 
-static void write_bits(const quern__subscription *subscription, uint32_t kind, quern__byte_writer *writer)
-{
-    const quern__archetype *archetype = subscription->archetype;
-    const uint32_t column = find_bit_column(subscription, kind);
-    for (uint32_t slot = 0; slot < archetype->chunk_count; slot++) {
-        const uint32_t count =
-            column != QUERN__NO_BIT_COLUMN ? quern__bit_column_count(archetype->row_bits, column, slot) : 0;
-        quern__write_u32(writer, count);
-        if (count > 0)
-            quern__write(writer, quern__bit_column_words(archetype->row_bits, column, slot),
-                         word_count(archetype->slots[slot].row_count) * sizeof(uint64_t));
-    }
-}
-
-/* Writes handles and values column by column, so that the unused rows of blocks are left out. */
-static void write_copies(const quern__removed *removed, quern__byte_writer *writer)
-{
-    const uint32_t block_count = quern__removed_used_blocks(removed);
-    for (uint32_t i = 0; i < block_count; i++)
-        quern__write(writer, removed->blocks.items[i],
-                     quern__removed_rows_in(removed, i) * sizeof(quern_entity));
-    for (uint32_t column = 0; column < removed->column_count; column++)
-        for (uint32_t i = 0; i < block_count; i++)
-            quern__write(writer, removed->blocks.items[i] + removed->columns[column].offset_bytes,
-                         (size_t)quern__removed_rows_in(removed, i) * removed->columns[column].size_bytes);
-}
-
 static void write_old_value(void *argument, const quern__old_column *column, char *value)
 {
     quern__write(argument, value, column->size_bytes);
@@ -381,9 +320,28 @@ static quern_result write_subscription(quern__subscription *subscription, const 
                                    .copy_bytes = copy_bytes_of(removed),
                                    .old_bytes = quern__old_values_row_bytes(&subscription->old)};
     quern__write(writer, &head, sizeof head);
-    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++)
-        write_bits(subscription, kind, writer);
-    write_copies(removed, writer);
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+        const quern__archetype *archetype = subscription->archetype;
+        const uint32_t column = find_bit_column(subscription, kind);
+        for (uint32_t slot = 0; slot < archetype->chunk_count; slot++) {
+            const uint32_t count = column != QUERN__NO_BIT_COLUMN
+                                       ? quern__bit_column_count(archetype->row_bits, column, slot)
+                                       : 0;
+            quern__write_u32(writer, count);
+            if (count > 0)
+                quern__write(writer, quern__bit_column_words(archetype->row_bits, column, slot),
+                             word_count(archetype->slots[slot].row_count) * sizeof(uint64_t));
+        }
+    }
+    /* handles and values are written column by column, so that the unused rows of blocks are left out. */
+    const uint32_t block_count = quern__removed_used_blocks(removed);
+    for (uint32_t i = 0; i < block_count; i++)
+        quern__write(writer, removed->blocks.items[i],
+                     quern__removed_rows_in(removed, i) * sizeof(quern_entity));
+    for (uint32_t column = 0; column < removed->column_count; column++)
+        for (uint32_t i = 0; i < block_count; i++)
+            quern__write(writer, removed->blocks.items[i] + removed->columns[column].offset_bytes,
+                         (size_t)quern__removed_rows_in(removed, i) * removed->columns[column].size_bytes);
     quern__old_values_visit(&subscription->old, subscription->archetype,
                             find_bit_column(subscription, SET_BITS), write_old_value, writer);
     return QUERN_OK;
@@ -404,12 +362,6 @@ static quern_result write_system(const quern__archived_run *run, const quern__sy
             result = write_subscription(reaction->subscriptions.items[i], &run->world->storage.allocator,
                                         argument);
     return result;
-}
-
-/* The parts. Preparing fails with BAD_ARCHIVE, LAYOUT_MISMATCH, UNKNOWN_EVENT or OUT_OF_MEMORY. */
-static quern_result run_write_reactions(const quern__archived_run *run, quern__byte_writer *writer)
-{
-    return visit_systems(run, write_system, writer);
 }
 
 /* --------------------------------------------------------------------------------------- preparing */
@@ -438,34 +390,6 @@ static inline uint32_t run_slot_count(const quern__archived_archetype *archived)
 {
     const uint32_t capacity = archived->archetype->row_capacity;
     return archived->row_count / capacity + (archived->row_count % capacity != 0);
-}
-
-/* Checks the bits of all kinds. A row may be pending as added or as set, never as both. Counts the rows that are pending
- * as set. */
-static bool check_bits(const quern__subscription *subscription, const quern__archived_archetype *archived,
-                       quern__byte_reader *bytes, uint64_t *out_set_count)
-{
-    *out_set_count = 0;
-    quern__byte_reader readers[RUN_KIND_COUNT];
-    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
-        readers[kind] = *bytes;
-        for (uint32_t slot = 0; slot < run_slot_count(archived); slot++)
-            if (quern__read_u32(bytes) > 0)
-                quern__read_in_place(bytes, word_count(run_rows_in(archived, slot)) * sizeof(uint64_t));
-    }
-    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
-        uint64_t words[RUN_KIND_COUNT][QUERN__BIT_COLUMN_ROW_WORDS] = {{0}};
-        for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
-            uint32_t count;
-            if (!read_bits(&readers[kind], run_rows_in(archived, slot), words[kind], &count) ||
-                (count > 0 && find_bit_column(subscription, kind) == QUERN__NO_BIT_COLUMN))
-                return false;
-            if (kind == SET_BITS) *out_set_count += count;
-        }
-        for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
-            if ((words[0][i] & words[1][i]) != 0) return false;
-    }
-    return !bytes->has_failed;
 }
 
 /* Checks the copies of removed rows, and reserves memory for them. */
@@ -502,9 +426,29 @@ static quern_result prepare_subscription(const quern__system *system, const quer
     if (reader->bytes.has_failed || subscription == NULL || saved.archetype < *least_archetype)
         return run_fail("pending rows of reactions");
     *least_archetype = saved.archetype + 1;
-    uint64_t set_count;
-    if (!check_bits(subscription, archived, &reader->bytes, &set_count))
-        return run_fail("pending rows of reactions");
+    uint64_t set_count = 0;
+    /* A row may be pending as added or as set, never as both. set_count: rows that are pending as set. */
+    quern__byte_reader *bytes = &reader->bytes;
+    quern__byte_reader readers[RUN_KIND_COUNT];
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+        readers[kind] = *bytes;
+        for (uint32_t slot = 0; slot < run_slot_count(archived); slot++)
+            if (quern__read_u32(bytes) > 0)
+                quern__read_in_place(bytes, word_count(run_rows_in(archived, slot)) * sizeof(uint64_t));
+    }
+    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
+        uint64_t words[RUN_KIND_COUNT][QUERN__BIT_COLUMN_ROW_WORDS] = {{0}};
+        for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+            uint32_t count;
+            if (!read_bits(&readers[kind], run_rows_in(archived, slot), words[kind], &count) ||
+                (count > 0 && find_bit_column(subscription, kind) == QUERN__NO_BIT_COLUMN))
+                return run_fail("pending rows of reactions");
+            if (kind == SET_BITS) set_count += count;
+        }
+        for (uint32_t i = 0; i < QUERN__BIT_COLUMN_ROW_WORDS; i++)
+            if ((words[0][i] & words[1][i]) != 0) return run_fail("pending rows of reactions");
+    }
+    if (bytes->has_failed) return run_fail("pending rows of reactions");
     const quern_result result = prepare_copies(system, allocator, reader, subscription, &saved);
     if (result != QUERN_OK) return result;
     if (saved.old_bytes != quern__old_values_row_bytes(&subscription->old))
@@ -534,38 +478,7 @@ static quern_result prepare_system(const quern__archived_run *run, const quern__
     return result;
 }
 
-static quern_result run_prepare_reactions(const quern__archived_run *run, quern__run_reader *reader)
-{
-    return visit_systems(run, prepare_system, reader);
-}
-
 /* --------------------------------------------------------------------------------------- restoring */
-
-static void restore_bits(const quern__subscription *subscription, const quern__archived_archetype *archived,
-                         uint32_t kind, quern__byte_reader *bytes)
-{
-    const uint32_t column = find_bit_column(subscription, kind);
-    for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
-        uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS];
-        uint32_t count;
-        const uint32_t rows = run_rows_in(archived, slot);
-        read_bits(bytes, rows, words, &count);
-        if (count == 0) continue;
-        uint64_t *target = quern__bit_column_words(archived->archetype->row_bits, column, slot);
-        memcpy(target, words, word_count(rows) * sizeof *words);
-        target[-1] = count;
-    }
-}
-
-/* Returns the type of a copied column; removed rows note only types with hooks. */
-static const quern__type *type_of(const quern__removed *removed, const quern__removed_column *column)
-{
-    const quern__archetype *archetype = removed->archetype;
-    uint32_t i = 0;
-    while (archetype->columns[i].offset_bytes != column->source_offset_bytes)
-        i++;
-    return archetype->columns[i].type;
-}
 
 static void restore_handles(const quern__removed *removed, quern__run_reader *reader)
 {
@@ -576,18 +489,6 @@ static void restore_handles(const quern__removed *removed, quern__run_reader *re
         ((quern_entity *)(void *)block)[row] = reader->remap(reader->remap_argument, saved);
         /* as many changes of one copy each: later changes have greater keys */
         ((uint64_t *)(void *)(block + removed->keys_offset_bytes))[row] = (uint64_t)i << 32;
-    }
-}
-
-static void restore_column(const quern__removed *removed, const quern__removed_column *column,
-                           quern__run_reader *reader)
-{
-    const quern__type *type = type_of(removed, column);
-    for (uint32_t i = 0; i < removed->count; i++) {
-        char *value = removed->blocks.items[i / removed->block_rows] + column->offset_bytes +
-                      (size_t)(i % removed->block_rows) * column->size_bytes;
-        quern__read(&reader->bytes, value, column->size_bytes);
-        quern__type_remap(type, value, reader->remap, reader->remap_argument);
     }
 }
 
@@ -605,32 +506,39 @@ static void restore_subscription(const quern__system *system, quern__run_reader 
     const quern__archived_archetype *archived = run_archetype(reader, saved.archetype);
     quern__subscription *subscription = quern__find_subscription(archived->archetype, system->reaction);
     quern__removed *removed = &subscription->removed;
-    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++)
-        restore_bits(subscription, archived, kind, &reader->bytes);
+    for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
+        const uint32_t column = find_bit_column(subscription, kind);
+        for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
+            uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS];
+            uint32_t count;
+            const uint32_t rows = run_rows_in(archived, slot);
+            read_bits(&reader->bytes, rows, words, &count);
+            if (count == 0) continue;
+            uint64_t *target = quern__bit_column_words(archived->archetype->row_bits, column, slot);
+            memcpy(target, words, word_count(rows) * sizeof *words);
+            target[-1] = count;
+        }
+    }
     subscription->is_pending = true;
     removed->count = saved.copy_count;
     removed->change = 0; /* no change has the number 0, so the next change sets change_first */
     if (saved.copy_count > 0) restore_handles(removed, reader);
-    for (uint32_t i = 0; i < removed->column_count && saved.copy_count > 0; i++)
-        restore_column(removed, &removed->columns[i], reader);
+    for (uint32_t i = 0; i < removed->column_count && saved.copy_count > 0; i++) {
+        const quern__removed_column *column = &removed->columns[i];
+        const quern__archetype *archetype = removed->archetype;
+        uint32_t k = 0;
+        while (archetype->columns[k].offset_bytes != column->source_offset_bytes)
+            k++;
+        const quern__type *type = archetype->columns[k].type;
+        for (uint32_t n = 0; n < removed->count; n++) {
+            char *value = removed->blocks.items[n / removed->block_rows] + column->offset_bytes +
+                          (size_t)(n % removed->block_rows) * column->size_bytes;
+            quern__read(&reader->bytes, value, column->size_bytes);
+            quern__type_remap(type, value, reader->remap, reader->remap_argument);
+        }
+    }
     quern__old_values_visit(&subscription->old, archived->archetype,
                             find_bit_column(subscription, SET_BITS), restore_old_value, reader);
-}
-
-/* For the reaction, loading has created all entities. Clears the bits that say so. It has no copies of removed rows, as
- * the world never had an entity. */
-static void clear_bits(quern__reaction *reaction)
-{
-    for (uint32_t i = 0; i < reaction->subscriptions.count; i++) {
-        quern__subscription *subscription = reaction->subscriptions.items[i];
-        for (uint32_t kind = 0; kind < RUN_KIND_COUNT && subscription->is_pending; kind++) {
-            const uint32_t column = find_bit_column(subscription, kind);
-            for (uint32_t slot = 0;
-                 column != QUERN__NO_BIT_COLUMN && slot < subscription->archetype->chunk_count; slot++)
-                quern__bit_column_clear_slot(subscription->archetype->row_bits, column, slot);
-        }
-        subscription->is_pending = false;
-    }
 }
 
 static quern_result restore_system(const quern__archived_run *run, const quern__system *system,
@@ -641,20 +549,22 @@ static quern_result restore_system(const quern__archived_run *run, const quern__
     run_reaction head;
     quern__read(&reader->bytes, &head, sizeof head);
     if (system->reaction == NULL) return QUERN_OK;
-    clear_bits(system->reaction);
+    /* For the reaction, loading has created all entities: the bits that say so are cleared. It has no
+     * copies of removed rows, as the world never had an entity. */
+    for (uint32_t k = 0; k < system->reaction->subscriptions.count; k++) {
+        quern__subscription *subscription = system->reaction->subscriptions.items[k];
+        for (uint32_t kind = 0; kind < RUN_KIND_COUNT && subscription->is_pending; kind++) {
+            const uint32_t column = find_bit_column(subscription, kind);
+            for (uint32_t slot = 0;
+                 column != QUERN__NO_BIT_COLUMN && slot < subscription->archetype->chunk_count; slot++)
+                quern__bit_column_clear_slot(subscription->archetype->row_bits, column, slot);
+        }
+        subscription->is_pending = false;
+    }
     for (uint32_t i = 0; i < head.subscription_count; i++)
         restore_subscription(system, reader);
     system->reaction->is_pending = head.subscription_count > 0;
     return QUERN_OK;
-}
-
-static void run_restore_reactions(const quern__archived_run *run, quern__run_reader *reader)
-{
-    quern__reactions *reactions = run->world->storage.reactions;
-    (void)visit_systems(run, restore_system, reader);
-    reactions->is_pending = false;
-    for (uint32_t i = 0; i < reactions->list.count; i++)
-        reactions->is_pending |= reactions->list.items[i] != NULL && reactions->list.items[i]->is_pending;
 }
 
 /* Greater clocks do not occur: a world would need centuries to reach it. The limit keeps later versions from
@@ -723,21 +633,6 @@ static quern_result prepare_schedule(const quern_schedule *schedule, quern__byte
         result = check_name(bytes, "system", plan->systems.items[i]->name);
     if (result != QUERN_OK) return result;
     return quern__schedule_check_bytes(schedule, bytes, clock) ? QUERN_OK : run_fail("schedules");
-}
-
-static void restore_schedule(quern_schedule *schedule, quern__run_reader *reader)
-{
-    const quern__plan *plan = &schedule->plan;
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    quern__read_in_place(&reader->bytes, sizeof(run_schedule));
-    for (uint32_t i = 0; i < plan->phase_count + plan->systems.count; i++)
-        quern__read_text(&reader->bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
-    quern__schedule_restore(schedule, &reader->bytes);
-    for (uint32_t i = 0; i < plan->systems.count; i++) {
-        quern__target *target = plan->systems.items[i]->query.target;
-        if (target != NULL) target->entity = reader->remap(reader->remap_argument, target->entity);
-    }
-    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
 }
 
 /* ---------------------------------------------------------------------------------------- versions */
@@ -860,8 +755,12 @@ static quern_result run_write(const quern__archived_run *run, quern__byte_writer
         write_schedule(run->schedules[i], writer);
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         write_versions(storage->archetypes.items[i], writer);
-    result = run_write_reactions(run, writer);
-    if (result == QUERN_OK) result = run_write_events(run->world, writer);
+    result = visit_systems(run, write_system, writer);
+    if (result == QUERN_OK) {
+        quern__write_u32(writer, channel_count(run->world));
+        for (uint32_t i = 0; i < channel_count(run->world) && result == QUERN_OK; i++)
+            result = write_channel(run->world->events->channels.items[i], writer);
+    }
     if (result == QUERN_OK && writer->has_failed)
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                              "out of memory for the state of %u schedules; nothing was written",
@@ -904,8 +803,16 @@ static quern_result prepare(quern__archived_run *run, const quern__image *image)
     for (uint32_t i = 0; i < head.archetype_count && result == QUERN_OK; i++)
         if (!check_versions(&image->archetypes.items[i], &reader.bytes, head.clock))
             result = run_fail("change versions");
-    if (result == QUERN_OK) result = run_prepare_reactions(run, &reader);
-    if (result == QUERN_OK) result = run_prepare_events(run, &reader);
+    if (result == QUERN_OK) result = visit_systems(run, prepare_system, &reader);
+    if (result == QUERN_OK) {
+        const uint32_t count = quern__read_u32(&reader.bytes);
+        result = reader.bytes.has_failed ? run_fail("events") : QUERN_OK;
+        for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+            result = prepare_channel(run, &reader.bytes);
+        if (result == QUERN_OK && run->world->events != NULL &&
+            !quern__pool_reserve(&run->world->events->pool, &run->world->storage.allocator))
+            result = quern__image_fail_memory();
+    }
     if (result == QUERN_OK && !quern__is_fully_read(&reader.bytes)) result = run_fail("end");
     return result;
 }
@@ -919,14 +826,6 @@ static quern_result run_prepare(void *argument, const quern__image *image)
     return result;
 }
 
-/* Versions in chunks are set back, so a filter that has seen the present clock would miss changes. All filters see
- * everything as changed once, except those of the schedules, which are restored afterwards. */
-static void forget_seen_versions(quern__storage *storage)
-{
-    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-        query->seen_version = 0;
-}
-
 static void run_restore(void *argument, const quern__image *image, quern__remap_function *remap,
                         void *remap_argument)
 {
@@ -937,17 +836,44 @@ static void run_restore(void *argument, const quern__image *image, quern__remap_
     reader.remap = remap;
     reader.remap_argument = remap_argument;
     if (head.clock > storage->clock) storage->clock = head.clock;
-    forget_seen_versions(storage);
-    for (uint32_t i = 0; i < run->schedule_count; i++)
-        restore_schedule(run->schedules[i], &reader);
+    /* Versions in chunks are set back, so a filter that has seen the present clock would miss changes.
+     * All filters see everything as changed once, except those of the schedules, which are restored
+     * afterwards. */
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        query->seen_version = 0;
+    for (uint32_t i = 0; i < run->schedule_count; i++) {
+        quern_schedule *schedule = run->schedules[i];
+        const quern__plan *plan = &schedule->plan;
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        quern__read_in_place(&reader.bytes, sizeof(run_schedule));
+        for (uint32_t n = 0; n < plan->phase_count + plan->systems.count; n++)
+            quern__read_text(&reader.bytes, QUERN__RUN_NAME_LENGTH_BYTES, QUERN_MAX_NAME_BYTES, name);
+        quern__schedule_restore(schedule, &reader.bytes);
+        for (uint32_t n = 0; n < plan->systems.count; n++) {
+            quern__target *target = plan->systems.items[n]->query.target;
+            if (target != NULL) target->entity = reader.remap(reader.remap_argument, target->entity);
+        }
+        if (QUERN_CHECKS) quern__guards_invalidate(schedule);
+    }
     for (uint32_t i = 0; i < head.archetype_count; i++)
         restore_versions(&image->archetypes.items[i], &reader.bytes);
-    run_restore_reactions(run, &reader);
-    run_restore_events(run, &reader);
+    quern__reactions *reactions = run->world->storage.reactions;
+    (void)visit_systems(run, restore_system, &reader);
+    reactions->is_pending = false;
+    for (uint32_t k = 0; k < reactions->list.count; k++)
+        reactions->is_pending |= reactions->list.items[k] != NULL && reactions->list.items[k]->is_pending;
+    const quern_world *world = run->world;
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        empty_channel(world->events->channels.items[i]);
+    const uint32_t count = quern__read_u32(&reader.bytes);
+    for (uint32_t i = 0; i < count; i++)
+        restore_channel(run, &reader);
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        finish_channel(world->events->channels.items[i]);
     assert(quern__is_fully_read(&reader.bytes));
 }
 
-/* Saving and loading worlds (quern/archive.h), also together with the state of their schedules. */
+/* ------------------------------------------------------------------------------------- public calls */
 
 static bool is_end_of_schedules(const void *list, uint32_t i)
 {

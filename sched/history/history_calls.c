@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Public calls on histories (quern/history.h): saving and restoring a world together with its schedules. */
+/* Public calls on histories and deltas (quern/history.h): a world is saved and restored together with its schedules. */
+
 #include "sched/history/archived_run.h"
 
 #include "core/calls/calls_internal.h"
@@ -116,14 +117,6 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
     quern_jobs_parallel_for(context, count, grain, function, argument);
 }
 
-static quern__executor executor_of(quern_jobs *jobs)
-{
-    return (quern__executor){.thread_count = jobs->thread_count,
-                             .worker_count = jobs->worker_count,
-                             .context = jobs,
-                             .parallel_for = run_on_jobs};
-}
-
 /* --------------------------------------------------------------------------------- saving, restoring */
 
 static void save_schedules(const quern_history *history, quern__byte_writer *writer)
@@ -139,21 +132,15 @@ static bool is_in_history(const quern_history *history, const quern_schedule *sc
     return false;
 }
 
-/* Commands that the history's schedules keep are saved. Commands of other schedules, and events that are not
- * published, cannot be saved. */
-static quern_result check_unsaved_work(const quern_history *history)
+static quern_result save(quern_history *history, uint64_t frame)
 {
+    /* Commands that the history's schedules keep are saved. Commands of other schedules, and events that
+     * are not published, cannot be saved. */
     quern_result result = QUERN_OK;
     for (const quern_schedule *schedule = history->core.world->first_schedule;
          schedule != NULL && result == QUERN_OK; schedule = schedule->next_schedule)
         result = is_in_history(history, schedule) ? quern__schedule_check_published(schedule)
                                                   : quern__schedule_check_unsaved(schedule);
-    return result;
-}
-
-static quern_result save(quern_history *history, uint64_t frame)
-{
-    quern_result result = check_unsaved_work(history);
     if (result != QUERN_OK) return result;
     quern__byte_writer measure = {.capacity = SIZE_MAX};
     save_schedules(history, &measure);
@@ -181,51 +168,34 @@ static quern_result history_fail_frame(const quern_history *history, uint64_t fr
         history->core.frame_capacity);
 }
 
-static quern_result check_schedules_saved(const quern_history *history, const quern__snapshot *snapshot)
-{
-    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < history->schedule_count && result == QUERN_OK; i++)
-        result = quern__schedule_check_saved(history->schedules[i], &reader);
-    return result;
-}
-
-/* Discards the events, and for a schedule outside of the history also the commands, that a failed frame has left.
- * They belong to a frame that the restore undoes: no frame is saved while they exist (check_unsaved_work). The
- * commands of schedules in the history were already exchanged with those in the snapshot. */
-static void discard_leftovers(const quern_history *history, quern_schedule *schedule)
-{
-    if (!is_in_history(history, schedule)) quern__schedule_discard_kept(schedule);
-    quern__events_discard(schedule);
-    if (QUERN_CHECKS) quern__guards_invalidate(schedule);
-}
-
 static void restore_schedules(const quern_history *history, const quern__snapshot *snapshot)
 {
     quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
     for (uint32_t i = 0; i < history->schedule_count; i++)
         quern__schedule_restore(history->schedules[i], &reader);
     for (quern_schedule *schedule = history->core.world->first_schedule; schedule != NULL;
-         schedule = schedule->next_schedule)
-        discard_leftovers(history, schedule);
+         schedule = schedule->next_schedule) {
+        /* Discards the events, and for a schedule outside of the history also the commands, that a
+         * failed frame has left. They belong to a frame that the restore undoes: no frame is saved
+         * while they exist (save). The commands of schedules in the history were
+         * already exchanged with those in the snapshot. */
+        if (!is_in_history(history, schedule)) quern__schedule_discard_kept(schedule);
+        quern__events_discard(schedule);
+        if (QUERN_CHECKS) quern__guards_invalidate(schedule);
+    }
 }
 
 static quern_result restore(quern_history *history, uint64_t frame)
 {
     const quern__snapshot *snapshot = quern__history_find(&history->core, frame);
     if (snapshot == NULL) return history_fail_frame(history, frame);
-    quern_result result = check_schedules_saved(history, snapshot);
+    quern__byte_reader reader = quern__page_reader(&history->core.store, snapshot->caller_state);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < history->schedule_count && result == QUERN_OK; i++)
+        result = quern__schedule_check_saved(history->schedules[i], &reader);
     if (result == QUERN_OK) result = quern__history_restore(&history->core, snapshot);
     if (result == QUERN_OK) restore_schedules(history, snapshot);
     return result;
-}
-
-/* Lists the command recorders of the schedules. Their number may have grown since the last call. */
-static void list_recorders(quern_history *history)
-{
-    history->core.caller_recorder_count = history->schedule_count;
-    for (uint32_t i = 0; i < history->schedule_count; i++)
-        history->core.caller_recorders[i] = quern__schedule_recorders(history->schedules[i]);
 }
 
 _Static_assert(QUERN_MAX_HISTORY_SCHEDULES <= QUERN__MAX_RECORDER_LISTS, "each schedule has a list");
@@ -240,9 +210,16 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
     quern_result result = quern__world_check_unlocked(history->core.world, function);
     if (result == QUERN_OK && enters_pool) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    const quern__executor executor = jobs != NULL ? executor_of(jobs) : (quern__executor){0};
+    const quern__executor executor = jobs != NULL ? ((quern__executor){.thread_count = jobs->thread_count,
+                                                                       .worker_count = jobs->worker_count,
+                                                                       .context = jobs,
+                                                                       .parallel_for = run_on_jobs})
+                                                  : (quern__executor){0};
     history->core.executor = jobs != NULL ? &executor : NULL;
-    list_recorders(history);
+    /* Lists the command recorders of the schedules. Their number may have grown since the last call. */
+    history->core.caller_recorder_count = history->schedule_count;
+    for (uint32_t i = 0; i < history->schedule_count; i++)
+        history->core.caller_recorders[i] = quern__schedule_recorders(history->schedules[i]);
     result = quern__in_call(call(history, frame), function);
     history->core.executor = NULL;
     if (enters_pool) quern__jobs_leave(jobs);
@@ -309,7 +286,7 @@ uint64_t quern_world_restore_count(const quern_world *world)
     return world->restore_count;
 }
 
-/* Public calls on deltas (quern/history.h). */
+/* ------------------------------------------------------------------------------------------- deltas */
 
 static bool is_component_end(const void *list, uint32_t i)
 {
@@ -326,30 +303,6 @@ static quern_result check_components(const quern_world *world, const quern_compo
         if (result != QUERN_OK) quern__message_add_element(result, "component", i);
     }
     return result;
-}
-
-/* Checks that the query depends on the components of an entity alone, so that it can be asked about earlier frames. */
-static quern_result check_query(const quern_world *world, quern_query *query, const char *function)
-{
-    if (query->world != world)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: the query belongs to another world than the history: create_delta it in the world of "
-            "the history",
-            function);
-    if (query->filter_count > 0)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: the query has change filters, but a delta finds by itself what has changed: use a "
-            "query without them",
-            function);
-    if (query->up_count > 0 || query->target != NULL)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: the query has a target term or up-terms, which select single rows: use a query "
-            "without them, or mark the entities by a tag",
-            function);
-    return quern__query_prepare(query, function);
 }
 
 static quern_result create_delta(quern_history *history, uint64_t from, uint64_t to,
@@ -390,7 +343,28 @@ quern_result quern_delta_create_limited(quern_history *history, uint64_t from, u
     quern_result result = quern__world_check_unlocked(world, function);
     if (result == QUERN_OK) result = check_components(world, def->components);
     if (result == QUERN_OK && def->query != NULL) {
-        result = check_query(world, def->query, function);
+        /* Checks that the query depends on the components of an entity alone, so that it can be asked
+         * about earlier frames. */
+        quern_query *query = def->query;
+        if (query->world != world)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: the query belongs to another world than the history: create_delta it in the world of "
+                "the history",
+                function);
+        if (query->filter_count > 0)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: the query has change filters, but a delta finds by itself what has changed: use a "
+                "query without them",
+                function);
+        if (query->up_count > 0 || query->target != NULL)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: the query has a target term or up-terms, which select single rows: use a query "
+                "without them, or mark the entities by a tag",
+                function);
+        result = quern__query_prepare(query, function);
         if (result != QUERN_OK) return result;
     }
     if (result == QUERN_OK) result = create_delta(history, from, to, def, out_delta);

@@ -108,16 +108,6 @@ bool quern__schedule_check_bytes(const quern_schedule *schedule, quern__byte_rea
     return !reader->has_failed;
 }
 
-static void restore_system(quern__system *system, const saved_system *saved)
-{
-    system->query.seen_version = saved->seen_version;
-    if (system->query.target != NULL) system->query.target->entity = saved->target;
-    system->due_seconds = saved->due_seconds;
-    system->elapsed_seconds = saved->elapsed_seconds;
-    system->delta_seconds = saved->delta_seconds;
-    quern__system_set_enabled(system, saved->enabled != 0);
-}
-
 void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reader)
 {
     saved_schedule head;
@@ -131,7 +121,12 @@ void quern__schedule_restore(quern_schedule *schedule, quern__byte_reader *reade
         saved_system saved;
         quern__read(reader, &saved, sizeof saved);
         has_toggled_system |= system->is_enabled != (saved.enabled != 0);
-        restore_system(system, &saved);
+        system->query.seen_version = saved.seen_version;
+        if (system->query.target != NULL) system->query.target->entity = saved.target;
+        system->due_seconds = saved.due_seconds;
+        system->elapsed_seconds = saved.elapsed_seconds;
+        system->delta_seconds = saved.delta_seconds;
+        quern__system_set_enabled(system, saved.enabled != 0);
     }
     if (has_toggled_system || schedule->plan.world->events != NULL)
         quern__plan_invalidate_segments(&schedule->plan);

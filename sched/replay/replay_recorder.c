@@ -22,23 +22,6 @@ static uint64_t checksum_of(const block_head *head, uint64_t number, const void 
     return quern__hash_bytes(hash, payload, head->bytes);
 }
 
-/* Writes the head of a recording, before the first block. */
-static void replay_write_head(quern__sink_writer *sink)
-{
-    const uint32_t version[2] = {QUERN__REPLAY_VERSION, 0};
-    quern__sink_write(sink, QUERN__REPLAY_MAGIC, 8);
-    quern__sink_write(sink, version, sizeof version);
-}
-
-static void replay_write_block(quern__sink_writer *sink, quern__replay_kind kind, uint64_t number,
-                               const quern__byte_writer *payload)
-{
-    block_head head = {.kind = kind, .bytes = (uint32_t)payload->count};
-    head.checksum = checksum_of(&head, number, payload->bytes);
-    quern__sink_write(sink, &head, sizeof head);
-    quern__sink_write(sink, payload->bytes, payload->count);
-}
-
 static quern_result fail_cut_off(const quern__source_reader *reader, uint64_t number)
 {
     if (reader->error != 0)
@@ -69,12 +52,15 @@ quern_result quern__replay_read_head(quern__source_reader *reader)
     return QUERN_OK;
 }
 
-static quern_result read_payload(quern__source_reader *reader, uint64_t number, uint32_t count,
-                                 quern__byte_writer *payload)
+quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t number,
+                                      quern__byte_writer *payload, quern__replay_kind *out_kind)
 {
+    block_head head;
+    const uint64_t start = reader->offset_bytes;
+    if (!quern__source_read(reader, &head, sizeof head)) return fail_cut_off(reader, number);
     quern__byte_writer_clear(payload);
-    while (payload->count < count) {
-        const size_t left = count - payload->count, room = payload->capacity - payload->count;
+    while (payload->count < head.bytes) {
+        const size_t left = head.bytes - payload->count, room = payload->capacity - payload->count;
         size_t step = room > STEP_BYTES ? room : STEP_BYTES;
         if (step > left) step = left;
         char *at = quern__write_room(payload, step);
@@ -82,17 +68,6 @@ static quern_result read_payload(quern__source_reader *reader, uint64_t number, 
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for block %" PRIu64, number);
         if (!quern__source_read(reader, at, step)) return fail_cut_off(reader, number);
     }
-    return QUERN_OK;
-}
-
-quern_result quern__replay_read_block(quern__source_reader *reader, uint64_t number,
-                                      quern__byte_writer *payload, quern__replay_kind *out_kind)
-{
-    block_head head;
-    const uint64_t start = reader->offset_bytes;
-    if (!quern__source_read(reader, &head, sizeof head)) return fail_cut_off(reader, number);
-    quern_result result = read_payload(reader, number, head.bytes, payload);
-    if (result != QUERN_OK) return result;
     if (checksum_of(&head, number, payload->bytes) != head.checksum)
         return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
                            "the recording is damaged: block %" PRIu64 ", from byte %" PRIu64
@@ -159,18 +134,6 @@ static void write_field(const quern_field *field, const char *value, uint32_t fi
     }
 }
 
-static void inputs_write(const quern__inputs *inputs, quern__byte_writer *bytes)
-{
-    const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
-    for (uint32_t i = 0; i < inputs->count; i++) {
-        const quern__resource *resource = resource_of(inputs, i);
-        const quern__type *type = &resource->type;
-        if (type->field_count == 0) quern__write(bytes, resource->value, type->size_bytes);
-        for (uint32_t f = 0; f < type->field_count; f++)
-            write_field(&type->fields[f], resource->value, first_handle_high, bytes);
-    }
-}
-
 static void set_field(const quern_field *field, char *value, uint32_t first_handle_high, const char *at)
 {
     char *to = value + field->offset_bytes;
@@ -198,6 +161,8 @@ void quern__inputs_set(const quern__inputs *inputs, const char *at)
         at += value_bytes(type);
     }
 }
+
+/* -------------------------------------------------------------------------------------------- types */
 
 /* The types of a recording, and the check that a world has the same. Types are identified by their indices: the order
  * of registration determines the order of columns, and so affects hashes. */
@@ -261,36 +226,6 @@ static const char *kind_name(const recorded_type *recorded)
     return recorded->kind == QUERN__REPLAY_COMPONENT ? "component" : "resource";
 }
 
-static quern_result check_fields(const recorded_type *recorded, const quern__type *type)
-{
-    const uint32_t i = quern__type_different_field(type, recorded->schema.fields);
-    if (i == type->field_count) return QUERN_OK;
-    const quern_field *recorded_field = &recorded->schema.fields[i], *current_field = &type->fields[i];
-    return quern__fail(
-        QUERN_ERROR_LAYOUT_MISMATCH,
-        "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
-        "at byte %u",
-        kind_name(recorded), recorded->schema.name, recorded_field->name, recorded_field->offset_bytes,
-        current_field->name, current_field->offset_bytes);
-}
-
-static quern_result check_layout(const recorded_type *recorded, const quern__type *type, uint32_t flags)
-{
-    if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
-                           "to %u: register it as it was recorded",
-                           kind_name(recorded), recorded->schema.name, recorded->size_bytes,
-                           recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
-    if (recorded->field_count != type->field_count || recorded->flags != flags)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "%s '%s' was registered differently when it was recorded: with other flags or "
-                           "required components, or with %u described fields, not %u",
-                           kind_name(recorded), recorded->schema.name, recorded->field_count,
-                           type->field_count);
-    return check_fields(recorded, type);
-}
-
 static quern_result check_type(const quern_world *world, const recorded_type *recorded, uint32_t index,
                                uint32_t count)
 {
@@ -306,19 +241,28 @@ static quern_result check_type(const quern_world *world, const recorded_type *re
                            "%s number %u was '%s' when it was recorded, and is '%s': register the same, in "
                            "the same order",
                            kind_name(recorded), index, name, type->name);
-    return check_layout(recorded, type, type_flags_of(world, recorded->kind, index));
-}
-
-static bool read_type(quern__byte_reader *reader, recorded_type *out_type)
-{
-    out_type->kind = quern__read_u32(reader);
-    out_type->size_bytes = quern__read_u32(reader);
-    out_type->alignment_bytes = quern__read_u32(reader);
-    out_type->flags = quern__read_u32(reader);
-    out_type->field_count = quern__read_u32(reader);
-    quern__read_schema(reader, quern__replay_schema, out_type->field_count, &out_type->schema);
-    return !reader->has_failed &&
-           (out_type->kind == QUERN__REPLAY_COMPONENT || out_type->kind == QUERN__REPLAY_RESOURCE);
+    const uint32_t flags = type_flags_of(world, recorded->kind, index);
+    if (recorded->size_bytes != type->size_bytes || recorded->alignment_bytes != type->alignment_bytes)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' had %u bytes, aligned to %u, when it was recorded, and has %u, aligned "
+                           "to %u: register it as it was recorded",
+                           kind_name(recorded), recorded->schema.name, recorded->size_bytes,
+                           recorded->alignment_bytes, type->size_bytes, type->alignment_bytes);
+    if (recorded->field_count != type->field_count || recorded->flags != flags)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "%s '%s' was registered differently when it was recorded: with other flags or "
+                           "required components, or with %u described fields, not %u",
+                           kind_name(recorded), recorded->schema.name, recorded->field_count,
+                           type->field_count);
+    const uint32_t i = quern__type_different_field(type, recorded->schema.fields);
+    if (i == type->field_count) return QUERN_OK;
+    const quern_field *recorded_field = &recorded->schema.fields[i], *current_field = &type->fields[i];
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' has other fields than when it was recorded: '%s' was at byte %u, and '%s' is "
+        "at byte %u",
+        kind_name(recorded), recorded->schema.name, recorded_field->name, recorded_field->offset_bytes,
+        current_field->name, current_field->offset_bytes);
 }
 
 quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
@@ -327,7 +271,14 @@ quern_result quern__types_check(const quern_world *world, quern__byte_reader *re
     const quern__type_counts known = types_of_world(world);
     for (uint32_t left = quern__read_u32(reader); left > 0; left--) {
         recorded_type type;
-        if (!read_type(reader, &type))
+        type.kind = quern__read_u32(reader);
+        type.size_bytes = quern__read_u32(reader);
+        type.alignment_bytes = quern__read_u32(reader);
+        type.flags = quern__read_u32(reader);
+        type.field_count = quern__read_u32(reader);
+        quern__read_schema(reader, quern__replay_schema, type.field_count, &type.schema);
+        if (!(!reader->has_failed &&
+              (type.kind == QUERN__REPLAY_COMPONENT || type.kind == QUERN__REPLAY_RESOURCE)))
             return quern__replay_fail_invalid(number, "its types cannot be read");
         const bool is_component = type.kind == QUERN__REPLAY_COMPONENT;
         uint32_t *index = is_component ? &listed->component_count : &listed->resource_count;
@@ -430,7 +381,12 @@ static void write_block(quern_replay_recorder *recorder, quern__replay_kind kind
     else if (payload->count > UINT32_MAX)
         recorder->failure = QUERN_ERROR_LIMIT;
     if (recorder->failure != QUERN_OK) return;
-    replay_write_block(&recorder->sink, kind, recorder->block_number++, payload);
+    quern__sink_writer *sink = &recorder->sink;
+    const uint64_t number = recorder->block_number++;
+    block_head head = {.kind = kind, .bytes = (uint32_t)payload->count};
+    head.checksum = checksum_of(&head, number, payload->bytes);
+    quern__sink_write(sink, &head, sizeof head);
+    quern__sink_write(sink, payload->bytes, payload->count);
     check_sink_failure(recorder);
 }
 
@@ -465,7 +421,11 @@ static void begin(quern_replay_recorder *recorder)
 {
     if (recorder->has_begun) return;
     recorder->has_begun = true;
-    replay_write_head(&recorder->sink);
+    /* Writes the head of a recording, before the first block. */
+    quern__sink_writer *sink = &recorder->sink;
+    const uint32_t version[2] = {QUERN__REPLAY_VERSION, 0};
+    quern__sink_write(sink, QUERN__REPLAY_MAGIC, 8);
+    quern__sink_write(sink, version, sizeof version);
     check_sink_failure(recorder);
     quern__byte_writer_clear(&recorder->payload);
     quern__write_u32(&recorder->payload, recorder->inputs.count);
@@ -480,7 +440,16 @@ static void write_frame(quern_replay_recorder *recorder, double delta_seconds)
     quern__byte_writer_clear(&recorder->payload);
     quern__write_u64(&recorder->payload, recorder->frame);
     quern__write(&recorder->payload, &delta_seconds, sizeof delta_seconds);
-    inputs_write(&recorder->inputs, &recorder->payload);
+    const quern__inputs *inputs = &recorder->inputs;
+    quern__byte_writer *bytes = &recorder->payload;
+    const uint32_t first_handle_high = inputs->world->storage.entities.first_handle_high;
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const quern__resource *resource = resource_of(inputs, i);
+        const quern__type *type = &resource->type;
+        if (type->field_count == 0) quern__write(bytes, resource->value, type->size_bytes);
+        for (uint32_t f = 0; f < type->field_count; f++)
+            write_field(&type->fields[f], resource->value, first_handle_high, bytes);
+    }
     write_block(recorder, QUERN__REPLAY_FRAME);
     flush(recorder);
 }

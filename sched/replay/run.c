@@ -133,13 +133,6 @@ static quern_result open_frame(const replay *run, double *out_delta_seconds, con
     return QUERN_OK;
 }
 
-static void swap(quern__byte_writer *a, quern__byte_writer *b)
-{
-    const quern__byte_writer other = *a;
-    *a = *b;
-    *b = other;
-}
-
 /* Sets the inputs of the frame and runs it. *out_frame_result: the result of the frame. Fails if the comparison
  * before the first frame does, or if the frame does not begin. */
 static quern_result run_frame(replay *run, double delta_seconds, const char *inputs,
@@ -190,7 +183,11 @@ static quern_result replay_all(replay *run)
     quern_result result = begin(run);
     if (result == QUERN_OK) result = read_block(run, &run->next, &kind);
     while (result == QUERN_OK && kind == QUERN__REPLAY_FRAME) {
-        swap(&run->frame, &run->next);
+        quern__byte_writer *a = &run->frame;
+        quern__byte_writer *b = &run->next;
+        const quern__byte_writer other = *a;
+        *a = *b;
+        *b = other;
         result = replay_frame(run, &kind);
     }
     if (result != QUERN_OK) return result;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The state of a world by which a replay is compared: writes it as bytes, reads it, and reports the first difference. */
+
 #include "sched/replay/replay_internal.h"
 
 #include "core/base/containers.h"
@@ -13,31 +15,6 @@ static void write_pair(quern__byte_writer *bytes, uint64_t index, uint64_t hash)
 {
     quern__write_u64(bytes, index);
     quern__write_u64(bytes, hash);
-}
-
-static void write_relations(const quern__storage *storage, quern__byte_writer *bytes)
-{
-    quern__write_u32(bytes, storage->relations->list.count);
-    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
-        const quern__relation *relation = storage->relations->list.items[i];
-        write_pair(bytes, relation->component_index,
-                   quern__hash_edges(&relation->edges, 0, quern__hash_links(&relation->links, 0, 0)));
-    }
-}
-
-static void write_resources(const quern_world *world, quern__byte_writer *bytes)
-{
-    const uint32_t first_handle_high = world->storage.entities.first_handle_high;
-    const size_t count_at = bytes->count;
-    uint32_t count = 0;
-    quern__write_u32(bytes, 0);
-    for (uint32_t i = 0; i < world->resources.list.count; i++) {
-        const quern__resource *resource = &world->resources.list.items[i];
-        if (resource->type.field_count == 0) continue; /* excluded like in quern_world_hash */
-        write_pair(bytes, i, quern__type_hash(&resource->type, 0, resource->value, first_handle_high));
-        count++;
-    }
-    quern__write_back(bytes, count_at, &count, sizeof count);
 }
 
 static uint64_t hash_handles(const quern__archetype *archetype, uint32_t first_handle_high)
@@ -69,26 +46,23 @@ static uint64_t hash_column(const quern__archetype *archetype, const quern__colu
     return hash;
 }
 
-/* Continues a hash with the rows that have the bit of a bit column; no such row leaves the hash unchanged. */
-static uint64_t hash_bit_column(const quern__archetype *archetype, quern__bit_column which, uint64_t hash)
-{
-    const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
-    for (uint32_t k = 0; bit_column != QUERN__NO_BIT_COLUMN && k < archetype->chunk_count; k++) {
-        if (quern__bit_column_count(archetype->row_bits, bit_column, k) == 0) continue;
-        const uint64_t *words = quern__bit_column_words(archetype->row_bits, bit_column, k);
-        hash = quern__hash_word(hash, (uint64_t)which.kind << 32 | k);
-        for (uint32_t word = 0; word * 64 < archetype->slots[k].row_count; word++)
-            hash = quern__hash_word(hash, words[word]);
-    }
-    return hash;
-}
-
 /* Hashes which rows have the component's row flags. Returns 0 if no row has any. */
 static uint64_t hash_row_flags(const quern__archetype *archetype, uint32_t component_index)
 {
     uint64_t hash = 0;
-    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++)
-        hash = hash_bit_column(archetype, (quern__bit_column){flag, component_index}, hash);
+    for (uint32_t flag = 0; flag < QUERN__ROW_FLAG_COUNT; flag++) {
+        /* Continues a hash with the rows that have the bit of a bit column; no such row leaves the
+             * hash unchanged. */
+        const quern__bit_column which = (quern__bit_column){flag, component_index};
+        const uint32_t bit_column = quern__row_bits_find_column(archetype->row_bits, which.kind, which.id);
+        for (uint32_t k = 0; bit_column != QUERN__NO_BIT_COLUMN && k < archetype->chunk_count; k++) {
+            if (quern__bit_column_count(archetype->row_bits, bit_column, k) == 0) continue;
+            const uint64_t *words = quern__bit_column_words(archetype->row_bits, bit_column, k);
+            hash = quern__hash_word(hash, (uint64_t)which.kind << 32 | k);
+            for (uint32_t word = 0; word * 64 < archetype->slots[k].row_count; word++)
+                hash = quern__hash_word(hash, words[word]);
+        }
+    }
     return hash;
 }
 
@@ -112,20 +86,6 @@ static bool write_disabled(const quern__archetype *archetype, quern__byte_writer
     return has_disabled;
 }
 
-static void write_handles(const quern__archetype *archetype, uint32_t first_handle_high,
-                          quern__byte_writer *bytes)
-{
-    for (uint32_t k = 0; k < archetype->chunk_count; k++) {
-        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[k].chunk);
-        const uint32_t count = archetype->slots[k].row_count;
-        char *to = quern__write_room(bytes, (size_t)count * sizeof(uint64_t));
-        for (uint32_t row = 0; to != NULL && row < count; row++, to += sizeof(uint64_t)) {
-            const uint64_t handle = quern__entity_to_relative(handles[row], first_handle_high);
-            memcpy(to, &handle, sizeof handle);
-        }
-    }
-}
-
 /* Writes an archetype. One pass over the values computes the hashes of rows and of whole columns, which have
  * separate places in the format. */
 static void write_archetype(const quern__archetype *archetype, uint32_t first_handle_high,
@@ -144,7 +104,17 @@ static void write_archetype(const quern__archetype *archetype, uint32_t first_ha
     quern__write_room(bytes, (size_t)archetype->component_count * sizeof(uint64_t));
     const uint32_t flags = write_disabled(archetype, bytes) ? QUERN__REPLAY_SOME_DISABLED : 0;
     quern__write_back(bytes, flags_at, &flags, sizeof flags);
-    if (has_entities) write_handles(archetype, first_handle_high, bytes);
+    if (has_entities) {
+        for (uint32_t k = 0; k < archetype->chunk_count; k++) {
+            const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[k].chunk);
+            const uint32_t count = archetype->slots[k].row_count;
+            char *to = quern__write_room(bytes, (size_t)count * sizeof(uint64_t));
+            for (uint32_t row = 0; to != NULL && row < count; row++, to += sizeof(uint64_t)) {
+                const uint64_t handle = quern__entity_to_relative(handles[row], first_handle_high);
+                memcpy(to, &handle, sizeof handle);
+            }
+        }
+    }
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const quern__column *column = column_of(archetype, i);
         char *row_hashes = has_entities && column != NULL
@@ -183,8 +153,24 @@ void quern__state_write(const quern_world *world, uint64_t frame, quern_result r
     if (flags == 0 || bytes->has_failed) return;
     quern__write_u64(bytes, quern__hash_slots(&world->storage.entities, 0));
     quern__write_u64(bytes, quern__hash_entity_names(&world->storage, 0));
-    write_relations(&world->storage, bytes);
-    write_resources(world, bytes);
+    const quern__storage *storage = &world->storage;
+    quern__write_u32(bytes, storage->relations->list.count);
+    for (uint32_t i = 0; i < storage->relations->list.count; i++) {
+        const quern__relation *relation = storage->relations->list.items[i];
+        write_pair(bytes, relation->component_index,
+                   quern__hash_edges(&relation->edges, 0, quern__hash_links(&relation->links, 0, 0)));
+    }
+    const uint32_t first_handle_high = world->storage.entities.first_handle_high;
+    const size_t count_at = bytes->count;
+    uint32_t count = 0;
+    quern__write_u32(bytes, 0);
+    for (uint32_t i = 0; i < world->resources.list.count; i++) {
+        const quern__resource *resource = &world->resources.list.items[i];
+        if (resource->type.field_count == 0) continue; /* excluded like in quern_world_hash */
+        write_pair(bytes, i, quern__type_hash(&resource->type, 0, resource->value, first_handle_high));
+        count++;
+    }
+    quern__write_back(bytes, count_at, &count, sizeof count);
     write_archetypes(world, (flags & QUERN__STATE_HAS_ENTITIES) != 0, bytes);
 }
 
@@ -270,6 +256,8 @@ quern_result quern__state_read(const quern_world *world, const quern__byte_write
         return quern__replay_fail_invalid(number, "its parts cannot be read");
     return QUERN_OK;
 }
+
+/* --------------------------------------------------------------------------------------- comparison */
 
 /* Compares the parts of two states and reports the first difference. The order is from causes to consequences: which
  * entities are alive and with which components, then values, relations, names, resources and handles. An additional

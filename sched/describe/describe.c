@@ -231,17 +231,6 @@ static void count_rows(quern__pass_facts *pass_facts)
     }
 }
 
-/* Returns the longest path of the passes that a pass waits for. */
-static uint64_t path_before(const quern__facts *facts, const quern__pass_facts *pass)
-{
-    uint64_t path = 0;
-    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++) {
-        const quern__pass_facts *before = &facts->passes.items[facts->waits.items[i]];
-        if (before->load.path > path) path = before->load.path;
-    }
-    return path;
-}
-
 static void gather_segment(quern__facts *facts, uint32_t index)
 {
     quern__segment_facts *segment = &facts->segments.items[index];
@@ -250,7 +239,12 @@ static void gather_segment(quern__facts *facts, uint32_t index)
         list_waits(facts, &facts->schedule->plan.segments.items[index], segment->first_pass, i);
         count_rows(pass);
         pass->load = pass_load(facts, pass->pass);
-        pass->load.path += path_before(facts, pass);
+        uint64_t path = 0;
+        for (uint32_t k = pass->first_wait; k < pass->end_wait; k++) {
+            const quern__pass_facts *before = &facts->passes.items[facts->waits.items[k]];
+            if (before->load.path > path) path = before->load.path;
+        }
+        pass->load.path += path;
         segment->load.work += pass->load.work;
         if (pass->load.path > segment->load.path) segment->load.path = pass->load.path;
     }
@@ -340,21 +334,6 @@ static bool is_exclusive(const quern__system *system)
 
 /* ------------------------------------------------------------------------------------------ order */
 
-/* Adds all systems that must run before the system by declared order. Rules lead to earlier positions, so the rules of a
- * system are followed after those of all systems behind it. */
-static void load_declared_before(const quern__plan *plan, const quern__system *later, uint64_t *words)
-{
-    uint32_t rule = plan->rules.count;
-    quern__bitset_add(words, later->position);
-    for (uint32_t position = later->position + 1; position-- > later->group_first;) {
-        if (!quern__bitset_has(words, position)) continue;
-        while (rule > 0 && plan->rules.items[rule - 1].second > position)
-            rule--;
-        for (; rule > 0 && plan->rules.items[rule - 1].second == position; rule--)
-            quern__bitset_add(words, plan->rules.items[rule - 1].first);
-    }
-}
-
 void quern__facts_load_row(const quern__facts *facts, const quern__system *later)
 {
     const quern__plan *plan = &facts->schedule->plan;
@@ -365,7 +344,17 @@ void quern__facts_load_row(const quern__facts *facts, const quern__system *later
     quern__pair_set_get(&plan->conflicts.all, later->position, kept);
     for (uint32_t i = later->group_first; i < later->position; i++)
         if (is_exclusive(later) || is_exclusive(plan->order.items[i])) quern__bitset_add(kept, i);
-    load_declared_before(plan, later, facts->declared_before.items);
+    /* Adds all systems that must run before the system by declared order. Rules lead to earlier
+     * positions, so the rules of a system are followed after those of all systems behind it. */
+    uint32_t rule = plan->rules.count;
+    quern__bitset_add(facts->declared_before.items, later->position);
+    for (uint32_t position = later->position + 1; position-- > later->group_first;) {
+        if (!quern__bitset_has(facts->declared_before.items, position)) continue;
+        while (rule > 0 && plan->rules.items[rule - 1].second > position)
+            rule--;
+        for (; rule > 0 && plan->rules.items[rule - 1].second == position; rule--)
+            quern__bitset_add(facts->declared_before.items, plan->rules.items[rule - 1].first);
+    }
 }
 
 bool quern__facts_has_accidental_order(const quern__facts *facts, const quern__system *earlier,
@@ -494,14 +483,6 @@ quern__alone_reason quern__facts_alone_reason(const quern__pass *pass, uint32_t 
     return pass->plan->fuses_systems ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }
 
-static bool could_join(const quern__system *system, const quern__pass *pass)
-{
-    uint32_t index;
-    if (pass == system->pass || pass->systems.items[0]->position > system->position) return false;
-    return quern__facts_alone_reason(pass, &index) == QUERN__NOT_ALONE &&
-           quern__facts_alone_reason(system->pass, &index) == QUERN__NOT_ALONE;
-}
-
 /* Finds why a system is not in a pass. The first conflict with a system of the pass (APART_CONFLICT) takes precedence
  * over the last one with an earlier system of a later pass (APART_ORDER). */
 static quern__apart_reason find_apart(const quern__segment *segment, const quern__system *system,
@@ -530,7 +511,11 @@ static quern__apart_reason find_apart(const quern__segment *segment, const quern
 bool quern__facts_find_apart_reason(const quern__segment *segment, const quern__system *system,
                                     const quern__pass *pass, quern__apart_reason *out_apart)
 {
-    if (!could_join(system, pass)) return false;
+    uint32_t index;
+    if (pass == system->pass || pass->systems.items[0]->position > system->position) return false;
+    if (quern__facts_alone_reason(pass, &index) != QUERN__NOT_ALONE ||
+        quern__facts_alone_reason(system->pass, &index) != QUERN__NOT_ALONE)
+        return false;
     bool is_first = system == system->pass->systems.items[0];
     if (!is_first && system->plan->order.items[system->position - 1]->pass != pass) return false;
     *out_apart = find_apart(segment, system, pass);
@@ -546,5 +531,3 @@ uint32_t quern__facts_chunk_count(const quern__system *system)
         count += system->query.matches.items[i].archetype->chunk_count;
     return count;
 }
-
-/* --------------------------------------------------------------------------------------------- all */

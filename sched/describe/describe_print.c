@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Writes a described schedule (describe.h): as text for people, then as JSON. */
+
 #include "sched/describe/describe.h"
 
 #include "core/base/text.h"
+
+/* --------------------------------------------------------------------------------------------- text */
 
 /* Writes the schedule as text for people, one line per item, indented under the item that it belongs to. */
 
@@ -70,71 +74,21 @@ static const char *next_separator(const char **separator)
     return now;
 }
 
-static void write_lookup(quern__printer *printer, const quern_world *world, const quern__lookup *lookup)
-{
-    const quern__components *components = &world->storage.components;
-    const quern__archetype_filter limit = lookup->limit;
-    quern__write_quoted(printer, lookup->writes ? "look up and write " : "look up ",
-                        quern__components_type(components, lookup->index)->name);
-    if (limit.with != QUERN__FILTER_NONE)
-        quern__write_quoted(printer, " with ", quern__components_type(components, limit.with)->name);
-    if (limit.without != QUERN__FILTER_NONE)
-        quern__write_quoted(printer, " without ", quern__components_type(components, limit.without)->name);
-}
-
-static void write_events(quern__printer *printer, const quern__event_use *use, const char **separator)
-{
-    for (uint32_t i = 0; i < use->readers.count; i++) {
-        const bool is_items = use->readers.items[i] == use->items;
-        quern__print(printer, "%s%s", next_separator(separator),
-                     is_items ? "go over events" : "read events");
-        quern__write_quoted(printer, " ", use->readers.items[i]->channel->type.name);
-    }
-    for (uint32_t i = 0; i < use->emits.count; i++) {
-        quern__print(printer, "%semit", next_separator(separator));
-        quern__write_quoted(printer, " ", use->emits.items[i]->type.name);
-    }
-}
-
-static void write_access(quern__printer *printer, const quern__system *system)
-{
-    const quern_world *world = system->plan->world;
-    const char *separator = ": ";
-    for (uint32_t i = 0; i < system->query.term_count; i++) {
-        quern__print(printer, "%s", next_separator(&separator));
-        write_term(printer, world, &system->query, i);
-    }
-    for (uint32_t i = 0; i < system->access.lookups.count; i++) {
-        quern__print(printer, "%s", next_separator(&separator));
-        write_lookup(printer, world, &system->access.lookups.list[i]);
-    }
-    for (uint32_t i = 0; i < system->access.resource_count; i++) {
-        const quern__resource_use *use = &system->access.resources[i];
-        quern__print(printer, "%s%s resource", next_separator(&separator), access_verbs[use->access]);
-        quern__write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
-        if (use->access == QUERN_ACCESS_WRITE_CONCURRENT) quern__print(printer, " concurrently");
-    }
-    write_events(printer, &system->events, &separator);
-}
-
 static const char *relation_name(const quern_world *world, const quern__relation *relation)
 {
     return quern__relation_name(&world->storage, relation);
 }
 
-/* Writes "; reacts to added, removed". */
-static void write_reaction(quern__printer *printer, const quern__system *system)
-{
-    const char *separator = "; reacts to ";
-    for (uint32_t i = 0; i < QUERN__REACTION_WORDS; i++)
-        if ((system->reacts_to & quern__reaction_names[i].kind) != 0)
-            quern__print(printer, "%s%s", next_separator(&separator), quern__reaction_names[i].word);
-    quern__write_quoted(printer, "; of phase ", system->plan->phases[system->phase].name);
-}
-
 static void write_traits(quern__printer *printer, const quern__system *system)
 {
-    if (system->reaction != NULL) write_reaction(printer, system);
+    if (system->reaction != NULL) {
+        /* Writes "; reacts to added, removed". */
+        const char *separator = "; reacts to ";
+        for (uint32_t i = 0; i < QUERN__REACTION_WORDS; i++)
+            if ((system->reacts_to & quern__reaction_names[i].kind) != 0)
+                quern__print(printer, "%s%s", next_separator(&separator), quern__reaction_names[i].word);
+        quern__write_quoted(printer, "; of phase ", system->plan->phases[system->phase].name);
+    }
     if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
     if (system->levels != NULL)
         quern__write_quoted(printer, "; levels of ", relation_name(system->plan->world, system->levels));
@@ -217,7 +171,42 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
     const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
     const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
     quern__write_quoted(printer, "      ", system->name);
-    write_access(printer, system);
+    const quern_world *world = system->plan->world;
+    const char *separator = ": ";
+    for (uint32_t k = 0; k < system->query.term_count; k++) {
+        quern__print(printer, "%s", next_separator(&separator));
+        write_term(printer, world, &system->query, k);
+    }
+    for (uint32_t k = 0; k < system->access.lookups.count; k++) {
+        quern__print(printer, "%s", next_separator(&separator));
+        const quern__lookup *lookup = &system->access.lookups.list[k];
+        const quern__components *components = &world->storage.components;
+        const quern__archetype_filter limit = lookup->limit;
+        quern__write_quoted(printer, lookup->writes ? "look up and write " : "look up ",
+                            quern__components_type(components, lookup->index)->name);
+        if (limit.with != QUERN__FILTER_NONE)
+            quern__write_quoted(printer, " with ", quern__components_type(components, limit.with)->name);
+        if (limit.without != QUERN__FILTER_NONE)
+            quern__write_quoted(printer, " without ",
+                                quern__components_type(components, limit.without)->name);
+    }
+    for (uint32_t k = 0; k < system->access.resource_count; k++) {
+        const quern__resource_use *use = &system->access.resources[k];
+        quern__print(printer, "%s%s resource", next_separator(&separator), access_verbs[use->access]);
+        quern__write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
+        if (use->access == QUERN_ACCESS_WRITE_CONCURRENT) quern__print(printer, " concurrently");
+    }
+    const quern__event_use *use = &system->events;
+    for (uint32_t k = 0; k < use->readers.count; k++) {
+        const bool is_items = use->readers.items[k] == use->items;
+        quern__print(printer, "%s%s", next_separator(&separator),
+                     is_items ? "go over events" : "read events");
+        quern__write_quoted(printer, " ", use->readers.items[k]->channel->type.name);
+    }
+    for (uint32_t k = 0; k < use->emits.count; k++) {
+        quern__print(printer, "%semit", next_separator(&separator));
+        quern__write_quoted(printer, " ", use->emits.items[k]->type.name);
+    }
     write_traits(printer, system);
     quern__print(printer, "\n");
     for (uint32_t i = segment_facts->first_pass; i < segment_facts->end_pass; i++) {
@@ -233,8 +222,13 @@ static void write_system(quern__printer *printer, const quern__facts *facts, uin
 
 /* ------------------------------------------------------------------------------------------ passes */
 
-static void write_fusion(quern__printer *printer, const quern__pass *pass)
+static void write_pass(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
+                       const quern__pass *pass)
 {
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
+    uint32_t number = quern__facts_number(segment, pass);
+    const quern__pass_facts *pass_facts = &facts->passes.items[number];
+    quern__print(printer, "    pass %u: ", number + 1);
     static const char *const words[] = {[QUERN__ALONE_EXCLUSIVE] = "exclusive",
                                         [QUERN__ALONE_MAIN_THREAD] = "main thread",
                                         [QUERN__ALONE_RESOURCE] = "serial: writes resource",
@@ -256,23 +250,6 @@ static void write_fusion(quern__printer *printer, const quern__pass *pass)
         quern__write_quoted(printer, " ",
                             quern__components_type(&pass->plan->world->storage.components, index)->name);
     if (pass->lane_count > 1) quern__print(printer, ", %u lanes", pass->lane_count);
-}
-
-static void write_waits(quern__printer *printer, const quern__facts *facts, const quern__pass_facts *pass)
-{
-    const char *separator = "; waits for pass ";
-    for (uint32_t i = pass->first_wait; i < pass->end_wait; i++)
-        quern__print(printer, "%s%u", next_separator(&separator), facts->waits.items[i] + 1);
-}
-
-static void write_pass(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
-                       const quern__pass *pass)
-{
-    const quern__segment_facts *segment = &facts->segments.items[segment_index];
-    uint32_t number = quern__facts_number(segment, pass);
-    const quern__pass_facts *pass_facts = &facts->passes.items[number];
-    quern__print(printer, "    pass %u: ", number + 1);
-    write_fusion(printer, pass);
     if (pass->kind != QUERN__PASS_ONCE && pass->systems.items[0]->events.items == NULL) {
         quern__print(printer, "; ");
         write_count(printer, pass_facts->archetype_count, "archetype");
@@ -281,7 +258,9 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
     }
     if (pass->levels != NULL)
         quern__write_quoted(printer, "; levels of ", relation_name(pass->plan->world, pass->levels));
-    write_waits(printer, facts, pass_facts);
+    const char *separator = "; waits for pass ";
+    for (uint32_t k = pass_facts->first_wait; k < pass_facts->end_wait; k++)
+        quern__print(printer, "%s%u", next_separator(&separator), facts->waits.items[k] + 1);
     quern__print(printer, "\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)
         write_system(printer, facts, segment_index, pass->systems.items[i]);
@@ -305,19 +284,6 @@ static void write_segment(quern__printer *printer, const quern__facts *facts, ui
 
 /* --------------------------------------------------------------------------------------------- all */
 
-static void write_phase(quern__printer *printer, const quern__facts *facts, const quern__phase *phase)
-{
-    quern__write_quoted(printer, "phase ", phase->name);
-    if (phase->step_seconds > 0) {
-        quern__print(printer, ", in steps of ");
-        quern__print_decimal(printer, quern__seconds_to_ns(phase->step_seconds), 9);
-        quern__print(printer, " s, at most %u per frame", phase->max_step_count);
-    }
-    quern__print(printer, "\n");
-    for (uint32_t i = phase->first_segment; i < phase->end_segment; i++)
-        write_segment(printer, facts, i);
-}
-
 static void write_reactions(quern__printer *printer, const quern__facts *facts)
 {
     const quern__plan *plan = &facts->schedule->plan;
@@ -329,8 +295,22 @@ static void write_reactions(quern__printer *printer, const quern__facts *facts)
         write_segment(printer, facts, i);
 }
 
-static void write_accidental_orders(quern__printer *printer, const quern__facts *facts)
+void quern__describe_text(quern__printer *printer, const quern__facts *facts)
 {
+    const quern_schedule *schedule = facts->schedule;
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        const quern__phase *phase = &schedule->plan.phases[i];
+        quern__write_quoted(printer, "phase ", phase->name);
+        if (phase->step_seconds > 0) {
+            quern__print(printer, ", in steps of ");
+            quern__print_decimal(printer, quern__seconds_to_ns(phase->step_seconds), 9);
+            quern__print(printer, " s, at most %u per frame", phase->max_step_count);
+        }
+        quern__print(printer, "\n");
+        for (uint32_t k = phase->first_segment; k < phase->end_segment; k++)
+            write_segment(printer, facts, k);
+    }
+    write_reactions(printer, facts);
     const char *heading = "order by registration alone\n";
     const quern__plan *plan = &facts->schedule->plan;
     for (uint32_t later = 1; later < plan->order.count; later++) {
@@ -348,19 +328,12 @@ static void write_accidental_orders(quern__printer *printer, const quern__facts 
             quern__print(printer, "\n");
         }
     }
-}
-
-void quern__describe_text(quern__printer *printer, const quern__facts *facts)
-{
-    const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        write_phase(printer, facts, &schedule->plan.phases[i]);
-    write_reactions(printer, facts);
-    write_accidental_orders(printer, facts);
     quern__print(printer, "frame: ");
     write_load(printer, facts, facts->load);
     quern__print(printer, "\n");
 }
+
+/* --------------------------------------------------------------------------------------------- JSON */
 
 /* Writes the schedule as one JSON object; docs/passes.md explains its keys. */
 
@@ -429,23 +402,6 @@ static void put_alone(quern__json *out, const quern__pass *pass)
     quern__json_close(out, '}');
 }
 
-static void put_apart(quern__json *out, const quern_schedule *schedule, uint32_t number,
-                      const quern__apart_reason *apart)
-{
-    static const char *const words[] = {[QUERN__APART_CONFLICT] = "conflict",
-                                        [QUERN__APART_ORDER] = "order",
-                                        [QUERN__APART_LEVELS] = "levels",
-                                        [QUERN__APART_CHOICE] = "choice"};
-    quern__json_open(out, NULL, '{');
-    quern__json_integer(out, "pass", number + 1);
-    quern__json_text(out, "reason", words[apart->kind]);
-    if (apart->other != NULL) {
-        quern__json_text(out, "system", apart->other->name);
-        put_cause(out, schedule, apart->conflict);
-    }
-    quern__json_close(out, '}');
-}
-
 static void put_edge(quern__json *out, const quern__facts *facts, const quern__segment_facts *segment,
                      const quern__system *earlier, const quern__system *later)
 {
@@ -491,8 +447,18 @@ static const char *const access_words[] = {[QUERN_ACCESS_NONE] = "none",
                                            [QUERN_ACCESS_WRITE] = "write",
                                            [QUERN_ACCESS_WRITE_CONCURRENT] = "write_concurrent"};
 
-static void put_terms(quern__json *out, const quern__system *system)
+static void put_lookup_names(quern__json *out, const char *key, const quern__system *system, bool writes)
 {
+    const quern__lookups *lookups = &system->access.lookups;
+    quern__json_open(out, key, '[');
+    for (uint32_t i = 0; i < lookups->count; i++)
+        if (lookups->list[i].writes == writes) put_component(out, system, NULL, lookups->list[i].index);
+    quern__json_close(out, ']');
+}
+
+static void put_access(quern__json *out, const quern__system *system)
+{
+    const quern_world *world = system->plan->world;
     static const char *const matches[] = {[QUERN_MATCH_ALL] = "all",
                                           [QUERN_MATCH_NONE] = "none",
                                           [QUERN_MATCH_OPTIONAL] = "optional",
@@ -503,15 +469,15 @@ static void put_terms(quern__json *out, const quern__system *system)
         [QUERN_PATH_ROW] = "row", [QUERN_PATH_TARGET] = "target", [QUERN_PATH_NEAREST] = "nearest"};
     const quern__components *components = &system->plan->world->storage.components;
     quern__json_open(out, "terms", '[');
-    for (uint32_t i = 0; i < system->query.term_count; i++) {
-        const quern_term *term = &system->query.terms[i];
+    for (uint32_t k = 0; k < system->query.term_count; k++) {
+        const quern_term *term = &system->query.terms[k];
         quern__json_open(out, NULL, '{');
         quern__json_text(out, "component", quern_component_name(system->plan->world, term->component));
         quern__json_text(out, "match", matches[term->match]);
         quern__json_text(out, "access", access_words[term->access]);
         quern__json_bool(out, "changed", term->changed);
         quern__json_bool(out, "old", term->old);
-        quern__json_bool(out, "changed_by_row", (system->query.row_filters >> i & 1) != 0);
+        quern__json_bool(out, "changed_by_row", (system->query.row_filters >> k & 1) != 0);
         quern__json_text(out, "enabled", enabled_words[term->enabled]);
         quern__json_bool(out, "by_target", term->by_target);
         quern__json_text(out, "path", paths[term->path]);
@@ -523,23 +489,12 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');
-}
-
-static void put_lookup_names(quern__json *out, const char *key, const quern__system *system, bool writes)
-{
-    const quern__lookups *lookups = &system->access.lookups;
-    quern__json_open(out, key, '[');
-    for (uint32_t i = 0; i < lookups->count; i++)
-        if (lookups->list[i].writes == writes) put_component(out, system, NULL, lookups->list[i].index);
-    quern__json_close(out, ']');
-}
-
-static void put_lookup_limits(quern__json *out, const quern__system *system)
-{
+    put_lookup_names(out, "lookups", system, false);
+    put_lookup_names(out, "write_lookups", system, true);
     const quern__lookups *lookups = &system->access.lookups;
     quern__json_open(out, "lookup_limits", '[');
-    for (uint32_t i = 0; i < lookups->count; i++) {
-        const quern__lookup *lookup = &lookups->list[i];
+    for (uint32_t n = 0; n < lookups->count; n++) {
+        const quern__lookup *lookup = &lookups->list[n];
         if (!quern__bitset_has(lookups->limited, lookup->index)) continue;
         quern__json_open(out, NULL, '{');
         put_component(out, system, "component", lookup->index);
@@ -548,15 +503,6 @@ static void put_lookup_limits(quern__json *out, const quern__system *system)
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');
-}
-
-static void put_access(quern__json *out, const quern__system *system)
-{
-    const quern_world *world = system->plan->world;
-    put_terms(out, system);
-    put_lookup_names(out, "lookups", system, false);
-    put_lookup_names(out, "write_lookups", system, true);
-    put_lookup_limits(out, system);
     quern__json_open(out, "resources", '[');
     for (uint32_t i = 0; i < system->access.resource_count; i++) {
         const quern__resource_use *use = &system->access.resources[i];
@@ -566,23 +512,6 @@ static void put_access(quern__json *out, const quern__system *system)
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');
-}
-
-static void put_events(quern__json *out, const quern__event_use *use)
-{
-    quern__json_open(out, "emits", '[');
-    for (uint32_t i = 0; i < use->emits.count; i++)
-        quern__json_text(out, NULL, use->emits.items[i]->type.name);
-    quern__json_close(out, ']');
-    quern__json_open(out, "reads_events", '[');
-    for (uint32_t i = 0; i < use->readers.count; i++)
-        if (use->readers.items[i] != use->items)
-            quern__json_text(out, NULL, use->readers.items[i]->channel->type.name);
-    quern__json_close(out, ']');
-    if (use->items != NULL)
-        quern__json_text(out, "items", use->items->channel->type.name);
-    else
-        quern__json_null(out, "items");
 }
 
 static void put_levels(quern__json *out, const quern__plan *plan, const quern__relation *relation)
@@ -606,8 +535,12 @@ static void put_reaction(quern__json *out, const quern__system *system)
     quern__json_close(out, ']');
 }
 
-static void put_traits(quern__json *out, const quern__system *system)
+static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
+                       const quern__system *system)
 {
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
+    quern__json_open(out, NULL, '{');
+    quern__json_text(out, "name", system->name);
     put_reaction(out, system);
     quern__json_integer(out, "lane", system->lane + 1);
     quern__json_bool(out, "enabled", system->is_enabled);
@@ -623,23 +556,39 @@ static void put_traits(quern__json *out, const quern__system *system)
     quern__json_integer(out, "partial_bytes", system->partial_bytes);
     quern__json_integer(out, "archetypes", system->query.matches.count);
     quern__json_integer(out, "chunks", quern__facts_chunk_count(system));
-}
-
-static void put_system(quern__json *out, const quern__facts *facts, uint32_t segment_index,
-                       const quern__system *system)
-{
-    const quern__segment_facts *segment = &facts->segments.items[segment_index];
-    quern__json_open(out, NULL, '{');
-    quern__json_text(out, "name", system->name);
-    put_traits(out, system);
     put_access(out, system);
-    put_events(out, &system->events);
+    const quern__event_use *use = &system->events;
+    quern__json_open(out, "emits", '[');
+    for (uint32_t k = 0; k < use->emits.count; k++)
+        quern__json_text(out, NULL, use->emits.items[k]->type.name);
+    quern__json_close(out, ']');
+    quern__json_open(out, "reads_events", '[');
+    for (uint32_t k = 0; k < use->readers.count; k++)
+        if (use->readers.items[k] != use->items)
+            quern__json_text(out, NULL, use->readers.items[k]->channel->type.name);
+    quern__json_close(out, ']');
+    if (use->items != NULL)
+        quern__json_text(out, "items", use->items->channel->type.name);
+    else
+        quern__json_null(out, "items");
     quern__json_open(out, "not_in", '[');
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__apart_reason apart;
         if (quern__facts_find_apart_reason(&facts->schedule->plan.segments.items[segment_index], system,
-                                           facts->passes.items[i].pass, &apart))
-            put_apart(out, facts->schedule, i, &apart);
+                                           facts->passes.items[i].pass, &apart)) {
+            static const char *const words[] = {[QUERN__APART_CONFLICT] = "conflict",
+                                                [QUERN__APART_ORDER] = "order",
+                                                [QUERN__APART_LEVELS] = "levels",
+                                                [QUERN__APART_CHOICE] = "choice"};
+            quern__json_open(out, NULL, '{');
+            quern__json_integer(out, "pass", i + 1);
+            quern__json_text(out, "reason", words[apart.kind]);
+            if (apart.other != NULL) {
+                quern__json_text(out, "system", apart.other->name);
+                put_cause(out, facts->schedule, apart.conflict);
+            }
+            quern__json_close(out, '}');
+        }
     }
     quern__json_close(out, ']');
     quern__json_close(out, '}');
@@ -699,24 +648,6 @@ static void put_segment(quern__json *out, const quern__facts *facts, uint32_t in
 
 /* --------------------------------------------------------------------------------------------- all */
 
-static void put_phase(quern__json *out, const quern__facts *facts, const quern__phase *phase)
-{
-    quern__json_open(out, NULL, '{');
-    quern__json_text(out, "name", phase->name);
-    if (phase->step_seconds > 0) {
-        quern__json_open(out, "fixed_step", '{');
-        quern__json_decimal(out, "seconds", quern__seconds_to_ns(phase->step_seconds), 9);
-        quern__json_integer(out, "max_count", phase->max_step_count);
-        quern__json_close(out, '}');
-    } else
-        quern__json_null(out, "fixed_step");
-    quern__json_open(out, "segments", '[');
-    for (uint32_t i = phase->first_segment; i < phase->end_segment; i++)
-        put_segment(out, facts, i);
-    quern__json_close(out, ']');
-    quern__json_close(out, '}');
-}
-
 /* Writes the segments of a round of reactions, or null without reactions. */
 static void put_reactions(quern__json *out, const quern__facts *facts)
 {
@@ -769,8 +700,23 @@ void quern__describe_json(quern__printer *printer, const quern__facts *facts)
     quern__json_text(&out, "unit", facts->is_timed ? "ns" : "calls");
     put_load(&out, "load", facts->load);
     quern__json_open(&out, "phases", '[');
-    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        put_phase(&out, facts, &schedule->plan.phases[i]);
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++) {
+        const quern__phase *phase = &schedule->plan.phases[i];
+        quern__json_open(&out, NULL, '{');
+        quern__json_text(&out, "name", phase->name);
+        if (phase->step_seconds > 0) {
+            quern__json_open(&out, "fixed_step", '{');
+            quern__json_decimal(&out, "seconds", quern__seconds_to_ns(phase->step_seconds), 9);
+            quern__json_integer(&out, "max_count", phase->max_step_count);
+            quern__json_close(&out, '}');
+        } else
+            quern__json_null(&out, "fixed_step");
+        quern__json_open(&out, "segments", '[');
+        for (uint32_t k = phase->first_segment; k < phase->end_segment; k++)
+            put_segment(&out, facts, k);
+        quern__json_close(&out, ']');
+        quern__json_close(&out, '}');
+    }
     quern__json_close(&out, ']');
     put_reactions(&out, facts);
     put_accidental_orders(&out, facts);

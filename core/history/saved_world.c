@@ -573,8 +573,8 @@ static bool is_equal(const quern__edge_list *list, quern__edge_range saved)
 }
 
 /* Whether the page equals the edges of the group in the world. For builds with checks. */
-static bool saved_edges_equal(const quern__history *history, const quern__edges *edges, uint32_t group,
-                              quern__page page)
+static inline bool saved_edges_equal(const quern__history *history, const quern__edges *edges,
+                                     uint32_t group, quern__page page)
 {
     for (uint32_t set = 0; set < QUERN__SAVED_EDGE_SETS; set++)
         if (!is_equal(list_at(edges, group, set), quern__saved_edge_set(history, page, set))) return false;

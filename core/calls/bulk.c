@@ -56,26 +56,6 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
     quern__scope_reset(&context.scope);
 }
 
-static void fill_range(quern_world *world, const bulk_create *create, const new_rows *rows,
-                       quern_entity *out_entities)
-{
-    for (uint32_t i = 0; i < create->component_count; i++) {
-        const uint32_t index = quern__component_index(create->components[i]);
-        const char *values = create->columns != NULL ? create->columns[i] : NULL;
-        if (values != NULL)
-            values += (size_t)rows->number *
-                      quern__components_type(&world->storage.components, index)->size_bytes;
-        quern__fill_component(&world->storage, rows->archetype, rows->first, index, values, rows->count);
-    }
-    quern__fill_unlisted(&world->storage, rows->archetype, create->components, create->component_count,
-                         rows->first, rows->count);
-    if (create->fill != NULL) call_fill(world, create, rows);
-    if (out_entities == NULL) return;
-    const quern_entity *handles = quern__archetype_entities(rows->archetype, quern__chunk_of(rows->first)) +
-                                  quern__location_row(rows->first);
-    memcpy(out_entities + rows->number, handles, rows->count * sizeof *handles);
-}
-
 static quern_result create_rows(quern_world *world, quern__archetype *archetype, const bulk_create *create,
                                 uint32_t count, quern_entity *out_entities)
 {
@@ -86,7 +66,21 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
     for (; rows.number < count; rows.number += rows.count) {
         rows.first = quern__rows_append(storage, archetype, count - rows.number, &rows.count);
         quern__rows_arrive_new(storage, archetype, rows.first, rows.count);
-        fill_range(world, create, &rows, out_entities);
+        for (uint32_t i = 0; i < create->component_count; i++) {
+            const uint32_t index = quern__component_index(create->components[i]);
+            const char *values = create->columns != NULL ? create->columns[i] : NULL;
+            if (values != NULL)
+                values +=
+                    (size_t)rows.number * quern__components_type(&storage->components, index)->size_bytes;
+            quern__fill_component(storage, archetype, rows.first, index, values, rows.count);
+        }
+        quern__fill_unlisted(storage, archetype, create->components, create->component_count, rows.first,
+                             rows.count);
+        if (create->fill != NULL) call_fill(world, create, &rows);
+        if (out_entities == NULL) continue;
+        const quern_entity *handles = quern__archetype_entities(archetype, quern__chunk_of(rows.first)) +
+                                      quern__location_row(rows.first);
+        memcpy(out_entities + rows.number, handles, rows.count * sizeof *handles);
     }
     return QUERN_OK;
 }
@@ -107,21 +101,6 @@ quern_result quern_entity_create_many(quern_world *world, const quern_component 
     return quern__in_call(create_rows(world, archetype, &create, count, out_entities), __func__);
 }
 
-/* Fills in view columns, all writable, in the order of the listed components. */
-static void list_view_columns(const quern__archetype *archetype, const quern_component *components,
-                              uint32_t count, quern_view_column *out_columns)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        quern__column_position position =
-            archetype->column_positions[quern__component_index(components[i])];
-        out_columns[i] = (quern_view_column){.offset_bytes = position.offset_bytes,
-                                             .size_bytes = position.size_bytes,
-                                             .access = QUERN_ACCESS_WRITE,
-                                             .present = true,
-                                             .is_checked = QUERN_CHECKS};
-    }
-}
-
 quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
                                         uint32_t component_count, uint32_t count, quern_view_callback *fill,
                                         void *user_data, quern_entity *out_entities)
@@ -140,7 +119,15 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
     if (result != QUERN_OK || count == 0) return quern__in_call(result, __func__);
     quern_view_column columns[QUERN_MAX_TERMS];
     quern__accessor accessor = {.name = NULL};
-    list_view_columns(archetype, components, component_count, columns);
+    for (uint32_t i = 0; i < component_count; i++) {
+        const quern__column_position position =
+            archetype->column_positions[quern__component_index(components[i])];
+        columns[i] = (quern_view_column){.offset_bytes = position.offset_bytes,
+                                         .size_bytes = position.size_bytes,
+                                         .access = QUERN_ACCESS_WRITE,
+                                         .present = true,
+                                         .is_checked = QUERN_CHECKS};
+    }
     bulk_create create = {.components = components,
                           .accessor = &accessor,
                           .component_count = component_count,

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* The calls that create one entity, and those that destroy many. Every step that may fail precedes the first change.
+ *
+ * Creating: the world caches the latest lists of components and their archetypes (quern__create_lists in
+ * world_internal.h). A list with one relation has an archetype per level. Lists with several relations or more than
+ * QUERN__CREATE_LIST_COMPONENTS components are not cached.
+ *
+ * In order: the archetype of a list, cached lists, rows, entities with a target, the calls that create; prefetching, the
+ * call that destroys a list, cascades, the call that destroys all matches of a query. */
 #include "core/calls/calls_internal.h"
 
 #include "core/query/query_internal.h"
@@ -8,6 +16,8 @@
 #include "core/world/world_internal.h"
 
 #include <quern/bulk.h>
+
+/* ---------------------------------------------------------------------------------- archetypes of lists */
 
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component)
 {
@@ -143,10 +153,6 @@ quern_result quern__world_check_provisional(const quern_world *world, const quer
     }
     return result;
 }
-
-/* The calls of world.h that create one entity. The world caches the latest lists of components and their archetypes
- * (quern__create_lists in world_internal.h). A list with one relation has an archetype per level. Lists with several
- * relations or more than QUERN__CREATE_LIST_COMPONENTS components are not cached. */
 
 /* -------------------------------------------------------------------------------------- cached lists */
 
@@ -284,10 +290,13 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
     return QUERN_OK;
 }
 
-QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create_list *list,
-                                   const quern__create_layout *layout, const void *const *values,
-                                   quern__row row)
+QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const quern__create_list *list,
+                                                     const quern__create_layout *layout,
+                                                     const void *const *values, quern_entity *out_entity)
 {
+    quern__row row = {0};
+    quern_result result = create_raw(&world->storage, layout->archetype, out_entity, &row);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
     for (uint32_t i = 0; i < list->count; i++) {
         const quern__column_position column = layout->columns[i];
         const void *value = values != NULL ? values[i] : NULL;
@@ -298,16 +307,7 @@ QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create
             quern__fill_component(&world->storage, layout->archetype, quern__row_location(row),
                                   quern__component_index(list->components[i]), value, 1);
     }
-}
-
-QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const quern__create_list *list,
-                                                     const quern__create_layout *layout,
-                                                     const void *const *values, quern_entity *out_entity)
-{
-    quern__row row = {0};
-    quern_result result = create_raw(&world->storage, layout->archetype, out_entity, &row);
-    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, layout, values, row);
-    return result;
+    return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------ with a target */
@@ -405,16 +405,6 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
     return result;
 }
 
-/* Creates an entity by a cached list without a relation. */
-QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const quern__create_list *list,
-                                                   const void *const *values, quern_entity *out_entity)
-{
-    quern_result result = reserve_slot(&world->storage);
-    return QUERN__LIKELY(result == QUERN_OK)
-               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
-               : result;
-}
-
 static quern_result check_handles(const quern_world *world, const quern_component *components,
                                   const void *const *values, uint32_t count)
 {
@@ -457,7 +447,10 @@ static inline quern_result create_plainly(quern_world *world, quern__create_list
                                           const void *const *values, quern_entity *out_entity)
 {
     if (list->relation != NULL) return create_related(world, list, values, out_entity);
-    return create_unrelated(world, list, values, out_entity);
+    const quern_result result = reserve_slot(&world->storage);
+    return QUERN__LIKELY(result == QUERN_OK)
+               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
+               : result;
 }
 
 /* Creates an entity by a cached list with handles to be checked or with required components. */
@@ -504,22 +497,16 @@ static QUERN__NO_INLINE quern_result create_by_other_list(quern_world *world,
     return create_by_list(world, list, components, values, out_entity);
 }
 
-static inline quern_result create_with(quern_world *world, const quern_component *components,
-                                       const void *const *values, uint32_t count, quern_entity *out_entity)
-{
-    quern__create_list *list = world->create_lists.latest;
-    if (QUERN__UNLIKELY(list == NULL || !has_components(list, components, count)))
-        return create_by_other_list(world, components, values, count, out_entity);
-    return create_by_list(world, list, components, values, out_entity);
-}
-
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                       const void *const *values, uint32_t count, quern_entity *out_entity)
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED_LIST(components, count);
     quern_entity entity = {0};
-    const quern_result result = create_with(world, components, values, count, &entity);
+    quern__create_list *list = world->create_lists.latest;
+    const quern_result result = QUERN__UNLIKELY(list == NULL || !has_components(list, components, count))
+                                    ? create_by_other_list(world, components, values, count, &entity)
+                                    : create_by_list(world, list, components, values, &entity);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__message_add_call(result, __func__, NULL);
     if (out_entity != NULL) *out_entity = entity;
     return QUERN_OK;
@@ -535,8 +522,6 @@ quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
     if (result == QUERN_OK) result = create_raw(&world->storage, without_components, out_entity, &row);
     return quern__in_call(result, __func__);
 }
-
-/* The calls that destroy many entities, and the destruction of entities with targets, sources or names. */
 
 /* ------------------------------------------------------------------------------------ prefetching
  *
@@ -602,29 +587,6 @@ static inline void destroy_living(quern__storage *storage, quern_entity entity, 
         quern__row_leave(storage, entity);
 }
 
-/* Reserves copies of the removed entities for reactions. Entities that are in the list twice count twice. */
-static quern_result reserve_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
-{
-    quern_result result = QUERN_OK;
-    quern__leaving_begin(storage);
-    for (uint32_t i = 0; i < count && result == QUERN_OK && storage->reactions->removed_count > 0; i++) {
-        const quern__record *record =
-            quern__entities_record(&storage->entities, quern_entity_index(entities[i]));
-        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
-    }
-    return result;
-}
-
-static void destroy_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        prefetch_later(storage, entities + i, count - i);
-        quern__record *record = quern__entities_find(&storage->entities, entities[i]);
-        if (QUERN__LIKELY(record != NULL)) /* NULL: the list contains the entity twice */
-            destroy_living(storage, entities[i], record);
-    }
-}
-
 /* ------------------------------------------------------------------------------- with cascades */
 
 /* Destroys living entities, given by slots. */
@@ -655,25 +617,17 @@ static void destroy_cascaded(quern__storage *storage, quern__cascade *cascade)
     destroy_slots(storage, slots, count);
 }
 
-/* Reserves copies of all entities of the cascade for reactions. */
-static quern_result reserve_slots(quern__storage *storage, const quern__cascade *cascade)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0;
-         i < cascade->slots.count && result == QUERN_OK && storage->reactions->removed_count > 0; i++) {
-        const quern__record *record = quern__entities_record(&storage->entities, cascade->slots.items[i]);
-        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
-    }
-    return result;
-}
-
 /* Completes a cascade that lists the requested entities: finds the others, reserves all memory, detaches sources that
  * survive and removes all links. Rows are reserved last, since only they would have to be unreserved on failure. */
 static quern_result close_and_unlink(quern__storage *storage, quern__cascade *cascade)
 {
     quern__leaving_begin(storage);
     quern_result result = quern__cascade_close(cascade, storage);
-    if (result == QUERN_OK) result = reserve_slots(storage, cascade);
+    for (uint32_t i = 0;
+         i < cascade->slots.count && result == QUERN_OK && storage->reactions->removed_count > 0; i++) {
+        const quern__record *record = quern__entities_record(&storage->entities, cascade->slots.items[i]);
+        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
+    }
     if (result == QUERN_OK) result = quern__cascade_detach(cascade, storage);
     if (result == QUERN_OK) quern__cascade_unlink(cascade, storage);
     return result;
@@ -705,9 +659,21 @@ quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *e
             return fail_listed(storage, entities, i);
     if (storage->has_attachments)
         return quern__in_call(quern__world_destroy_cascade(world, entities, count), __func__);
-    quern_result result = reserve_listed(storage, entities, count);
+    /* copies for reactions; an entity that is in the list twice counts twice */
+    quern_result result = QUERN_OK;
+    quern__leaving_begin(storage);
+    for (uint32_t i = 0; i < count && result == QUERN_OK && storage->reactions->removed_count > 0; i++) {
+        const quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(entities[i]));
+        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
+    }
     if (result != QUERN_OK) return quern__in_call(result, __func__);
-    destroy_listed(storage, entities, count);
+    for (uint32_t i = 0; i < count; i++) {
+        prefetch_later(storage, entities + i, count - i);
+        quern__record *record = quern__entities_find(&storage->entities, entities[i]);
+        if (QUERN__LIKELY(record != NULL)) /* NULL: the list contains the entity twice */
+            destroy_living(storage, entities[i], record);
+    }
     return QUERN_OK;
 }
 
@@ -721,19 +687,6 @@ static quern_result add_rows(quern__cascade *cascade, const quern__storage *stor
         const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++)
             result = quern__cascade_add(cascade, storage, quern_entity_index(handles[row]));
-    }
-    return result;
-}
-
-/* Reserves copies of all rows of all matches for reactions. */
-static quern_result reserve_matches(const quern_query *query)
-{
-    quern_result result = QUERN_OK;
-    quern__leaving_begin(query->storage);
-    for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++) {
-        const quern__archetype *archetype = query->matches.items[i].archetype;
-        result = quern__leaving_reserve(query->storage, archetype, NULL,
-                                        (uint32_t)quern__archetype_row_count(archetype));
     }
     return result;
 }
@@ -780,9 +733,15 @@ quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_cou
     if (result != QUERN_OK) return result;
     if (query->storage->has_attachments)
         result = destroy_matches_and_cascade(query, &count);
-    else
-        result = reserve_matches(query);
-    if (result == QUERN_OK && !query->storage->has_attachments) count = destroy_matches(query);
+    else {
+        quern__leaving_begin(query->storage); /* copies of all rows for reactions */
+        for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++) {
+            const quern__archetype *archetype = query->matches.items[i].archetype;
+            result = quern__leaving_reserve(query->storage, archetype, NULL,
+                                            (uint32_t)quern__archetype_row_count(archetype));
+        }
+        if (result == QUERN_OK) count = destroy_matches(query);
+    }
     if (result == QUERN_OK && out_count != NULL) *out_count = count;
     return quern__in_call(result, __func__);
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Enables or disables a component of many entities; if one entity is invalid, none changes. Entities are processed
- * in batches. All bits of a batch are located before the first is changed. Each changed bit is recorded, one bit
- * per entity, and changed back if an entity of a later batch is invalid. This costs less than checking all entities
- * first. Change versions are updated at the end. */
+/* The calls that enable and disable: a component of many entities, then whole entities (enabled.h).
+ *
+ * Components: if one entity of the list is invalid, none changes. Entities are processed in batches. All bits of a batch
+ * are located before the first is changed. Each changed bit is recorded, one bit per entity, and changed back if an
+ * entity of a later batch is invalid. This costs less than checking all entities first. Change versions are updated at
+ * the end.
+ *
+ * Entities: a tag says that an entity is off; queries check it when they match archetypes (core/query/query.c). A second
+ * tag, which is hidden, is registered right after the first one. An entity with both tags is off because of its parent.
+ * An entity with the hidden tag alone is on; quern_entity_remove of the first tag leaves an entity in this state. */
 #include "core/storage/change.h"
 
 #include "core/relations/relation_internal.h"
@@ -147,16 +153,6 @@ static void change_back(enable_call *it, uint32_t count, const uint64_t *changed
     }
 }
 
-static void notify_listeners(const enable_call *it)
-{
-    for (uint32_t i = 0; i < it->count; i++) {
-        const quern__record *record =
-            quern__entities_record(&it->storage->entities, quern_entity_index(it->entities[i]));
-        quern__row_note_enabled(quern__storage_archetype_of(it->storage, record), record->location,
-                                it->component_index);
-    }
-}
-
 /* Fails for the first entity, from index `first` on, that is not alive or lacks the component. */
 static QUERN__SLOW_PATH quern_result fail_listed(enable_call *it, uint32_t first)
 {
@@ -180,7 +176,12 @@ static quern_result enable_listed(enable_call *it, uint64_t *changed)
         change_back(it, count, changed);
         return fail_listed(it, count);
     }
-    if (it->has_listeners) notify_listeners(it);
+    for (uint32_t i = 0; it->has_listeners && i < count; i++) {
+        const quern__record *record =
+            quern__entities_record(&it->storage->entities, quern_entity_index(it->entities[i]));
+        quern__row_note_enabled(quern__storage_archetype_of(it->storage, record), record->location,
+                                it->component_index);
+    }
     return QUERN_OK;
 }
 
@@ -234,12 +235,6 @@ quern_result quern__can_disable_list(quern_commands *commands, quern_entity enti
 {
     return quern_commands_set_component_enabled(commands, entity, component, false);
 }
-
-/* The calls of enabled.h. Queries check the tag when they match archetypes (core/query/query.c).
- *
- * A second tag, which is hidden, is registered right after the first one. An entity with both tags is off
- * because of its parent. An entity with the hidden tag alone is on; quern_entity_remove of the first tag leaves an
- * entity in this state. */
 
 /* ------------------------------------------------------------------------------------------ the tags */
 
@@ -316,13 +311,6 @@ static state state_of(const quern__storage *storage, uint32_t slot)
     return quern__archetype_has(archetype, by_parent_index(storage)) ? OFF_BY_PARENT : OFF_BY_ITSELF;
 }
 
-/* Whether the archetype has exactly the tags of the state: an entity that is on may have the hidden one left. */
-static bool has_tags_of(const quern__storage *storage, const quern__archetype *archetype, state wanted)
-{
-    return quern__archetype_has(archetype, storage->disabled_index) == (wanted != ON) &&
-           quern__archetype_has(archetype, by_parent_index(storage)) == (wanted == OFF_BY_PARENT);
-}
-
 /* Finds or creates the archetype with the components of `source` and the tags of the wanted state. */
 static quern_result find_target(quern__storage *storage, const quern__archetype *source, state wanted,
                                 quern__archetype **out_target)
@@ -347,7 +335,10 @@ static quern_result list_change(switch_list *changes, uint32_t slot, state wante
     quern__storage *storage = changes->storage;
     quern__archetype *source = archetype_of(storage, slot), *target;
     const quern__move_plan *plan;
-    if (has_tags_of(storage, source, wanted)) return QUERN_OK;
+    /* both tags count: an entity that is on may have the hidden one left */
+    if (quern__archetype_has(source, storage->disabled_index) == (wanted != ON) &&
+        quern__archetype_has(source, by_parent_index(storage)) == (wanted == OFF_BY_PARENT))
+        return QUERN_OK;
     quern_result result = find_target(storage, source, wanted, &target);
     if (result != QUERN_OK) return result;
     result = quern__plan_between(storage, source, target, &plan);
@@ -400,33 +391,6 @@ static quern_result list_below(switch_list *changes, uint32_t root, state root_s
     return result;
 }
 
-static quern_result list_tree(switch_list *changes, uint32_t root, bool enabled)
-{
-    const quern__storage *storage = changes->storage;
-    const uint32_t parent = quern__parent_slot(storage, root);
-    const bool parent_is_on = parent == QUERN__SLOT_NONE || state_of(storage, parent) == ON;
-    const state wanted = !enabled ? OFF_BY_ITSELF : parent_is_on ? ON : OFF_BY_PARENT;
-    const quern_result result = list_change(changes, root, wanted);
-    return result == QUERN_OK ? list_below(changes, root, wanted) : result;
-}
-
-static void apply(const switch_list *changes)
-{
-    quern__storage *storage = changes->storage;
-    for (uint32_t i = 0; i < changes->entities.count; i++) {
-        const state_change *change = &changes->entities.items[i];
-        quern__record *record =
-            quern__entities_record(&storage->entities, quern_entity_index(change->entity));
-        quern__row_move_reserved(storage, change->entity, record, change->plan);
-    }
-}
-
-static void unreserve(const switch_list *changes)
-{
-    for (uint32_t i = 0; i < changes->entities.count; i++)
-        quern__rows_unreserve(changes->storage, changes->entities.items[i].plan->target);
-}
-
 static quern_result check_entity(const quern_world *world, quern_entity entity, const char *function)
 {
     if (world == NULL) return quern__fail_null(function, "world");
@@ -446,14 +410,25 @@ quern_result quern_entity_set_enabled(quern_world *world, quern_entity entity, b
         result = register_disabled(world);
         if (result != QUERN_OK) return result;
     }
-    switch_list changes = {.storage = &world->storage};
-    quern__leaving_begin(&world->storage);
-    result = list_tree(&changes, quern_entity_index(entity), enabled);
-    if (result == QUERN_OK)
-        apply(&changes);
-    else
-        unreserve(&changes);
-    quern__array_release(&world->storage.allocator, &changes.entities);
+    quern__storage *storage = &world->storage;
+    switch_list changes = {.storage = storage};
+    const uint32_t root = quern_entity_index(entity), parent = quern__parent_slot(storage, root);
+    const bool parent_is_on = parent == QUERN__SLOT_NONE || state_of(storage, parent) == ON;
+    const state wanted = !enabled ? OFF_BY_ITSELF : parent_is_on ? ON : OFF_BY_PARENT;
+    quern__leaving_begin(storage);
+    result = list_change(&changes, root, wanted);
+    if (result == QUERN_OK) result = list_below(&changes, root, wanted);
+    for (uint32_t i = 0; i < changes.entities.count; i++) {
+        const state_change *change = &changes.entities.items[i];
+        if (result == QUERN_OK)
+            quern__row_move_reserved(
+                storage, change->entity,
+                quern__entities_record(&storage->entities, quern_entity_index(change->entity)),
+                change->plan);
+        else
+            quern__rows_unreserve(storage, change->plan->target);
+    }
+    quern__array_release(&storage->allocator, &changes.entities);
     return quern__in_call(result, __func__);
 }
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* Makes prefabs: quern_prefab_capture from a tree of entities, quern_prefab_create from a list of members. Both list
+ * the depths and the sets of components of all members, and describe where values, names and links are from by a
+ * prefab_source; prefab_capture_finish then compiles them into a prefab (core/prefabs/prefab_internal.h). Nothing
+ * in the world changes, so that on failure only the unfinished prefab has to be released.
+ *
+ * In order: links of captured trees, links and hierarchy of prefabs, groups, columns, values, names; captured trees;
+ * described members. */
 #include "core/calls/calls_internal.h"
 
 #include "core/base/containers.h"
@@ -9,13 +16,58 @@
 
 #include <quern/prefab.h>
 
+/* The components of a member, ascending. */
+typedef struct component_set {
+    const uint16_t *indices;
+    uint32_t count;
+} component_set;
+
+/* By member: the index of its link in the current relation, or QUERN_NO_MEMBER. */
+typedef QUERN__ARRAY(uint32_t) link_indices;
+
+struct prefab_source;
+
+/* A prefab under construction. */
+typedef struct prefab_capture {
+    quern_world *world;
+    const quern_allocator *allocator;
+    quern__prefab *prefab;
+    const struct prefab_source *source;
+    QUERN__ARRAY(uint32_t) depths;    /* levels below the root, by member */
+    QUERN__ARRAY(component_set) sets; /* by member */
+    /* common to all members of a group, by group: */
+    QUERN__ARRAY(component_set) group_sets;
+    QUERN__ARRAY(uint32_t) previous_groups; /* the group of the same depth before it, or QUERN_NO_MEMBER */
+    QUERN__ARRAY(uint32_t) last_groups;     /* by depth: its last group */
+    /* of captured trees: */
+    QUERN__ARRAY(quern_entity) entities; /* by member */
+    quern__map members;                  /* handle -> member */
+    /* of descriptions: */
+    const quern_prefab_member_def *described;
+    QUERN__ARRAY(uint16_t) set_indices; /* the sets of all members, one after another */
+    QUERN__ARRAY(quern_entity) parts;   /* the handles that stand for members, by member */
+} prefab_capture;
+
+/* Where members are from. */
+typedef struct prefab_source {
+    /* Returns the value of a component of a member, or NULL if the type constructs it. */
+    const void *(*value)(const prefab_capture *it, uint32_t member, uint32_t component_index);
+    const char *(*name)(const prefab_capture *it, uint32_t member); /* NULL if it has none */
+    /* Finds the member that a handle in a field stands for, or QUERN_NO_MEMBER. Fails if the handle must not be in a
+     * prefab. */
+    quern_result (*find_member)(const prefab_capture *it, quern_entity entity, const quern__type *type,
+                                const quern_field *field, uint32_t *out_member);
+    quern_result (*list_toggles)(prefab_capture *it);
+    /* Lists the links of one relation by prefab_capture_add_link. */
+    quern_result (*list_links)(prefab_capture *it, quern__relation *relation, link_indices *links);
+} prefab_source;
+
 /* --------------------------------------------------------------------------------------------- links */
 
 /* Adds a link to the prefab. target: member, or QUERN_NO_MEMBER if it is `outside` of the tree. In a relation with
  * levels, the link of the target must have been added before. Returns false if out of memory. */
-static bool prefab_capture_add_link(quern__prefab_capture *it, quern__relation *relation,
-                                    quern__prefab_link_indices *links, uint32_t source, uint32_t target,
-                                    quern_entity outside)
+static bool prefab_capture_add_link(prefab_capture *it, quern__relation *relation, link_indices *links,
+                                    uint32_t source, uint32_t target, quern_entity outside)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->links, prefab->links.count + 1)) return false;
@@ -33,15 +85,15 @@ static bool prefab_capture_add_link(quern__prefab_capture *it, quern__relation *
 }
 
 /* Returns the member number of an entity, or QUERN_NO_MEMBER. */
-static inline uint32_t prefab_capture_find_member(const quern__prefab_capture *it, quern_entity entity)
+static inline uint32_t prefab_capture_find_member(const prefab_capture *it, quern_entity entity)
 {
     const uint64_t *member = entity.bits != 0 ? quern__map_find(&it->members, entity.bits) : NULL;
     return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
 }
 
 /* Adds the link of a member to a target outside of the tree, if it has one. Leaves out the parent of the root. */
-static bool add_outside_link(quern__prefab_capture *it, quern__relation *relation,
-                             quern__prefab_link_indices *links, uint32_t member)
+static bool add_outside_link(prefab_capture *it, quern__relation *relation, link_indices *links,
+                             uint32_t member)
 {
     const bool is_roots_parent = member == 0 && relation == it->world->storage.relations->parent;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
@@ -53,8 +105,7 @@ static bool add_outside_link(quern__prefab_capture *it, quern__relation *relatio
 }
 
 /* Adds the links of all members that have `member` as their target, in sibling order. */
-static bool add_sources(quern__prefab_capture *it, quern__relation *relation,
-                        quern__prefab_link_indices *links, uint32_t member)
+static bool add_sources(prefab_capture *it, quern__relation *relation, link_indices *links, uint32_t member)
 {
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     for (uint32_t slot_of_source = quern__links_first(&relation->links, slot);
@@ -71,8 +122,7 @@ static bool add_sources(quern__prefab_capture *it, quern__relation *relation,
 }
 
 /* Whether the member's target in the relation is also a member. */
-static bool has_target_inside(const quern__prefab_capture *it, const quern__relation *relation,
-                              uint32_t member)
+static bool has_target_inside(const prefab_capture *it, const quern__relation *relation, uint32_t member)
 {
     if (member == 0 && relation == it->world->storage.relations->parent) return false;
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
@@ -82,38 +132,27 @@ static bool has_target_inside(const quern__prefab_capture *it, const quern__rela
                QUERN_NO_MEMBER;
 }
 
-/* Adds the links of a relation with levels, targets before sources: first those of members without a target in the
- * tree, then, breadth first, those of the sources of each listed link. */
-static bool add_links_by_level(quern__prefab_capture *it, quern__relation *relation,
-                               quern__prefab_link_indices *links)
+/* Adds the links of a relation with one target. Those of a relation with levels are added targets before sources: first
+ * those of members without a target in the tree, then, breadth first, those of the sources of each listed link. A
+ * relation without levels may have cycles; its links have any order. */
+static bool add_links(prefab_capture *it, quern__relation *relation, link_indices *links)
 {
     const uint32_t first = it->prefab->links.count;
     for (uint32_t i = 0; i < it->entities.count; i++)
         if (!add_outside_link(it, relation, links, i)) return false;
     for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!has_target_inside(it, relation, i) && links->items[i] == QUERN_NO_MEMBER &&
+        if ((!relation->has_levels ||
+             (!has_target_inside(it, relation, i) && links->items[i] == QUERN_NO_MEMBER)) &&
             !add_sources(it, relation, links, i))
             return false;
-    for (uint32_t i = first; i < it->prefab->links.count; i++)
+    for (uint32_t i = first; relation->has_levels && i < it->prefab->links.count; i++)
         if (!add_sources(it, relation, links, it->prefab->links.items[i].source)) return false;
-    return true;
-}
-
-/* Adds the links of a relation without levels, which may have cycles, in any order. */
-static bool add_links_unordered(quern__prefab_capture *it, quern__relation *relation,
-                                quern__prefab_link_indices *links)
-{
-    for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_outside_link(it, relation, links, i)) return false;
-    for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_sources(it, relation, links, i)) return false;
     return true;
 }
 
 /* Adds a link for each edge of the members, in the order of sources and targets. Edges from outside of the tree to
  * members are not captured. */
-static bool capture_edges(quern__prefab_capture *it, quern__relation *relation,
-                          quern__prefab_link_indices *links)
+static bool capture_edges(prefab_capture *it, quern__relation *relation, link_indices *links)
 {
     for (uint32_t i = 0; i < it->entities.count; i++) {
         const quern__edge_list *targets =
@@ -139,19 +178,18 @@ static inline quern_result prefab_capture_fail_memory(void)
 }
 
 /* Lists the links of a captured tree; the function of its source. */
-static quern_result prefab_capture_list_links(quern__prefab_capture *it, quern__relation *relation,
-                                              quern__prefab_link_indices *links)
+static quern_result prefab_capture_list_links(prefab_capture *it, quern__relation *relation,
+                                              link_indices *links)
 {
-    const bool is_done = relation->is_many      ? capture_edges(it, relation, links)
-                         : relation->has_levels ? add_links_by_level(it, relation, links)
-                                                : add_links_unordered(it, relation, links);
+    const bool is_done =
+        relation->is_many ? capture_edges(it, relation, links) : add_links(it, relation, links);
     return is_done ? QUERN_OK : prefab_capture_fail_memory();
 }
 
-static quern_result list_links(quern__prefab_capture *it)
+static quern_result list_links(prefab_capture *it)
 {
     const quern__relations *relations = it->world->storage.relations;
-    quern__prefab_link_indices links = {0};
+    link_indices links = {0};
     quern_result result = QUERN_OK;
     if (relations->list.count > 0 && !quern__array_reserve(it->allocator, &links, it->depths.count))
         result = prefab_capture_fail_memory();
@@ -170,7 +208,7 @@ static bool is_level_link(const quern__prefab *prefab, const quern__prefab_link 
     return link->relation->has_levels && prefab->members.items[link->source].row == 0;
 }
 
-static quern_result list_level_links(quern__prefab_capture *it)
+static quern_result list_level_links(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->level_links, prefab->links.count))
@@ -197,21 +235,8 @@ static quern_result list_level_links(quern__prefab_capture *it)
 
 /* ---------------------------------------------------------------------------------------- hierarchy */
 
-/* Appends a source to the children of its target. Precondition: the target has its level. */
-static void append_node(quern__link_node *node, const quern__prefab_link *link)
-{
-    quern__link_node *target = &node[link->target], *source = &node[link->source];
-    source->target = link->target;
-    source->level = target->level + 1;
-    source->previous = target->last;
-    target->last = link->source;
-    if (target->count++ == 0)
-        target->first = link->source;
-    else
-        node[source->previous].next = link->source;
-}
-
-static quern_result list_nodes(quern__prefab_capture *it)
+/* Makes the nodes of the hierarchy. Its links are listed level by level, so each target has its level. */
+static quern_result list_nodes(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = prefab->members.count;
@@ -219,59 +244,39 @@ static quern_result list_nodes(quern__prefab_capture *it)
     for (; prefab->nodes.count < count; prefab->nodes.count++)
         prefab->nodes.items[prefab->nodes.count] = quern__empty_link_node;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
-        const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations->parent;
+        const quern__prefab_link *link = &prefab->links.items[i];
+        const bool is_parent = link->relation == it->world->storage.relations->parent;
         prefab->has_children |= is_parent;
         prefab->has_other_links |= !is_parent;
-        if (is_parent) append_node(prefab->nodes.items, &prefab->links.items[i]);
+        if (!is_parent) continue;
+        quern__link_node *node = prefab->nodes.items;
+        quern__link_node *target = &node[link->target], *source = &node[link->source];
+        source->target = link->target;
+        source->level = target->level + 1;
+        source->previous = target->last;
+        target->last = link->source;
+        if (target->count++ == 0)
+            target->first = link->source;
+        else
+            node[source->previous].next = link->source;
     }
     return QUERN_OK;
 }
 
-/* Adds the links of a prefab that has its members and groups: all links, the nodes of the hierarchy by member,
- * and the links that decide the levels of each group. Errors: OUT_OF_MEMORY, and those of the source. */
-static quern_result prefab_capture_add_links(quern__prefab_capture *it)
-{
-    quern_result result = list_links(it);
-    if (result == QUERN_OK) result = list_nodes(it);
-    return result == QUERN_OK ? list_level_links(it) : result;
-}
-
-/* Compiles the members of a tree into a prefab (core/prefabs/prefab_internal.h), and captures the members of a tree of
- * entities. Nothing in the world changes, so that on failure only the unfinished prefab has to be released. */
-
 enum { VALUE_ALIGNMENT_BYTES = 64 };
-
-static void release_capture(quern__prefab_capture *it)
-{
-    quern__array_release(it->allocator, &it->depths);
-    quern__array_release(it->allocator, &it->sets);
-    quern__array_release(it->allocator, &it->group_sets);
-    quern__array_release(it->allocator, &it->previous_groups);
-    quern__array_release(it->allocator, &it->last_groups);
-    quern__array_release(it->allocator, &it->entities);
-    quern__map_release(&it->members, it->allocator);
-    quern__array_release(it->allocator, &it->set_indices);
-    quern__array_release(it->allocator, &it->parts);
-}
 
 /* -------------------------------------------------------------------------------------------- groups */
 
-static bool set_has(const quern__prefab_set *set, uint32_t component_index)
+static bool set_has(const component_set *set, uint32_t component_index)
 {
     for (uint32_t i = 0; i < set->count && set->indices[i] <= component_index; i++)
         if (set->indices[i] == component_index) return true;
     return false;
 }
 
-static bool are_same(const quern__prefab_set *a, const quern__prefab_set *b)
-{
-    return a->count == b->count &&
-           (a->indices == b->indices || memcmp(a->indices, b->indices, a->count * sizeof *a->indices) == 0);
-}
-
 /* Whether a member with these components has a level in a relation other than the hierarchy. Each such member forms
  * its own group, since its instances may get different levels. */
-static bool has_other_levels(const quern__prefab_capture *it, const quern__prefab_set *set)
+static bool has_other_levels(const prefab_capture *it, const component_set *set)
 {
     const quern__relations *relations = it->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
@@ -284,17 +289,23 @@ static bool has_other_levels(const quern__prefab_capture *it, const quern__prefa
 }
 
 /* Returns the index of the group for a member, or the number of groups if the member starts a new one. */
-static uint32_t find_group(const quern__prefab_capture *it, const quern__prefab_set *set, uint32_t depth)
+static uint32_t find_group(const prefab_capture *it, const component_set *set, uint32_t depth)
 {
     const uint32_t none = it->group_sets.count;
     if (depth >= it->last_groups.count || has_other_levels(it, set)) return none;
-    for (uint32_t i = it->last_groups.items[depth]; i != QUERN_NO_MEMBER; i = it->previous_groups.items[i])
-        if (are_same(&it->group_sets.items[i], set)) return i;
+    for (uint32_t i = it->last_groups.items[depth]; i != QUERN_NO_MEMBER;
+         i = it->previous_groups.items[i]) {
+        const component_set *other = &it->group_sets.items[i];
+        if (other->count == set->count &&
+            (other->indices == set->indices ||
+             memcmp(other->indices, set->indices, set->count * sizeof *set->indices) == 0))
+            return i;
+    }
     return none;
 }
 
 /* Precondition: the depth is at most one more than that of a member before. */
-static bool add_group(quern__prefab_capture *it, const quern__prefab_set *set, uint32_t depth)
+static bool add_group(prefab_capture *it, const component_set *set, uint32_t depth)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t group = prefab->groups.count;
@@ -312,7 +323,7 @@ static bool add_group(quern__prefab_capture *it, const quern__prefab_set *set, u
 }
 
 /* Assigns each member to a row of a group, and lists the member of each row. */
-static quern_result sort_into_groups(quern__prefab_capture *it)
+static quern_result sort_into_groups(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = it->depths.count;
@@ -320,7 +331,7 @@ static quern_result sort_into_groups(quern__prefab_capture *it)
         !quern__array_reserve(it->allocator, &prefab->row_members, count))
         return prefab_capture_fail_memory();
     for (uint32_t i = 0; i < count; i++) {
-        const quern__prefab_set *set = &it->sets.items[i];
+        const component_set *set = &it->sets.items[i];
         const uint32_t group = find_group(it, set, it->depths.items[i]);
         if (group == prefab->groups.count && !add_group(it, set, it->depths.items[i]))
             return prefab_capture_fail_memory();
@@ -341,7 +352,7 @@ static quern_result sort_into_groups(quern__prefab_capture *it)
 
 /* Whether a prefab stores the component. Level tags and the parent of the root depend on where an instance is
  * spawned. */
-static bool is_captured(const quern__prefab_capture *it, uint32_t group, uint32_t component_index)
+static bool is_captured(const prefab_capture *it, uint32_t group, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
     if (!component->is_managed || component->managed.relation == NULL) return true;
@@ -349,16 +360,7 @@ static bool is_captured(const quern__prefab_capture *it, uint32_t group, uint32_
     return group != 0 || component->managed.relation != it->world->storage.relations->parent;
 }
 
-/* Whether the component is that of a relation other than the hierarchy. */
-static bool is_other_target(const quern__prefab_capture *it, uint32_t component_index)
-{
-    const quern__component *component = it->world->storage.components.list.items[component_index];
-    return component->is_managed && component->managed.relation != NULL &&
-           component->managed.relation != it->world->storage.relations->parent;
-}
-
-static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *group,
-                               uint32_t component_index)
+static quern_result add_column(prefab_capture *it, quern__prefab_group *group, uint32_t component_index)
 {
     quern__prefab *prefab = it->prefab;
     const quern__type *type = quern__components_type(&it->world->storage.components, component_index);
@@ -370,10 +372,13 @@ static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *g
             type->name);
     if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
         return prefab_capture_fail_memory();
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    const quern__relation *relation = component->is_managed ? component->managed.relation : NULL;
     const quern__prefab_column added = {.type = type,
                                         .component_index = (uint16_t)component_index,
                                         .size_bytes = (uint16_t)type->size_bytes,
-                                        .is_other_target = is_other_target(it, component_index),
+                                        .is_other_target = relation != NULL &&
+                                                           relation != it->world->storage.relations->parent,
                                         .is_plain = type->hooks.copy == NULL};
     prefab->columns.items[prefab->columns.count++] = added;
     group->column_count++;
@@ -382,11 +387,11 @@ static quern_result add_column(quern__prefab_capture *it, quern__prefab_group *g
     return QUERN_OK;
 }
 
-static quern_result add_components(quern__prefab_capture *it, uint32_t i)
+static quern_result add_components(prefab_capture *it, uint32_t i)
 {
     quern__prefab *prefab = it->prefab;
     quern__prefab_group *group = &prefab->groups.items[i];
-    const quern__prefab_set *set = &it->group_sets.items[i];
+    const component_set *set = &it->group_sets.items[i];
     group->first_component = prefab->component_indices.count;
     group->first_column = prefab->columns.count;
     if (!quern__array_reserve(it->allocator, &prefab->component_indices,
@@ -406,7 +411,7 @@ static quern_result add_components(quern__prefab_capture *it, uint32_t i)
 }
 
 /* Allocates all columns in one block, since values with hooks must not be moved later. */
-static quern_result place_columns(quern__prefab_capture *it)
+static quern_result place_columns(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     if (prefab->values_bytes == 0) return QUERN_OK;
@@ -427,7 +432,7 @@ static quern_result place_columns(quern__prefab_capture *it)
 /* ------------------------------------------------------------------------------------- values, fields */
 
 /* Lists the handles in a value of the prefab that stand for members. */
-static quern_result find_fields(quern__prefab_capture *it, const quern__prefab_column *column,
+static quern_result find_fields(prefab_capture *it, const quern__prefab_column *column,
                                 quern__prefab_field found)
 {
     quern__prefab *prefab = it->prefab;
@@ -451,19 +456,8 @@ static quern_result find_fields(quern__prefab_capture *it, const quern__prefab_c
     return QUERN_OK;
 }
 
-static void copy_column(const quern__prefab_capture *it, const quern__prefab_group *group,
-                        quern__prefab_column *column)
-{
-    for (uint32_t row = 0; row < group->width; row++) {
-        const uint32_t member = it->prefab->row_members.items[group->first_row + row];
-        quern__fill_values(column->type, column->values + (size_t)row * column->size_bytes,
-                           it->source->value(it, member, column->component_index), 1);
-        column->constructed_count++;
-    }
-}
-
 /* Lists the handles that name members, row by row. */
-static quern_result list_fields(quern__prefab_capture *it, quern__prefab_group *group)
+static quern_result list_fields(prefab_capture *it, quern__prefab_group *group)
 {
     quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
@@ -484,14 +478,20 @@ static quern_result list_fields(quern__prefab_capture *it, quern__prefab_group *
     return result;
 }
 
-static quern_result copy_values(quern__prefab_capture *it)
+static quern_result copy_values(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < prefab->groups.count && result == QUERN_OK; i++) {
         quern__prefab_group *group = &prefab->groups.items[i];
-        for (uint32_t k = 0; k < group->column_count; k++)
-            copy_column(it, group, &prefab->columns.items[group->first_column + k]);
+        for (uint32_t k = 0; k < group->column_count; k++) {
+            quern__prefab_column *column = &prefab->columns.items[group->first_column + k];
+            for (uint32_t row = 0; row < group->width; row++, column->constructed_count++)
+                quern__fill_values(column->type, column->values + (size_t)row * column->size_bytes,
+                                   it->source->value(it, prefab->row_members.items[group->first_row + row],
+                                                     column->component_index),
+                                   1);
+        }
         result = list_fields(it, group);
     }
     return result;
@@ -499,7 +499,7 @@ static quern_result copy_values(quern__prefab_capture *it)
 
 /* -------------------------------------------------------------------------------------------- names */
 
-static quern_result copy_names(quern__prefab_capture *it)
+static quern_result copy_names(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
@@ -519,25 +519,30 @@ static quern_result copy_names(quern__prefab_capture *it)
 
 /* ------------------------------------------------------------------------------------------- compiling */
 
-static quern_result compile(quern__prefab_capture *it)
+/* Compiles members that have their depths and sets into it->prefab, and registers it. Releases `it`, and on failure
+ * also the prefab. */
+static quern_result prefab_capture_finish(prefab_capture *it, quern_result result, quern_prefab *out_prefab)
 {
-    quern_result result = sort_into_groups(it);
+    if (result == QUERN_OK) result = sort_into_groups(it);
     for (uint32_t i = 0; result == QUERN_OK && i < it->prefab->groups.count; i++)
         result = add_components(it, i);
     if (result == QUERN_OK) result = place_columns(it);
     if (result == QUERN_OK) result = copy_values(it);
-    if (result == QUERN_OK) result = prefab_capture_add_links(it);
+    if (result == QUERN_OK) result = list_links(it);
+    if (result == QUERN_OK) result = list_nodes(it);
+    if (result == QUERN_OK) result = list_level_links(it);
     if (result == QUERN_OK) result = copy_names(it);
-    return result == QUERN_OK ? it->source->list_toggles(it) : result;
-}
+    if (result == QUERN_OK) result = it->source->list_toggles(it);
 
-/* Compiles members that have their depths and sets into it->prefab, and registers it. Releases `it`, and on failure
- * also the prefab. */
-static quern_result prefab_capture_finish(quern__prefab_capture *it, quern_result result,
-                                          quern_prefab *out_prefab)
-{
-    if (result == QUERN_OK) result = compile(it);
-    release_capture(it);
+    quern__array_release(it->allocator, &it->depths);
+    quern__array_release(it->allocator, &it->sets);
+    quern__array_release(it->allocator, &it->group_sets);
+    quern__array_release(it->allocator, &it->previous_groups);
+    quern__array_release(it->allocator, &it->last_groups);
+    quern__array_release(it->allocator, &it->entities);
+    quern__map_release(&it->members, it->allocator);
+    quern__array_release(it->allocator, &it->set_indices);
+    quern__array_release(it->allocator, &it->parts);
     if (result == QUERN_OK) result = quern__prefabs_add(&it->world->storage, it->prefab, out_prefab);
     if (result != QUERN_OK) quern__prefab_release(it->prefab, it->allocator);
     return result;
@@ -545,18 +550,18 @@ static quern_result prefab_capture_finish(quern__prefab_capture *it, quern_resul
 
 /* ---------------------------------------------------------------------------------- trees of entities */
 
-static const quern__record *record_of(const quern__prefab_capture *it, uint32_t member)
+static const quern__record *record_of(const prefab_capture *it, uint32_t member)
 {
     return quern__entities_record(&it->world->storage.entities,
                                   quern_entity_index(it->entities.items[member]));
 }
 
-static quern__archetype *archetype_of(const quern__prefab_capture *it, uint32_t member)
+static quern__archetype *archetype_of(const prefab_capture *it, uint32_t member)
 {
     return quern__storage_archetype_of(&it->world->storage, record_of(it, member));
 }
 
-static bool add_member(quern__prefab_capture *it, quern_entity entity, uint32_t depth)
+static bool add_member(prefab_capture *it, quern_entity entity, uint32_t depth)
 {
     if (!quern__array_reserve(it->allocator, &it->entities, it->entities.count + 1) ||
         !quern__array_reserve(it->allocator, &it->depths, it->depths.count + 1) ||
@@ -568,12 +573,12 @@ static bool add_member(quern__prefab_capture *it, quern_entity entity, uint32_t 
     it->depths.items[it->depths.count++] = depth;
     const quern__archetype *archetype = archetype_of(it, it->entities.count - 1);
     it->sets.items[it->sets.count++] =
-        (quern__prefab_set){archetype->component_indices, archetype->component_count};
+        (component_set){archetype->component_indices, archetype->component_count};
     return true;
 }
 
 /* Lists the root and all entities below it, breadth first. */
-static quern_result list_tree(quern__prefab_capture *it, quern_entity root)
+static quern_result list_tree(prefab_capture *it, quern_entity root)
 {
     const quern__storage *storage = &it->world->storage;
     const quern__relation *parent = storage->relations->parent;
@@ -594,21 +599,20 @@ static quern_result list_tree(quern__prefab_capture *it, quern_entity root)
     return QUERN_OK;
 }
 
-static const void *captured_value(const quern__prefab_capture *it, uint32_t member,
-                                  uint32_t component_index)
+static const void *captured_value(const prefab_capture *it, uint32_t member, uint32_t component_index)
 {
     return quern__storage_value(archetype_of(it, member), record_of(it, member)->location, component_index);
 }
 
-static const char *captured_name(const quern__prefab_capture *it, uint32_t member)
+static const char *captured_name(const prefab_capture *it, uint32_t member)
 {
     const uint32_t slot = quern_entity_index(it->entities.items[member]);
     const quern__name *name = quern__names_of(it->world->storage.names, slot);
     return name != NULL ? name->text : NULL;
 }
 
-static quern_result find_captured(const quern__prefab_capture *it, quern_entity entity,
-                                  const quern__type *type, const quern_field *field, uint32_t *out_member)
+static quern_result find_captured(const prefab_capture *it, quern_entity entity, const quern__type *type,
+                                  const quern_field *field, uint32_t *out_member)
 {
     (void)field;
     *out_member = prefab_capture_find_member(it, entity);
@@ -621,7 +625,7 @@ static quern_result find_captured(const quern__prefab_capture *it, quern_entity 
     return QUERN_OK;
 }
 
-static quern_result list_toggles(quern__prefab_capture *it)
+static quern_result list_toggles(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
@@ -640,11 +644,11 @@ static quern_result list_toggles(quern__prefab_capture *it)
     return QUERN_OK;
 }
 
-static const quern__prefab_source tree = {.value = captured_value,
-                                          .name = captured_name,
-                                          .find_member = find_captured,
-                                          .list_toggles = list_toggles,
-                                          .list_links = prefab_capture_list_links};
+static const prefab_source tree = {.value = captured_value,
+                                   .name = captured_name,
+                                   .find_member = find_captured,
+                                   .list_toggles = list_toggles,
+                                   .list_links = prefab_capture_list_links};
 
 quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_prefab *out_prefab)
 {
@@ -653,7 +657,7 @@ quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_p
     const quern_allocator *allocator = &world->storage.allocator;
     quern_result result = quern__entities_check(&world->storage.entities, root);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
-    quern__prefab_capture it = {
+    prefab_capture it = {
         .world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator), .source = &tree};
     result = it.prefab != NULL ? list_tree(&it, root) : prefab_capture_fail_memory();
     result = prefab_capture_finish(&it, result, out_prefab);
@@ -666,8 +670,9 @@ quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_p
     return quern__in_call(result, __func__);
 }
 
-/* Makes prefabs from lists of members. Each member gets the set of components that an entity with its values and
- * targets would have; prefab_make.c compiles the sets and values like those of a captured tree. */
+/* --------------------------------------------------------------------------------- described members
+ *
+ * Each member gets the set of components that an entity with its values and targets would have. */
 
 /* A sorted set of component indices, with room for required components. */
 typedef struct member_set {
@@ -721,7 +726,7 @@ static quern_result add_value(const quern_world *world, const quern_prefab_value
 }
 
 /* Checks the entity of a target: a member of the list, or a living entity. */
-static quern_result check_target_entity(const quern__prefab_capture *it, quern_entity target)
+static quern_result check_target_entity(const prefab_capture *it, quern_entity target)
 {
     const quern__entities *entities = &it->world->storage.entities;
     if (!quern_entity_is_provisional(target)) return quern__entities_check(entities, target);
@@ -747,8 +752,8 @@ static bool has_target_before(const quern_prefab_member_def *member, uint32_t i)
     return false;
 }
 
-static quern_result add_target(const quern__prefab_capture *it, const quern_prefab_member_def *member,
-                               uint32_t i, member_set *set)
+static quern_result add_target(const prefab_capture *it, const quern_prefab_member_def *member, uint32_t i,
+                               member_set *set)
 {
     const quern__storage *storage = &it->world->storage;
     quern__relation *relation;
@@ -776,7 +781,7 @@ static quern_result add_target(const quern__prefab_capture *it, const quern_pref
 }
 
 /* Adds the slots in which the root has members as its parts. */
-static quern_result add_slots(const quern__prefab_capture *it, member_set *set)
+static quern_result add_slots(const prefab_capture *it, member_set *set)
 {
     for (uint32_t i = 0; i < it->parts.count; i++) {
         const quern_component slot = it->described[i].slot;
@@ -791,7 +796,7 @@ static quern_result add_slots(const quern__prefab_capture *it, member_set *set)
     return QUERN_OK;
 }
 
-static quern_result list_values(const quern__prefab_capture *it, uint32_t i, member_set *set)
+static quern_result list_values(const prefab_capture *it, uint32_t i, member_set *set)
 {
     const quern_prefab_member_def *member = &it->described[i];
     if (member->value_count > 0 && member->values == NULL)
@@ -811,7 +816,7 @@ static quern_result list_values(const quern__prefab_capture *it, uint32_t i, mem
     return QUERN_OK;
 }
 
-static quern_result append_set(quern__prefab_capture *it, uint32_t i)
+static quern_result append_set(prefab_capture *it, uint32_t i)
 {
     const quern__storage *storage = &it->world->storage;
     member_set set = {.count = 0};
@@ -859,11 +864,6 @@ static quern_result check_parent(const quern_prefab_member_def *members, uint32_
     return name != NULL ? quern__entity_check_name(name) : QUERN_OK;
 }
 
-static bool has_name_of(const quern_prefab_member_def *a, const quern_prefab_member_def *b)
-{
-    return a->parent == b->parent && a->name != NULL && strcmp(a->name, b->name) == 0;
-}
-
 /* Finds an earlier member with the name and parent of member i; QUERN_NO_MEMBER if there is none. `hashes` maps hashes
  * of both to the first member with the hash. Room for one more entry must be reserved. */
 static uint32_t find_name_before(const quern_prefab_member_def *members, uint32_t i, quern__map *hashes)
@@ -874,13 +874,15 @@ static uint32_t find_name_before(const quern_prefab_member_def *members, uint32_
         quern__map_put(hashes, hash, i);
         return QUERN_NO_MEMBER;
     }
-    for (uint32_t k = (uint32_t)*first; k < i; k++)
-        if (k > 0 && has_name_of(&members[k], &members[i])) return k;
+    for (uint32_t k = *first > 0 ? (uint32_t)*first : 1; k < i; k++)
+        if (members[k].parent == members[i].parent && members[k].name != NULL &&
+            strcmp(members[k].name, members[i].name) == 0)
+            return k;
     return QUERN_NO_MEMBER;
 }
 
 /* Lists the depths of the members, and checks parents and names. */
-static quern_result list_depths(quern__prefab_capture *it)
+static quern_result list_depths(prefab_capture *it)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < it->parts.count && result == QUERN_OK; i++) {
@@ -902,8 +904,7 @@ static quern_result list_depths(quern__prefab_capture *it)
 /* ------------------------------------------------------------------------------------------- source */
 
 /* Returns the target of a member in a relation with one target, or NULL. */
-static const quern_entity *target_of(const quern__prefab_capture *it, uint32_t i,
-                                     const quern__relation *relation)
+static const quern_entity *target_of(const prefab_capture *it, uint32_t i, const quern__relation *relation)
 {
     const quern_prefab_member_def *member = &it->described[i];
     if (relation == it->world->storage.relations->parent)
@@ -915,7 +916,7 @@ static const quern_entity *target_of(const quern__prefab_capture *it, uint32_t i
     return NULL;
 }
 
-static const void *described_value(const quern__prefab_capture *it, uint32_t i, uint32_t component_index)
+static const void *described_value(const prefab_capture *it, uint32_t i, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
     const quern_prefab_member_def *member = &it->described[i];
@@ -930,14 +931,14 @@ static const void *described_value(const quern__prefab_capture *it, uint32_t i, 
     return NULL;
 }
 
-static const char *described_name(const quern__prefab_capture *it, uint32_t i)
+static const char *described_name(const prefab_capture *it, uint32_t i)
 {
     const char *name = it->described[i].name;
     return name != NULL && name[0] != '\0' ? name : NULL;
 }
 
-static quern_result find_described(const quern__prefab_capture *it, quern_entity entity,
-                                   const quern__type *type, const quern_field *field, uint32_t *out_member)
+static quern_result find_described(const prefab_capture *it, quern_entity entity, const quern__type *type,
+                                   const quern_field *field, uint32_t *out_member)
 {
     *out_member = QUERN_NO_MEMBER;
     if (!quern_entity_is_provisional(entity)) return QUERN_OK;
@@ -949,7 +950,7 @@ static quern_result find_described(const quern__prefab_capture *it, quern_entity
     return quern__message_add_call(result, where, NULL);
 }
 
-static quern_result list_disabled(quern__prefab_capture *it)
+static quern_result list_disabled(prefab_capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < it->parts.count; i++)
@@ -966,8 +967,8 @@ static quern_result list_disabled(quern__prefab_capture *it)
 
 /* -------------------------------------------------------------------------------------------- links */
 
-static quern_result add_link(quern__prefab_capture *it, quern__relation *relation,
-                             quern__prefab_link_indices *links, uint32_t source, quern_entity target)
+static quern_result add_link(prefab_capture *it, quern__relation *relation, link_indices *links,
+                             uint32_t source, quern_entity target)
 {
     const bool is_member = quern_entity_is_provisional(target);
     const bool is_done = prefab_capture_add_link(it, relation, links, source,
@@ -976,23 +977,11 @@ static quern_result add_link(quern__prefab_capture *it, quern__relation *relatio
     return is_done ? QUERN_OK : prefab_capture_fail_memory();
 }
 
-static quern_result add_described_edges(quern__prefab_capture *it, quern__relation *relation,
-                                        quern__prefab_link_indices *links, uint32_t i)
-{
-    const quern_prefab_member_def *member = &it->described[i];
-    quern_result result = QUERN_OK;
-    for (uint32_t k = 0; k < member->target_count && result == QUERN_OK; k++)
-        if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
-            relation->component_index)
-            result = add_link(it, relation, links, i, member->targets[k].target);
-    return result;
-}
-
 #define UNKNOWN_DEPTH UINT32_MAX
 
 /* Finds the number of links from a member up to the end of its path in a relation, and stores it for all members of the
  * path. path: room for all members. Fails with CYCLE. */
-static quern_result find_depth(const quern__prefab_capture *it, const quern__relation *relation, uint32_t i,
+static quern_result find_depth(const prefab_capture *it, const quern__relation *relation, uint32_t i,
                                uint32_t *depths, uint32_t *path)
 {
     uint32_t count = 0, at = i;
@@ -1019,8 +1008,8 @@ static quern_result find_depth(const quern__prefab_capture *it, const quern__rel
 
 /* Adds the links of a relation with levels: targets before sources, and the sources of each target in the order of
  * members. scratch: room for 3 numbers per member, and 1 more. Fails with CYCLE, or OUT_OF_MEMORY. */
-static quern_result add_by_depth(quern__prefab_capture *it, quern__relation *relation,
-                                 quern__prefab_link_indices *links, uint32_t *scratch)
+static quern_result add_by_depth(prefab_capture *it, quern__relation *relation, link_indices *links,
+                                 uint32_t *scratch)
 {
     const uint32_t count = it->parts.count;
     uint32_t *depths = scratch, *next = scratch + count, *firsts = scratch + 2 * (size_t)count;
@@ -1045,22 +1034,22 @@ static quern_result add_by_depth(quern__prefab_capture *it, quern__relation *rel
     return QUERN_OK;
 }
 
-static quern_result add_unordered(quern__prefab_capture *it, quern__relation *relation,
-                                  quern__prefab_link_indices *links)
+static quern_result add_unordered(prefab_capture *it, quern__relation *relation, link_indices *links)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < it->parts.count && result == QUERN_OK; i++) {
+        const quern_prefab_member_def *member = &it->described[i];
         const quern_entity *target = relation->is_many ? NULL : target_of(it, i, relation);
-        if (relation->is_many)
-            result = add_described_edges(it, relation, links, i);
-        else if (target != NULL)
-            result = add_link(it, relation, links, i, *target);
+        if (target != NULL) result = add_link(it, relation, links, i, *target);
+        for (uint32_t k = 0; relation->is_many && k < member->target_count && result == QUERN_OK; k++)
+            if (quern__component_index((quern_component){member->targets[k].relation.bits}) ==
+                relation->component_index)
+                result = add_link(it, relation, links, i, member->targets[k].target);
     }
     return result;
 }
 
-static quern_result list_described_links(quern__prefab_capture *it, quern__relation *relation,
-                                         quern__prefab_link_indices *links)
+static quern_result list_described_links(prefab_capture *it, quern__relation *relation, link_indices *links)
 {
     if (relation->is_many || !relation->has_levels) return add_unordered(it, relation, links);
     const size_t bytes = (3 * (size_t)it->parts.count + 1) * sizeof(uint32_t);
@@ -1073,14 +1062,14 @@ static quern_result list_described_links(quern__prefab_capture *it, quern__relat
 
 /* ---------------------------------------------------------------------------------------------- call */
 
-static const quern__prefab_source description = {.value = described_value,
-                                                 .name = described_name,
-                                                 .find_member = find_described,
-                                                 .list_toggles = list_disabled,
-                                                 .list_links = list_described_links};
+static const prefab_source description = {.value = described_value,
+                                          .name = described_name,
+                                          .find_member = find_described,
+                                          .list_toggles = list_disabled,
+                                          .list_links = list_described_links};
 
 /* Lists depths and sets of all members. Precondition: the world has the hierarchy, unless there is one member. */
-static quern_result list_described_members(quern__prefab_capture *it, uint32_t count)
+static quern_result list_described_members(prefab_capture *it, uint32_t count)
 {
     if (!quern__array_reserve(it->allocator, &it->depths, count) ||
         !quern__array_reserve(it->allocator, &it->sets, count) ||
@@ -1122,11 +1111,11 @@ quern_result quern_prefab_create(quern_world *world, const quern_prefab_member_d
                                           &world->storage.relations->parent);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_allocator *allocator = &world->storage.allocator;
-    quern__prefab_capture it = {.world = world,
-                                .allocator = allocator,
-                                .prefab = quern__prefab_create(allocator),
-                                .source = &description,
-                                .described = members};
+    prefab_capture it = {.world = world,
+                         .allocator = allocator,
+                         .prefab = quern__prefab_create(allocator),
+                         .source = &description,
+                         .described = members};
     result = it.prefab != NULL ? list_described_members(&it, member_count) : prefab_capture_fail_memory();
     return quern__in_call(prefab_capture_finish(&it, result, out_prefab), __func__);
 }

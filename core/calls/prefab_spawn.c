@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Calls that destroy prefabs and find their members. */
+/* The calls that use prefabs: they destroy prefabs, find members and parts, and spawn instances immediately. A spawn first
+ * prepares everything that may fail: the plan, rows, slots and pages of links. It then allocates handles and puts the
+ * instances into the world, block by block (prefab_internal.h). */
 #include "core/calls/calls_internal.h"
 
 #include "core/prefabs/prefab_internal.h"
@@ -159,8 +161,7 @@ uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, q
     return QUERN_NO_MEMBER;
 }
 
-/* Spawns prefabs immediately. The call first prepares everything that may fail: the plan, rows, slots and pages of
- * links. It then allocates handles and puts the instances into the world, block by block (prefab_internal.h). */
+/* ------------------------------------------------------------------------------------------ spawning */
 
 /* Maximum number of handles for which memory is retained between calls. */
 enum { RETAINED_HANDLES = 4096 };
@@ -179,32 +180,6 @@ typedef struct spawn_call {
 
 /* ---------------------------------------------------------------------------------------------- room */
 
-static quern_result reserve_rows(const quern__instances *it)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < it->prefab->groups.count && result == QUERN_OK; i++)
-        result = quern__rows_reserve(it->storage, it->plan->archetypes[i],
-                                     it->count * it->prefab->groups.items[i].width);
-    return result;
-}
-
-static void unreserve(const quern__instances *it)
-{
-    for (uint32_t i = 0; i < it->prefab->groups.count; i++)
-        quern__rows_unreserve(it->storage, it->plan->archetypes[i]);
-    quern__entities_trim(&it->storage->entities, &it->storage->allocator);
-}
-
-/* Returns for how many members, from the first on, reserve_links needs a list of slots: for those that
- * reuse free slots, or for all if pages are absent. The other members get consecutive slots that were
- * never used. */
-static uint32_t count_used_slots(const spawn_call *it)
-{
-    const quern__entities *entities = &it->instances.storage->entities;
-    const uint32_t count = it->instances.count * it->prefab->members.count;
-    return entities->absent_count == 0 && entities->free_count < count ? entities->free_count : count;
-}
-
 /* Reserves handles for a block of instances, or for all instances if a fill needs them at the end. */
 static quern_result reserve_handles(spawn_call *it, uint32_t used_count)
 {
@@ -221,67 +196,38 @@ static quern_result reserve_handles(spawn_call *it, uint32_t used_count)
     return QUERN_OK;
 }
 
-/* Releases the memory of a large call. */
-static void trim_handles(const spawn_call *it)
-{
-    quern__storage *storage = it->instances.storage;
-    if (storage->prefabs->handles.capacity <= RETAINED_HANDLES) return;
-    quern__array_release(&storage->allocator, &storage->prefabs->handles);
-    storage->prefabs->handles.items = NULL;
-    storage->prefabs->handles.capacity = 0;
-}
-
-static quern_result reserve_links(const spawn_call *it, uint32_t used_count)
-{
-    const quern__entities *entities = &it->instances.storage->entities;
-    const quern__new_slots slots = {
-        .handles = it->handles, .handle_count = used_count, .first = entities->slot_count};
-    uint32_t name_count = 0;
-    if (used_count > 0) quern__entities_peek(entities, used_count, it->handles);
-    return quern__instances_reserve_links(&it->instances, &slots, &name_count);
-}
-
-/* Reserves all memory. On failure nothing stays reserved except empty archetypes, pages of links and new entity
+/* Reserves all memory: slots, rows, and the pages of links. Links need a list of slots for the first members, those that
+ * reuse free slots, or for all if pages are absent; the other members get consecutive slots that were never used. On
+ * failure nothing stays reserved except empty archetypes, pages of links and new entity
  * records. */
 static quern_result reserve(spawn_call *it)
 {
     quern__storage *storage = it->instances.storage;
     const bool has_links = it->instances.parent_relation != NULL || it->prefab->links.count > 0;
     const uint32_t count = it->instances.count * it->prefab->members.count;
-    const uint32_t used_count = has_links ? count_used_slots(it) : 0;
+    const quern__entities *entities = &storage->entities;
+    const uint32_t used_count = !has_links ? 0
+                                : entities->absent_count == 0 && entities->free_count < count
+                                    ? entities->free_count
+                                    : count;
     quern_result result = reserve_handles(it, used_count);
     if (result == QUERN_OK)
         result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
-    if (result == QUERN_OK) result = reserve_rows(&it->instances);
-    if (result == QUERN_OK && has_links) result = reserve_links(it, used_count);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) unreserve(&it->instances);
-    return result;
-}
-
-/* --------------------------------------------------------------------------------------------- spawn */
-
-static void output_handles(const spawn_call *it, uint32_t first, uint32_t count,
-                           const quern_entity *handles, quern_entity *out_roots, quern_entity *out_members)
-{
-    const uint32_t member_count = it->prefab->members.count;
-    for (uint32_t i = 0; out_roots != NULL && i < count; i++)
-        out_roots[first + i] = handles[(size_t)i * member_count];
-    if (out_members != NULL)
-        memcpy(out_members + (size_t)first * member_count, handles,
-               (size_t)count * member_count * sizeof *handles);
-}
-
-/* Spawns all instances, in blocks that the reserved handles allow. */
-static void spawn_all(const spawn_call *it, quern_entity *out_roots, quern_entity *out_members)
-{
-    const uint32_t member_count = it->prefab->members.count, all = it->instances.count;
-    const uint32_t most = it->handle_count / member_count;
-    for (uint32_t first = 0, count; first < all; first += count) {
-        count = all - first < most ? all - first : most;
-        quern__slots_allocate(it->instances.storage, count * member_count, it->handles);
-        quern__instances_put(&it->instances, first, count, it->handles);
-        output_handles(it, first, count, it->handles, out_roots, out_members);
+    for (uint32_t i = 0; i < it->prefab->groups.count && result == QUERN_OK; i++)
+        result = quern__rows_reserve(storage, it->instances.plan->archetypes[i],
+                                     it->instances.count * it->prefab->groups.items[i].width);
+    if (result == QUERN_OK && has_links) {
+        const quern__new_slots slots = {
+            .handles = it->handles, .handle_count = used_count, .first = entities->slot_count};
+        uint32_t name_count = 0;
+        if (used_count > 0) quern__entities_peek(entities, used_count, it->handles);
+        result = quern__instances_reserve_links(&it->instances, &slots, &name_count);
     }
+    if (QUERN__LIKELY(result == QUERN_OK)) return QUERN_OK;
+    for (uint32_t i = 0; i < it->prefab->groups.count; i++)
+        quern__rows_unreserve(storage, it->instances.plan->archetypes[i]);
+    quern__entities_trim(&storage->entities, &storage->allocator);
+    return result;
 }
 
 /* ---------------------------------------------------------------------------------------------- fill */
@@ -321,18 +267,6 @@ static uintptr_t location_of(const spawn_call *it, uint32_t instance)
     return quern__entities_record(&it->instances.storage->entities, quern_entity_index(entity))->location;
 }
 
-/* Calls the fill for instances with consecutive rows of the member, from `first` on. */
-static void fill_range(const spawn_call *it, quern_view *view, uintptr_t first)
-{
-    quern__chunk *chunk = quern__chunk_of(first);
-    view->first_row = quern__location_row(first);
-    view->entities = quern__archetype_entities(chunk->archetype, chunk) + view->first_row;
-    view->chunk = (char *)chunk;
-    quern__world_set_locked(it->world, true);
-    it->def->fill(view->context, view);
-    quern__world_set_locked(it->world, false);
-}
-
 static void call_fill(const spawn_call *it)
 {
     const quern_spawn_def *def = it->def;
@@ -356,31 +290,27 @@ static void call_fill(const spawn_call *it)
         .thread = quern__this_thread()};
     quern_view view = {
         .context = (quern_context *)&context, .term_count = it->fill_term_count, .columns = columns};
+    /* one call for the instances whose members have consecutive rows */
     for (; view.fill_index < it->instances.count; view.fill_index += view.count) {
         const uintptr_t first = location_of(it, view.fill_index);
+        quern__chunk *chunk = quern__chunk_of(first);
         view.count = 1;
         while (view.fill_index + view.count < it->instances.count &&
                location_of(it, view.fill_index + view.count) == first + view.count)
             view.count++;
-        fill_range(it, &view, first);
+        view.first_row = quern__location_row(first);
+        view.entities = quern__archetype_entities(chunk->archetype, chunk) + view.first_row;
+        view.chunk = (char *)chunk;
+        quern__world_set_locked(it->world, true);
+        def->fill(view.context, &view);
+        quern__world_set_locked(it->world, false);
         quern__scope_reset(&context.scope);
     }
 }
 
 /* ------------------------------------------------------------------------------------------ the calls */
 
-/* Checks the parent of the roots, and registers the hierarchy if needed. */
-static quern_result find_parent(quern__instances *it, quern_entity parent)
-{
-    quern__relations *relations = it->storage->relations;
-    quern_result result = quern__entities_check(&it->storage->entities, parent);
-    if (result == QUERN_OK && relations->parent == NULL)
-        result = quern__relation_register(it->storage, &quern__parent_def, &relations->parent);
-    it->parent = parent;
-    it->parent_relation = relations->parent;
-    return result;
-}
-
+/* Checks the definition, and registers the hierarchy if the roots have a parent. */
 static quern_result check_def(spawn_call *it)
 {
     quern__instances *instances = &it->instances;
@@ -394,7 +324,14 @@ static quern_result check_def(spawn_call *it)
         if (result != QUERN_OK) quern__message_add_element(result, "override", i);
     }
     if (result == QUERN_OK) result = check_fill(it);
-    if (result == QUERN_OK && it->def->parent.bits != 0) result = find_parent(instances, it->def->parent);
+    if (result != QUERN_OK || it->def->parent.bits == 0) return result;
+
+    quern__relations *relations = instances->storage->relations;
+    result = quern__entities_check(&instances->storage->entities, it->def->parent);
+    if (result == QUERN_OK && relations->parent == NULL)
+        result = quern__relation_register(instances->storage, &quern__parent_def, &relations->parent);
+    instances->parent = it->def->parent;
+    instances->parent_relation = relations->parent;
     return result;
 }
 
@@ -435,9 +372,25 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
     if (result != QUERN_OK || count == 0) return result;
     result = reserve(&it);
     if (result != QUERN_OK) return result;
-    spawn_all(&it, out_roots, out_members);
+    /* in blocks that the reserved handles allow */
+    const uint32_t member_count = it.prefab->members.count, most = it.handle_count / member_count;
+    for (uint32_t first = 0, part; first < count; first += part) {
+        part = count - first < most ? count - first : most;
+        quern__slots_allocate(&world->storage, part * member_count, it.handles);
+        quern__instances_put(&it.instances, first, part, it.handles);
+        for (uint32_t i = 0; out_roots != NULL && i < part; i++)
+            out_roots[first + i] = it.handles[(size_t)i * member_count];
+        if (out_members != NULL)
+            memcpy(out_members + (size_t)first * member_count, it.handles,
+                   (size_t)part * member_count * sizeof *it.handles);
+    }
     if (def != NULL && def->fill != NULL) call_fill(&it);
-    trim_handles(&it);
+    quern__prefabs *prefabs = world->storage.prefabs;
+    if (prefabs->handles.capacity > RETAINED_HANDLES) {
+        quern__array_release(&world->storage.allocator, &prefabs->handles);
+        prefabs->handles.items = NULL;
+        prefabs->handles.capacity = 0;
+    }
     return QUERN_OK;
 }
 

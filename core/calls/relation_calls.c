@@ -607,17 +607,6 @@ static const quern_world *check_columns(const quern_getter_column *columns, uint
     return world;
 }
 
-/* Notes that the caller is about to write the listed values of a column. */
-static void note_written(const quern_getter_column *column, const quern_entity *sources, uint64_t count)
-{
-    const quern__getter *getter = (const quern__getter *)column->getter;
-    if (!column->writes || !quern__getter_notes_writes(getter)) return;
-    for (uint64_t i = 0; i < count; i++)
-        if (column->values[i] != NULL)
-            quern__getter_note_written(
-                getter, quern__entities_find(&getter->world->storage.entities, sources[i])->location);
-}
-
 uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint32_t column_count,
                                         const quern_entity *targets, uint32_t count,
                                         quern_relation relation, quern_entity *out_sources,
@@ -637,7 +626,14 @@ uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint
     else
         source_count = column_count == 2 ? list_sources(&list, 2, targets, count)
                                          : list_sources(&list, column_count, targets, count);
-    for (uint32_t i = 0; i < column_count; i++)
-        note_written(&columns[i], out_sources, source_count < capacity ? source_count : capacity);
+    const uint64_t listed_count = source_count < capacity ? source_count : capacity;
+    for (uint32_t i = 0; i < column_count; i++) {
+        const quern__getter *getter = (const quern__getter *)columns[i].getter;
+        if (!columns[i].writes || !quern__getter_notes_writes(getter)) continue;
+        for (uint64_t k = 0; k < listed_count; k++)
+            if (columns[i].values[k] != NULL)
+                quern__getter_note_written(
+                    getter, quern__entities_find(&world->storage.entities, out_sources[k])->location);
+    }
     return source_count;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Creates and destroys worlds. */
+/* The calls on a world as a whole.
+ *
+ * In order: tags, creating a world, destroying it with its values; commands recorded outside of frames; reserving memory;
+ * trimming it; removal of archetypes without rows, by a call and at sync points. */
 #include "core/calls/calls_internal.h"
 
 #include "core/events/event_internal.h"
@@ -51,15 +54,6 @@ static void tag_release(uint32_t tag)
 
 /* ----------------------------------------------------------------------------------------- life cycle */
 
-static void attach_rooms(quern_world *world)
-{
-    quern__storage *storage = &world->storage;
-    storage->names = &world->names;
-    storage->combines = &world->combines;
-    quern__relations_init(&world->relations, storage);
-    quern__reactions_init(&world->reactions, storage);
-}
-
 /* Archetypes at which sync points begin to remove empty ones, if a world has no other setting. */
 enum { LEAST_REMOVAL_ARCHETYPES = 256 };
 
@@ -81,7 +75,10 @@ static quern_result world_init(const quern_world_def *def, const quern_allocator
     quern_result result =
         quern__storage_init(&world->storage, allocator, quern__first_handle_high(tag, uses));
     if (result == QUERN_OK) {
-        attach_rooms(world);
+        world->storage.names = &world->names;
+        world->storage.combines = &world->combines;
+        quern__relations_init(&world->relations, &world->storage);
+        quern__reactions_init(&world->reactions, &world->storage);
         *out_world = world;
         return QUERN_OK;
     }
@@ -218,31 +215,26 @@ static void destroy_other_values(quern_world *world)
     quern__events_drop_hooked(world);
 }
 
-/* Names an object that refers to the world. */
-static void name_user(const quern_world *world, char *text, size_t bytes)
-{
-    const quern__storage *storage = &world->storage;
-    const quern__query *query = storage->first_query;
-    if (world->has_history)
-        (void)snprintf(text, bytes, "a history");
-    else if (world->first_schedule != NULL)
-        (void)snprintf(text, bytes, "a schedule (quern_world_list_schedules lists them)");
-    else if (query != NULL)
-        (void)snprintf(text, bytes, "query %u, '%s'", query->number,
-                       query->name != NULL ? query->name : "");
-    else if (storage->first_position_table != NULL)
-        (void)snprintf(
-            text, bytes, "a getter of component '%s'",
-            quern__components_type(&storage->components, storage->first_position_table->component_index)
-                ->name);
-    else
-        quern__events_name_reader(world, text, bytes);
-}
-
+/* Reports that objects still refer to the world, and names one. */
 static void refuse_destroy(const quern_world *world, const char *state)
 {
     char user[2 * QUERN_MAX_NAME_BYTES + 64] = "";
-    name_user(world, user, sizeof user);
+    const quern__storage *storage = &world->storage;
+    const quern__query *query = storage->first_query;
+    if (world->has_history)
+        (void)snprintf(user, sizeof user, "a history");
+    else if (world->first_schedule != NULL)
+        (void)snprintf(user, sizeof user, "a schedule (quern_world_list_schedules lists them)");
+    else if (query != NULL)
+        (void)snprintf(user, sizeof user, "query %u, '%s'", query->number,
+                       query->name != NULL ? query->name : "");
+    else if (storage->first_position_table != NULL)
+        (void)snprintf(
+            user, sizeof user, "a getter of component '%s'",
+            quern__components_type(&storage->components, storage->first_position_table->component_index)
+                ->name);
+    else
+        quern__events_name_reader(world, user, sizeof user);
     quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_world_destroy: %s still refers to the world, %u objects in all; %s: destroy "
@@ -294,10 +286,10 @@ void quern_world_destroy(quern_world *world)
     tag_release(tag);
 }
 
+/* ------------------------------------------------------------------------------------------ commands */
+
 _Static_assert(_Alignof(quern__world_commands) <= COMMANDS_ALIGNMENT_BYTES, "commands are aligned enough");
 _Static_assert(_Alignof(quern__plain_context) <= COMMANDS_ALIGNMENT_BYTES, "contexts are aligned enough");
-
-/* ---------------------------------------------------------------------------------------- life cycle */
 
 static quern_result create_commands(quern_world *world)
 {
@@ -363,13 +355,6 @@ bool quern__world_has_commands(const quern_world *world)
     return holds_commands(&commands->recorder);
 }
 
-/* For builds with checks: marks all components as written, since commands may have changed values. */
-static void note_written(const quern_world *world)
-{
-    for (uint32_t i = 0; i < world->storage.components.list.count; i++)
-        quern__storage_note_written(&world->storage, i);
-}
-
 /* Applies the commands of the recorders. Commands that could not be recorded are reported; the others are applied. */
 static quern_result apply(quern_world *world, quern__recorders recorders, const quern__executor *executor,
                           quern__flush_report *report)
@@ -393,7 +378,8 @@ static quern_result apply(quern_world *world, quern__recorders recorders, const 
         quern__playback_run_recorded(&commands->playback, recorders, executor, &applied);
     quern__world_set_locked(world, was_locked);
     if (result != QUERN_OK) return result;
-    if (QUERN_CHECKS) note_written(world);
+    for (uint32_t i = 0; QUERN_CHECKS && i < world->storage.components.list.count; i++)
+        quern__storage_note_written(&world->storage, i); /* commands may have changed values of any */
     commands->stats.command_count += applied.command_count;
     commands->stats.dropped_count += applied.dropped_count;
     commands->stats.created_count += applied.created_count;
@@ -507,7 +493,7 @@ quern_result quern__flush_result(const quern__flush_report *report, const char *
                            : "more components or bytes than one entity can have");
 }
 
-/* Reserves memory ahead of its use, and touches it (quern_world_reserve). */
+/* ------------------------------------------------------------------------------------------ reserving */
 
 static bool is_end_of_components(const void *list, uint32_t i)
 {
@@ -593,11 +579,10 @@ quern_result quern_world_reserve(quern_world *world, const quern_reserve_def *de
                        (unsigned long long)def->command_bytes);
 }
 
-/* Releases unused memory (quern_world_trim) and archetypes without rows (quern_world_remove_empty_archetypes).
- * Visible effects are only the number of archetypes and, if trim releases pages of records, the handles of later
- * entities. */
-
-/* -------------------------------------------------------------------------------------------- trim */
+/* ------------------------------------------------------------------------------------------- trimming
+ *
+ * Visible effects of trimming and removing are only the number of archetypes and, if trim releases pages of records, the
+ * handles of later entities. */
 
 quern_result quern_world_trim(quern_world *world)
 {
@@ -622,32 +607,6 @@ quern_result quern_world_trim(quern_world *world)
 
 /* ----------------------------------------------------------------------------- archetypes without rows */
 
-/* Marks all archetypes without rows, and without copies of removed rows, as removed. Returns their number;
- * *out_first becomes the index of the first. The archetype without components is never removed, since new
- * entities start there. */
-static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
-{
-    uint32_t count = 0;
-    for (uint32_t i = storage->archetypes.count; i-- > 1;) {
-        quern__archetype *archetype = storage->archetypes.items[i];
-        archetype->is_removed =
-            archetype->chunk_count == 0 && !quern__archetype_has_removed_copies(archetype);
-        if (!archetype->is_removed) continue;
-        *out_first = i;
-        count++;
-    }
-    return count;
-}
-
-/* Releases the plans of the archetype, and those of all archetypes with plans to it. They are recreated when
- * needed. */
-static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
-{
-    while (archetype->incoming != NULL)
-        quern__plans_release(storage, archetype->incoming->source);
-    quern__plans_release(storage, archetype);
-}
-
 /* Removes the marked archetypes from everything that has pointers to archetypes. The caller then gives other indices to
  * the archetypes from `first` on. */
 static void forget_removed(quern_world *world, uint32_t first)
@@ -660,9 +619,14 @@ static void forget_removed(quern_world *world, uint32_t first)
     for (uint32_t i = 0; i < QUERN__SPARE_ARCHETYPES; i++)
         if (storage->spares[i] != NULL && storage->spares[i]->is_removed) storage->spares[i] = NULL;
     world->create_lists = (quern__create_lists){0};
-    for (uint32_t i = first; i < storage->archetypes.count; i++)
-        if (storage->archetypes.items[i]->is_removed)
-            forget_plans_around(storage, storage->archetypes.items[i]);
+    /* plans from and to the archetypes; they are made again when needed */
+    for (uint32_t i = first; i < storage->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        if (!archetype->is_removed) continue;
+        while (archetype->incoming != NULL)
+            quern__plans_release(storage, archetype->incoming->source);
+        quern__plans_release(storage, archetype);
+    }
 }
 
 /* Releases the marked archetypes and appends the others from `first` on again, in their order. No list has to grow,
@@ -689,7 +653,7 @@ static void relink(quern__storage *storage, uint32_t first)
 /* Replaces scanned_count of each query by the number of archetypes that the query has not checked yet and that are not
  * marked; 0 for the query of a system without terms, which checks none. These are the last ones of the list that a
  * refresh checks, also after the marked ones have left it. So
- * removing needs no refresh, which could run out of memory. */
+ * removing needs no refresh, which could run out of memory: remove_marked counts back afterwards. */
 static void count_unscanned(quern__storage *storage)
 {
     for (quern__query *query = storage->first_query; query != NULL; query = query->next) {
@@ -704,13 +668,6 @@ static void count_unscanned(quern__storage *storage)
     }
 }
 
-/* Reverses count_unscanned, after the marked archetypes have left all lists. */
-static void set_scanned_counts(quern__storage *storage)
-{
-    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-        query->scanned_count = quern__query_candidate_count(query) - query->scanned_count;
-}
-
 /* Removes the marked archetypes from the world. */
 static void remove_marked(quern_world *world, uint32_t first)
 {
@@ -718,16 +675,25 @@ static void remove_marked(quern_world *world, uint32_t first)
     forget_removed(world, first);
     count_unscanned(storage);
     relink(storage, first);
-    set_scanned_counts(storage);
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        query->scanned_count = quern__query_candidate_count(query) - query->scanned_count;
     if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
     quern__structure_changed(storage); /* invalidates iterators, since matches have moved */
 }
 
-/* Removes all empty archetypes and returns their number. */
+/* Removes all archetypes without rows and without copies of removed rows. Returns their number. The archetype without
+ * components is never removed, since new entities start there. */
 static uint32_t remove_all(quern_world *world)
 {
-    uint32_t first = 0;
-    const uint32_t count = mark_removed(&world->storage, &first);
+    uint32_t first = 0, count = 0;
+    for (uint32_t i = world->storage.archetypes.count; i-- > 1;) {
+        quern__archetype *archetype = world->storage.archetypes.items[i];
+        archetype->is_removed =
+            archetype->chunk_count == 0 && !quern__archetype_has_removed_copies(archetype);
+        if (!archetype->is_removed) continue;
+        first = i;
+        count++;
+    }
     if (count > 0) remove_marked(world, first);
     if (world->empty_archetype_checks_per_sync == 0) world->visit_count = world->storage.archetypes.count;
     return count;
@@ -743,20 +709,15 @@ quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *o
 
 /* ------------------------------------------------------------------------------- setting all archetypes */
 
-/* Lets all queries match again later, since archetypes and their order change. */
-static void forget_matches(quern__storage *storage)
-{
-    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-        quern__query_forget_all(query);
-    for (uint32_t i = 0; i < storage->components.list.count; i++)
-        storage->components.list.items[i]->archetypes.count = 0;
-}
-
 void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count)
 {
     quern__storage *storage = &world->storage;
     forget_removed(world, 0);
-    forget_matches(storage);
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_forget_all(
+            query); /* queries match again later, since archetypes and their order change */
+    for (uint32_t i = 0; i < storage->components.list.count; i++)
+        storage->components.list.items[i]->archetypes.count = 0;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         if (storage->archetypes.items[i]->is_removed)
             quern__storage_remove_archetype(storage, storage->archetypes.items[i]);
@@ -787,53 +748,33 @@ static bool is_abandoned(quern__archetype *archetype, uint64_t now)
     return now - archetype->empty_since >= LEAST_EMPTY_SYNCS;
 }
 
-/* Visits the archetypes up to `end` and marks those to remove. Returns their number; *out_first: index of the
- * first. */
-static uint32_t mark_abandoned(quern_world *world, uint32_t end, uint32_t *out_first)
+/* With a number of checks per sync point, visits that many archetypes in turn. Otherwise removes all empty archetypes
+ * once there are more than twice as many archetypes as the last removal has left, or more than half of those that were
+ * then possible. A removal takes time for every archetype, so this is a constant for each one that was created in
+ * between. A world that was restored or loaded may have fewer than were left: they count as left then. */
+void quern__world_reclaim_archetypes(quern_world *world)
 {
-    uint32_t count = 0;
+    const uint32_t archetype_count = world->storage.archetypes.count;
+    if (world->empty_archetype_checks_per_sync == 0) {
+        if (world->visit_count > archetype_count) world->visit_count = archetype_count;
+        const uint32_t kept = (uint32_t)world->visit_count, half_free = (QUERN_MAX_ARCHETYPES - kept) / 2;
+        if (archetype_count - kept > (kept < half_free ? kept : half_free)) (void)remove_all(world);
+        return;
+    }
+    world->visit_count++;
+    /* A round ends at the last archetype. Archetypes that are appended later belong to the next round. */
+    if (world->next_visit == 0 || world->next_visit >= archetype_count) world->next_visit = 1;
+    const uint32_t left = archetype_count - world->next_visit;
+    const bool is_last = world->empty_archetype_checks_per_sync >= left;
+    const uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
+    uint32_t first = 0, count = 0;
     for (uint32_t i = end; i-- > world->next_visit;) {
         quern__archetype *archetype = world->storage.archetypes.items[i];
         archetype->is_removed = is_abandoned(archetype, world->visit_count);
         if (!archetype->is_removed) continue;
-        *out_first = i;
+        first = i;
         count++;
     }
-    return count;
-}
-
-static void remove_next(quern_world *world)
-{
-    quern__storage *storage = &world->storage;
-    world->visit_count++;
-    /* A round ends at the last archetype. Archetypes that are appended later belong to the next round. */
-    if (world->next_visit == 0 || world->next_visit >= storage->archetypes.count) world->next_visit = 1;
-    const uint32_t left = storage->archetypes.count - world->next_visit;
-    const bool is_last = world->empty_archetype_checks_per_sync >= left;
-    uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
-    uint32_t first = 0;
-    const uint32_t count = mark_abandoned(world, end, &first);
     if (count > 0) remove_marked(world, first);
-    end -= count;
-    world->next_visit = is_last ? 0 : end;
-}
-
-/* Removes all empty archetypes once there are more than twice as many archetypes as the last removal has left, or more
- * than half of those that were then possible. A removal takes time for every archetype, so this is a constant for each
- * one that was created in between. A world that was restored or loaded may have fewer than were left: they count as left
- * then. */
-static void remove_after_growth(quern_world *world)
-{
-    const uint32_t count = world->storage.archetypes.count;
-    if (world->visit_count > count) world->visit_count = count;
-    const uint32_t left = (uint32_t)world->visit_count, half_free = (QUERN_MAX_ARCHETYPES - left) / 2;
-    if (count - left > (left < half_free ? left : half_free)) (void)remove_all(world);
-}
-
-void quern__world_reclaim_archetypes(quern_world *world)
-{
-    if (world->empty_archetype_checks_per_sync > 0)
-        remove_next(world);
-    else
-        remove_after_growth(world);
+    world->next_visit = is_last ? 0 : end - count;
 }

@@ -290,13 +290,10 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
     return QUERN_OK;
 }
 
-QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const quern__create_list *list,
-                                                     const quern__create_layout *layout,
-                                                     const void *const *values, quern_entity *out_entity)
+QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create_list *list,
+                                   const quern__create_layout *layout, const void *const *values,
+                                   quern__row row)
 {
-    quern__row row = {0};
-    quern_result result = create_raw(&world->storage, layout->archetype, out_entity, &row);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
     for (uint32_t i = 0; i < list->count; i++) {
         const quern__column_position column = layout->columns[i];
         const void *value = values != NULL ? values[i] : NULL;
@@ -307,7 +304,16 @@ QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const q
             quern__fill_component(&world->storage, layout->archetype, quern__row_location(row),
                                   quern__component_index(list->components[i]), value, 1);
     }
-    return QUERN_OK;
+}
+
+QUERN__ALWAYS_INLINE quern_result create_with_layout(quern_world *world, const quern__create_list *list,
+                                                     const quern__create_layout *layout,
+                                                     const void *const *values, quern_entity *out_entity)
+{
+    quern__row row = {0};
+    quern_result result = create_raw(&world->storage, layout->archetype, out_entity, &row);
+    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, layout, values, row);
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------ with a target */
@@ -405,6 +411,16 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
     return result;
 }
 
+/* Creates an entity by a cached list without a relation. */
+QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const quern__create_list *list,
+                                                   const void *const *values, quern_entity *out_entity)
+{
+    quern_result result = reserve_slot(&world->storage);
+    return QUERN__LIKELY(result == QUERN_OK)
+               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
+               : result;
+}
+
 static quern_result check_handles(const quern_world *world, const quern_component *components,
                                   const void *const *values, uint32_t count)
 {
@@ -447,10 +463,7 @@ static inline quern_result create_plainly(quern_world *world, quern__create_list
                                           const void *const *values, quern_entity *out_entity)
 {
     if (list->relation != NULL) return create_related(world, list, values, out_entity);
-    const quern_result result = reserve_slot(&world->storage);
-    return QUERN__LIKELY(result == QUERN_OK)
-               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
-               : result;
+    return create_unrelated(world, list, values, out_entity);
 }
 
 /* Creates an entity by a cached list with handles to be checked or with required components. */

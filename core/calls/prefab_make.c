@@ -17,10 +17,10 @@
 #include <quern/prefab.h>
 
 /* The components of a member, ascending. */
-typedef struct component_set {
+typedef struct member_components {
     const uint16_t *indices;
     uint32_t count;
-} component_set;
+} member_components;
 
 /* By member: the index of its link in the current relation, or QUERN_NO_MEMBER. */
 typedef QUERN__ARRAY(uint32_t) link_indices;
@@ -33,10 +33,10 @@ typedef struct prefab_capture {
     const quern_allocator *allocator;
     quern__prefab *prefab;
     const struct prefab_source *source;
-    QUERN__ARRAY(uint32_t) depths;    /* levels below the root, by member */
-    QUERN__ARRAY(component_set) sets; /* by member */
+    QUERN__ARRAY(uint32_t) depths;        /* levels below the root, by member */
+    QUERN__ARRAY(member_components) sets; /* by member */
     /* common to all members of a group, by group: */
-    QUERN__ARRAY(component_set) group_sets;
+    QUERN__ARRAY(member_components) group_sets;
     QUERN__ARRAY(uint32_t) previous_groups; /* the group of the same depth before it, or QUERN_NO_MEMBER */
     QUERN__ARRAY(uint32_t) last_groups;     /* by depth: its last group */
     /* of captured trees: */
@@ -267,7 +267,7 @@ enum { VALUE_ALIGNMENT_BYTES = 64 };
 
 /* -------------------------------------------------------------------------------------------- groups */
 
-static bool set_has(const component_set *set, uint32_t component_index)
+static bool set_has(const member_components *set, uint32_t component_index)
 {
     for (uint32_t i = 0; i < set->count && set->indices[i] <= component_index; i++)
         if (set->indices[i] == component_index) return true;
@@ -276,7 +276,7 @@ static bool set_has(const component_set *set, uint32_t component_index)
 
 /* Whether a member with these components has a level in a relation other than the hierarchy. Each such member forms
  * its own group, since its instances may get different levels. */
-static bool has_other_levels(const prefab_capture *it, const component_set *set)
+static bool has_other_levels(const prefab_capture *it, const member_components *set)
 {
     const quern__relations *relations = it->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
@@ -289,13 +289,13 @@ static bool has_other_levels(const prefab_capture *it, const component_set *set)
 }
 
 /* Returns the index of the group for a member, or the number of groups if the member starts a new one. */
-static uint32_t find_group(const prefab_capture *it, const component_set *set, uint32_t depth)
+static uint32_t find_group(const prefab_capture *it, const member_components *set, uint32_t depth)
 {
     const uint32_t none = it->group_sets.count;
     if (depth >= it->last_groups.count || has_other_levels(it, set)) return none;
     for (uint32_t i = it->last_groups.items[depth]; i != QUERN_NO_MEMBER;
          i = it->previous_groups.items[i]) {
-        const component_set *other = &it->group_sets.items[i];
+        const member_components *other = &it->group_sets.items[i];
         if (other->count == set->count &&
             (other->indices == set->indices ||
              memcmp(other->indices, set->indices, set->count * sizeof *set->indices) == 0))
@@ -305,7 +305,7 @@ static uint32_t find_group(const prefab_capture *it, const component_set *set, u
 }
 
 /* Precondition: the depth is at most one more than that of a member before. */
-static bool add_group(prefab_capture *it, const component_set *set, uint32_t depth)
+static bool add_group(prefab_capture *it, const member_components *set, uint32_t depth)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t group = prefab->groups.count;
@@ -331,7 +331,7 @@ static quern_result sort_into_groups(prefab_capture *it)
         !quern__array_reserve(it->allocator, &prefab->row_members, count))
         return prefab_capture_fail_memory();
     for (uint32_t i = 0; i < count; i++) {
-        const component_set *set = &it->sets.items[i];
+        const member_components *set = &it->sets.items[i];
         const uint32_t group = find_group(it, set, it->depths.items[i]);
         if (group == prefab->groups.count && !add_group(it, set, it->depths.items[i]))
             return prefab_capture_fail_memory();
@@ -391,7 +391,7 @@ static quern_result add_components(prefab_capture *it, uint32_t i)
 {
     quern__prefab *prefab = it->prefab;
     quern__prefab_group *group = &prefab->groups.items[i];
-    const component_set *set = &it->group_sets.items[i];
+    const member_components *set = &it->group_sets.items[i];
     group->first_component = prefab->component_indices.count;
     group->first_column = prefab->columns.count;
     if (!quern__array_reserve(it->allocator, &prefab->component_indices,
@@ -573,7 +573,7 @@ static bool add_member(prefab_capture *it, quern_entity entity, uint32_t depth)
     it->depths.items[it->depths.count++] = depth;
     const quern__archetype *archetype = archetype_of(it, it->entities.count - 1);
     it->sets.items[it->sets.count++] =
-        (component_set){archetype->component_indices, archetype->component_count};
+        (member_components){archetype->component_indices, archetype->component_count};
     return true;
 }
 

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/queue.h"
 
+#include "sched/jobs/jobs_internal.h"
+
 /* Lists and nodes are accessed only with the mutex locked. Only the counts are also read without it. */
 
 bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
@@ -138,9 +140,20 @@ void quern__queues_push(quern__queues *queues, quern__node *node)
     quern__mutex_unlock(&queues->mutex);
 }
 
-bool quern__queues_push_job(quern__queues *queues, const quern__job *job, quern__queue_index index,
-                            quern_jobs *jobs)
+bool quern__queues_push_from_outside(quern_jobs *jobs, quern__node *node)
 {
+    quern__queues *queues = &jobs->queues;
+    quern__mutex_lock(&queues->mutex);
+    push_locked(queues, &queues->queues[node->queue], node);
+    const bool is_visit = quern__jobs_begin_visit(jobs);
+    quern__mutex_unlock(&queues->mutex);
+    return is_visit;
+}
+
+bool quern__queues_push_job(quern_jobs *jobs, const quern__job *job, quern__queue_index index,
+                            bool *out_is_visit)
+{
+    quern__queues *queues = &jobs->queues;
     quern__mutex_lock(&queues->mutex);
     const bool has_node = queues->free_nodes != NULL || add_block(queues);
     if (has_node) {
@@ -151,6 +164,7 @@ bool quern__queues_push_job(quern__queues *queues, const quern__job *job, quern_
         node->jobs = jobs;
         quern__job_count(job);
         push_locked(queues, &queues->queues[index], node);
+        *out_is_visit = quern__jobs_begin_visit(jobs);
     }
     quern__mutex_unlock(&queues->mutex);
     return has_node;

@@ -104,13 +104,20 @@ static inline void quern__job_count(const quern__job *job)
     if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);
 }
 
-/* Takes a node from the store, and appends it with a copy of a submitted job to a shared queue. The job is counted before
- * it can run. Returns false, with nothing counted, if there is no memory. */
-bool quern__queues_push_job(quern__queues *queues, const quern__job *job, quern__queue_index index,
-                            quern_jobs *jobs);
-
 /* Appends a node to the shared queue that node->queue names. */
 void quern__queues_push(quern__queues *queues, quern__node *node);
+
+/* Appends a node as an outside thread, and begins a visit of the workers, which the caller ends after it has woken one.
+ * Returns whether the visit began. It is tried before the queues are unlocked. Therefore a thread that replaces the
+ * workers either refuses the visit and then finds the node (open_to_visitors in jobs.c), or lets it begin. And a thread
+ * that ends the pool, which the job itself may allow, waits for the visit. */
+bool quern__queues_push_from_outside(quern_jobs *jobs, quern__node *node);
+
+/* Takes a node from the store, and appends it with a copy of a submitted job to a shared queue, like
+ * quern__queues_push_from_outside. The job is counted before it can run. Returns false, with nothing counted and no
+ * visit, if there is no memory. */
+bool quern__queues_push_job(quern_jobs *jobs, const quern__job *job, quern__queue_index index,
+                            bool *out_is_visit);
 
 /* Append to and remove from a worker's queue. The push returns false, with nothing done, if the queue is
  * closed. */

@@ -326,15 +326,6 @@ static void push_node(quern__node *node, quern__worker *worker)
     notify_of_queued(jobs, queue, scope);
 }
 
-/* Wakes a worker for a job that an outside thread has pushed to a shared queue. The visit begins after the push: if it
- * is refused, the thread that replaces the workers finds the job afterwards (open_to_visitors in jobs.c). */
-static void notify_from_outside(quern_jobs *jobs, quern__queue_index queue, const void *scope)
-{
-    if (!quern__jobs_begin_visit(jobs)) return;
-    notify_of_queued(jobs, queue, scope);
-    quern__jobs_end_visit(jobs);
-}
-
 /* Submits from an outside thread. Not inlined, because workers submit most nodes. */
 static QUERN__NO_INLINE void submit_from_outside(quern__node *node)
 {
@@ -348,8 +339,9 @@ static QUERN__NO_INLINE void submit_from_outside(quern__node *node)
         node->queue = QUERN__QUEUE_NORMAL;
     }
     const quern__queue_index queue = node->queue; /* the node may be reused after the push */
-    quern__queues_push(&jobs->queues, node);
-    notify_from_outside(jobs, queue, scope);
+    if (!quern__queues_push_from_outside(jobs, node)) return;
+    notify_of_queued(jobs, queue, scope);
+    quern__jobs_end_visit(jobs);
 }
 
 void quern__node_submit(quern__node *node, quern__worker *worker)
@@ -379,8 +371,12 @@ static quern_result fail_memory(const char *function)
 static quern_result submit_to_shared_queue(quern_jobs *jobs, const quern__job *job,
                                            quern__queue_index queue, const char *function)
 {
-    if (!quern__queues_push_job(&jobs->queues, job, queue, jobs)) return fail_memory(function);
-    notify_from_outside(jobs, queue, job->scope);
+    bool is_visit;
+    if (!quern__queues_push_job(jobs, job, queue, &is_visit)) return fail_memory(function);
+    if (is_visit) {
+        notify_of_queued(jobs, queue, job->scope);
+        quern__jobs_end_visit(jobs);
+    }
     return QUERN_OK;
 }
 

@@ -3,8 +3,7 @@
 #include "tests/support/failing_allocator.h"
 
 #include "tests/support/random.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/setup.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -197,7 +196,7 @@ uint64_t failing_allocator_misuse_count(const failing_allocator *allocator)
 
 void failing_allocator_close(failing_allocator *allocator)
 {
-    cr_assert_eq(allocator->outstanding_bytes, 0u, "memory was not given back");
-    cr_assert_eq(allocator->misuse_count, 0u, "memory was not given back as it was got");
+    assert_at_end(allocator->outstanding_bytes == 0);
+    assert_at_end(allocator->misuse_count == 0);
     failing_allocator_destroy(allocator);
 }

@@ -16,8 +16,8 @@ failing_allocator *failing_allocator_create(void);
 /* Destroys the allocator and frees outstanding blocks. */
 void failing_allocator_destroy(failing_allocator *allocator);
 
-/* Destroys the allocator at the end of a test. The test fails if blocks are outstanding or there was
- * misuse. Called by the test itself: an assertion in .fini would not fail the test. */
+/* Destroys the allocator at the end of a test, also in .fini of a suite. The test fails if blocks are
+ * outstanding or there was misuse. */
 void failing_allocator_close(failing_allocator *allocator);
 
 quern_allocator failing_allocator_interface(failing_allocator *allocator);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/query/query_internal.h"
 #include "core/world/world_internal.h"
+
 #include "tests/support/fixture.h"
 
 quern_world *world;
@@ -18,9 +20,10 @@ void close_world(void)
 {
     quern_log_set_handler(NULL, NULL);
     quern_assert_set_handler(NULL, NULL);
-    if (world != NULL)
-        while (world->first_schedule != NULL)
-            quern_schedule_destroy(world->first_schedule);
+    while (world != NULL && world->first_schedule != NULL)
+        quern_schedule_destroy(world->first_schedule);
+    while (world != NULL && world->storage.first_query != NULL)
+        quern_query_destroy(world->storage.first_query);
     quern_world_destroy(world);
     world = NULL;
     if (world_memory != NULL) failing_allocator_close(world_memory);
@@ -29,6 +32,6 @@ void close_world(void)
 
 void close_valid_world(void)
 {
-    assert_valid(world);
+    assert_at_end(quern_world_validate(world) == QUERN_OK);
     close_world();
 }

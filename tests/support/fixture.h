@@ -6,8 +6,8 @@
 /* The world of a test and its end. A test file fills the world in an opening function of its own:
  *     world = setup_world(), or
  *     memory = open_failing_world();
- * and ends it by close_world, as .fini of its suite, or in the test if the end has assertions: an assertion
- * in .fini would not fail the test. */
+ * and the suite ends it: TestSuite(name, .init = open_world, .fini = close_world). A file that has more to end
+ * checks it by assert_at_end. */
 
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
@@ -17,8 +17,8 @@ extern quern_world *world;
 /* Creates the world with an allocator that fails on request. close_world closes the allocator. */
 failing_allocator *open_failing_world(void);
 
-/* Resets the handlers of log and asserts, and destroys the world with its schedules. The test fails if the
- * allocator of open_failing_world did not get all memory back. */
+/* Resets the handlers of log and asserts, and destroys the world with its schedules and queries. The test
+ * fails if the allocator of open_failing_world did not get all memory back. */
 void close_world(void);
 
 /* close_world, after an assertion that the world is valid. */

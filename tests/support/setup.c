@@ -5,6 +5,7 @@
 #include "core/world/world_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 quern_world *setup_world(void)
@@ -88,6 +89,13 @@ void assert_valid(const quern_world *world)
 {
     quern_result result = quern_world_validate(world);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+void fail_at_end(const char *file, int line, const char *condition)
+{
+    fprintf(stderr, "%s:%d: at the end of a test: %s; last message: %s\n", file, line, condition,
+            quern_error_message());
+    abort();
 }
 
 /* ----------------------------------------------------------------------------------- wrong handles */

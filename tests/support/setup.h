@@ -37,6 +37,12 @@ void assert_valid(const quern_world *world);
         cr_assert_eq(must_result, QUERN_OK, "%s: %s", #__VA_ARGS__, quern_error_message()); \
     } while (0)
 
+/* Assertion in a function that ends tests, the .fini of a suite: an assertion of the framework would not
+ * fail the test there, but an abort does. */
+#define assert_at_end(condition) ((condition) ? (void)0 : fail_at_end(__FILE__, __LINE__, #condition))
+
+_Noreturn void fail_at_end(const char *file, int line, const char *condition);
+
 /* Return handles that are invalid for one reason each. */
 quern_entity entity_of_other_world(quern_entity entity);
 quern_entity entity_provisional(uint32_t index);

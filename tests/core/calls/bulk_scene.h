@@ -5,14 +5,13 @@
 
 /* A world and lists of entities for tests of calls that change many entities. */
 
-#include "tests/support/setup.h"
+#include "tests/support/fixture.h"
 #include "tests/support/tracked.h"
 
 #include <string.h>
 
 enum { MANY = 3000, HUGE_COUNT = 200000 };
 
-static quern_world *world;
 static quern_component number, point, frozen; /* uint64_t, vec3, a tag */
 static tracked_counts counts;
 static quern_component tracked_type;
@@ -34,14 +33,12 @@ static inline void open_bulk(void)
         numbers[i] = i;
 }
 
-/* Ends each test. An assertion in .fini would not fail the test. */
 static inline void close_bulk(void)
 {
-    assert_valid(world);
-    quern_world_destroy(world);
-    cr_assert_eq(counts.broken_count, 0u, "hooks were called on what was no live value");
-    cr_assert_eq(tracked_live_count(&counts), 0u, "values were not destroyed");
-    cr_assert_eq(owned_live, 0, "values were not destroyed, or twice");
+    close_valid_world();
+    assert_at_end(counts.broken_count == 0u);
+    assert_at_end(tracked_live_count(&counts) == 0u);
+    assert_at_end(owned_live == 0);
 }
 
 static inline void must_stay_valid(quern_result result)

@@ -12,8 +12,8 @@ static uint64_t count_all(quern_component component)
     return count;
 }
 
-TestSuite(query_add, .init = open_bulk);
-TestSuite(query_remove, .init = open_bulk);
+TestSuite(query_add, .init = open_bulk, .fini = close_bulk);
+TestSuite(query_remove, .init = open_bulk, .fini = close_bulk);
 
 /* -------------------------------------------------------------------------------------- query add */
 
@@ -35,8 +35,6 @@ Test(query_add, adds_component_where_it_is_missing)
     assert_numbered(0, MANY);
     must_stay_valid(quern_entity_add_matching(query, point, &value, &count));
     cr_assert_eq(count, 0u);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, null_value_constructs)
@@ -51,8 +49,6 @@ Test(query_add, null_value_constructs)
         cr_assert_eq(((vec3 *)quern_entity_get(world, entities[i], point))->x, 0.0f, "used memory shows");
         cr_assert_eq(payload_of(entities[i]), (uint64_t)TRACKED_DEFAULT);
     }
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, adds_tags)
@@ -64,8 +60,6 @@ Test(query_add, adds_tags)
     cr_assert_eq(count, (uint64_t)MANY / 2);
     cr_assert_eq(count_all(frozen), (uint64_t)MANY);
     assert_numbered(0, MANY);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, moves_existing_values_and_copies_new_one)
@@ -86,8 +80,6 @@ Test(query_add, moves_existing_values_and_copies_new_one)
         cr_assert_eq(payload_of(entities[i]), (uint64_t)TRACKED_DEFAULT);
     }
     tracked_destroy(&value, &counts);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 /* New rows are appended after existing rows, from the middle of a chunk on. */
@@ -104,8 +96,6 @@ Test(query_add, appends_to_existing_rows)
     static quern_entity rows[MANY];
     cr_assert_eq(list_rows(query, rows), (uint32_t)MANY);
     cr_assert_eq(memcmp(rows, entities, sizeof rows), 0, "rows changed their order");
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, value_may_be_in_the_world)
@@ -121,7 +111,6 @@ Test(query_add, value_may_be_in_the_world)
         must_stay_valid(quern_entity_remove_matching(query, armour, NULL));
         quern_query_destroy(query);
     }
-    close_bulk();
 }
 
 /* The value moves with its entity, possibly before its last copy. */
@@ -137,8 +126,6 @@ Test(query_add, value_with_hooks_may_be_in_the_world)
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(((tracked *)quern_entity_get(world, entities[i], second))->payload, 1234u, "entity %u",
                      i);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, value_without_copy_hook_is_refused)
@@ -153,8 +140,6 @@ Test(query_add, value_without_copy_hook_is_refused)
     must_stay_valid(quern_entity_add_matching(query, owned_type, NULL, NULL));
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_null(((owned *)quern_entity_get(world, entities[i], owned_type))->box);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, failure_of_one_match_changes_no_match)
@@ -174,8 +159,6 @@ Test(query_add, failure_of_one_match_changes_no_match)
     must_stay_valid(quern_entity_add_matching(query, point, NULL, &count));
     cr_assert_eq(count, 160u);
     assert_numbered(0, 160);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_add, the_251st_component_is_refused)
@@ -191,8 +174,6 @@ Test(query_add, the_251st_component_is_refused)
     assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
                    quern_entity_add_matching(query, number, NULL, NULL));
     cr_assert_eq(count_all(number), 0u);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 /* ----------------------------------------------------------------------------------- query remove */
@@ -212,8 +193,6 @@ Test(query_remove, removes_component_where_it_is_present)
     assert_numbered(0, MANY);
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(quern_entity_has(world, entities[i], point), i / 2 % 2 == 0);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 /* The query has no match left afterwards. */
@@ -226,8 +205,6 @@ Test(query_remove, may_remove_component_of_the_query)
     cr_assert_eq(count, (uint64_t)MANY);
     cr_assert_eq(quern_query_count(query), 0u);
     cr_assert_eq(alive_count(), (uint64_t)MANY);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_remove, may_leave_entities_without_components)
@@ -238,6 +215,4 @@ Test(query_remove, may_leave_entities_without_components)
     cr_assert_eq(tracked_live_count(&counts), 0u);
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert(quern_entity_is_alive(world, entities[i]));
-    quern_query_destroy(query);
-    close_bulk();
 }

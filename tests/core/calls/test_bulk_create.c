@@ -4,8 +4,8 @@
 
 /* Creating many entities by one call. */
 
-TestSuite(create_many, .init = open_bulk);
-TestSuite(create_filled, .init = open_bulk);
+TestSuite(create_many, .init = open_bulk, .fini = close_bulk);
+TestSuite(create_filled, .init = open_bulk, .fini = close_bulk);
 
 /* ------------------------------------------------------------------------------------- create many */
 
@@ -23,7 +23,6 @@ Test(create_many, columns_have_the_order_of_components)
         cr_assert_eq(number_of(entities[i]), i);
         cr_assert(quern_entity_has(world, entities[i], frozen));
     }
-    close_bulk();
 }
 
 Test(create_many, handles_have_the_order_of_rows)
@@ -34,7 +33,6 @@ Test(create_many, handles_have_the_order_of_rows)
     cr_assert_eq(list_rows(query, rows), (uint32_t)MANY);
     cr_assert_eq(memcmp(rows, entities, MANY * sizeof *rows), 0);
     quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(create_many, null_column_constructs)
@@ -49,7 +47,6 @@ Test(create_many, null_column_constructs)
         cr_assert_eq(number_of(entities[i]), 0u, "used memory shows");
         cr_assert_eq(payload_of(entities[i]), (uint64_t)TRACKED_DEFAULT);
     }
-    close_bulk();
 }
 
 Test(create_many, components_and_output_are_optional)
@@ -60,7 +57,6 @@ Test(create_many, components_and_output_are_optional)
     cr_assert_eq(alive_count(), 300u);
     for (uint32_t i = 0; i < 100; i++)
         cr_assert(quern_entity_is_alive(world, entities[i]));
-    close_bulk();
 }
 
 Test(create_many, count_zero_does_nothing)
@@ -71,7 +67,6 @@ Test(create_many, count_zero_does_nothing)
     must_stay_valid(quern_entity_create_many(world, NULL, NULL, 0, 0, NULL));
     cr_assert_eq(quern_world_hash(world), before);
     cr_assert_eq(untouched.bits, 0x1234u);
-    close_bulk();
 }
 
 /* A partly full chunk gets the first new rows; new chunks get the rest. */
@@ -91,7 +86,6 @@ Test(create_many, fills_the_last_chunk_first)
     uint32_t capacity = it.view.count;
     cr_assert_eq(stats_of_world(world).chunk_count, (total + capacity - 1) / capacity);
     quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(create_many, fills_chunks_completely)
@@ -109,7 +103,6 @@ Test(create_many, fills_chunks_completely)
     cr_assert_eq(stats_of_world(world).chunk_count, 3u);
     assert_numbered(0, 2 * stats.row_capacity + 1);
     quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(create_many, reuses_free_slots)
@@ -126,7 +119,6 @@ Test(create_many, reuses_free_slots)
     }
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(quern_entity_is_alive(world, entities[i]), i % 3 != 0);
-    close_bulk();
 }
 
 Test(create_many, copies_values_by_hook)
@@ -143,7 +135,6 @@ Test(create_many, copies_values_by_hook)
         cr_assert_eq(payload_of(entities[i]), i);
         tracked_destroy(&values[i], &counts);
     }
-    close_bulk();
 }
 
 Test(create_many, owned_values_become_property_of_the_world)
@@ -159,7 +150,6 @@ Test(create_many, owned_values_become_property_of_the_world)
         cr_assert_eq(value->payload, i);
     }
     cr_assert_eq(owned_live, MANY);
-    close_bulk();
 }
 
 Test(create_many, values_may_be_in_the_world)
@@ -169,7 +159,6 @@ Test(create_many, values_may_be_in_the_world)
     must_stay_valid(quern_entity_create_many(world, &number, columns, 1, 100, &entities[100]));
     for (uint32_t i = 0; i < 100; i++)
         cr_assert_eq(number_of(entities[100 + i]), i);
-    close_bulk();
 }
 
 Test(create_many, creates_very_many)
@@ -183,7 +172,6 @@ Test(create_many, creates_very_many)
     cr_assert_eq(stats_of_world(world).chunk_count, 0u);
     create_numbered(0, HUGE_COUNT, &tracked_type, 1);
     assert_numbered(0, HUGE_COUNT);
-    close_bulk();
 }
 
 Test(create_many, refuses_wrong_lists)
@@ -209,7 +197,6 @@ Test(create_many, refuses_wrong_lists)
     assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE,
                    quern_entity_create_many(world, large, NULL, 2, 10, entities));
     assert_numbered(0, 10);
-    close_bulk();
 }
 
 Test(create_many, refuses_more_than_the_entity_limit)
@@ -226,7 +213,6 @@ Test(create_many, refuses_more_than_the_entity_limit)
                    quern_entity_create_many(world, &number, NULL, 1, UINT32_MAX, NULL));
     assert_refused(world, QUERN_ERROR_LIMIT,
                    quern_entity_create_many(world, NULL, NULL, 0, QUERN_MAX_ENTITIES, NULL));
-    close_bulk();
 }
 
 Test(create_many, caller_keeps_values_of_failed_call)
@@ -239,7 +225,6 @@ Test(create_many, caller_keeps_values_of_failed_call)
                    quern_entity_create_many(world, twice, columns, 3, 1, entities));
     cr_assert(owned_is_intact(&value));
     owned_destroy(&value, &owned_live);
-    close_bulk();
 }
 
 /* ----------------------------------------------------------------------------------- create filled */
@@ -299,7 +284,6 @@ Test(create_filled, fill_sees_each_row_once_in_order)
     cr_assert_gt(fill_log.view_count, 3u);
     create_filled(1);
     cr_assert_eq(alive_count(), 10u + MANY + 1u);
-    close_bulk();
 }
 
 Test(create_filled, fill_sees_zero_bytes_in_reused_memory)
@@ -308,13 +292,11 @@ Test(create_filled, fill_sees_zero_bytes_in_reused_memory)
         create_filled(MANY);
         must_stay_valid(quern_entity_destroy_many(world, entities, MANY));
     }
-    close_bulk();
 }
 
 Test(create_filled, creates_very_many)
 {
     create_filled(HUGE_COUNT);
-    close_bulk();
 }
 
 static void fill_payloads(quern_context *context, const quern_view *view)
@@ -338,7 +320,6 @@ Test(create_filled, fill_sees_constructed_values)
     cr_assert_gt(calls, 1u);
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(payload_of(entities[i]), i);
-    close_bulk();
 }
 
 Test(create_filled, count_zero_calls_no_fill)
@@ -348,7 +329,6 @@ Test(create_filled, count_zero_calls_no_fill)
     must_stay_valid(quern_entity_create_filled(world, &number, 1, 0, count_call, &calls, NULL));
     cr_assert_eq(calls, 0u);
     cr_assert_eq(quern_world_hash(world), before);
-    close_bulk();
 }
 
 Test(create_filled, fill_without_components_sees_handles)
@@ -357,7 +337,6 @@ Test(create_filled, fill_without_components_sees_handles)
     must_stay_valid(quern_entity_create_filled(world, NULL, 0, 100, count_call, &calls, entities));
     cr_assert_eq(calls, 1u);
     cr_assert(quern_entity_is_alive(world, entities[99]));
-    close_bulk();
 }
 
 static void fill_wrongly(quern_context *context, const quern_view *view)
@@ -379,7 +358,6 @@ Test(create_filled, fill_cannot_change_the_world)
     must_stay_valid(quern_entity_create_filled(world, &number, 1, MANY, fill_wrongly, NULL, NULL));
     cr_assert_eq(alive_count(), (uint64_t)MANY);
     setup_entity(world);
-    close_bulk();
 }
 
 Test(create_filled, refuses_wrong_lists)
@@ -405,5 +383,4 @@ Test(create_filled, refuses_wrong_lists)
     cr_assert_eq(calls, 0u);
     must_stay_valid(quern_entity_create_filled(world, tags, QUERN_MAX_TERMS, 5, count_call, &calls, NULL));
     cr_assert_eq(calls, 1u);
-    close_bulk();
 }

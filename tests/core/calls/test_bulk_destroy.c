@@ -6,7 +6,7 @@
 /* Destroying lists of entities, and all matches of a query. */
 
 TestSuite(destroy_many, .init = open_bulk);
-TestSuite(query_destroy, .init = open_bulk);
+TestSuite(query_destroy, .init = open_bulk, .fini = close_bulk);
 
 /* ------------------------------------------------------------------------------------ destroy many */
 
@@ -132,8 +132,6 @@ Test(query_destroy, destroys_matches_only)
     }
     must_stay_valid(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, 0u);
-    quern_query_destroy(query);
-    close_bulk();
 }
 
 Test(query_destroy, destroys_matches_in_all_archetypes)
@@ -147,9 +145,6 @@ Test(query_destroy, destroys_matches_in_all_archetypes)
     create_mixed();
     cr_assert_eq(quern_query_count(query), (uint64_t)MANY);
     assert_numbered(0, MANY);
-    quern_query_destroy(query);
-    quern_query_destroy(left);
-    close_bulk();
 }
 
 Test(query_destroy, handles_become_stale)
@@ -163,6 +158,4 @@ Test(query_destroy, handles_become_stale)
         cr_assert_not(quern_entity_is_alive(world, entities[i]));
         cr_assert_lt(quern_entity_index(again[i]), (uint32_t)MANY, "slots are reused");
     }
-    quern_query_destroy(query);
-    close_bulk();
 }

@@ -41,7 +41,7 @@ static void open_world(void)
     capture_reports(&reports);
 }
 
-TestSuite(enable_many, .init = open_world);
+TestSuite(enable_many, .init = open_world, .fini = close_world);
 
 static void fill_list(random_source *random, uint32_t count)
 {
@@ -78,7 +78,6 @@ Test(enable_many, agrees_with_single_calls)
         set_model(is_disabled, count, enabled);
         check_model(is_disabled, number);
     }
-    close_world();
 }
 
 Test(enable_many, long_list_may_contain_entities_repeatedly)
@@ -93,7 +92,6 @@ Test(enable_many, long_list_may_contain_entities_repeatedly)
     check_model(none, number);
     must(quern_entity_set_component_enabled_many(world, NULL, 0, number, false));
     check_model(none, number);
-    close_world();
 }
 
 Test(enable_many, switches_tags_and_keeps_other_components)
@@ -107,7 +105,6 @@ Test(enable_many, switches_tags_and_keeps_other_components)
         cr_assert(quern_entity_is_component_enabled(world, entities[i], number));
     }
     assert_valid(world);
-    close_world();
 }
 
 /* Returns whether a query with a change filter on the number has any view. */
@@ -135,7 +132,6 @@ Test(enable_many, only_successful_call_passes_change_filters)
     must(quern_entity_set_component_enabled_many(world, list, ENTITIES - 1, number, false));
     cr_assert(has_changed(changed));
     quern_query_destroy(changed);
-    close_world();
 }
 
 /* ------------------------------------------------------------------------------------------- refusals */
@@ -168,7 +164,6 @@ Test(enable_many, wrong_entity_changes_nothing)
         refuse_at(places[i], entity_provisional(3), QUERN_ERROR_PROVISIONAL_ENTITY);
         refuse_at(places[i], entity_of_other_world(entities[0]), QUERN_ERROR_FOREIGN_ENTITY);
     }
-    close_world();
 }
 
 Test(enable_many, message_names_the_wrong_element)
@@ -184,7 +179,6 @@ Test(enable_many, message_names_the_wrong_element)
     cr_assert_eq(quern_entity_set_component_enabled_many(world, list, 100, number, false),
                  QUERN_ERROR_NULL_ENTITY);
     cr_assert_not_null(strstr(quern_error_message(), "element 70: "), "%s", quern_error_message());
-    close_world();
 }
 
 static void enable_from_fill(quern_context *context, const quern_view *view)
@@ -205,7 +199,6 @@ Test(enable_many, wrong_arguments_and_locked_world_are_refused)
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_entity_set_component_enabled_many(world, entities, 2, solid, false));
     must(quern_entity_create_filled(world, &solid, 1, 1, enable_from_fill, NULL, NULL));
-    close_world();
 }
 
 Test(enable_many, missing_memory_changes_nothing)
@@ -220,5 +213,4 @@ Test(enable_many, missing_memory_changes_nothing)
     failing_allocator_heal(allocator);
     must(quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, true));
     assert_valid(world);
-    close_world();
 }

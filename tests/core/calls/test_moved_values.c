@@ -57,11 +57,11 @@ static void open_world(void)
 static void close_world(void)
 {
     quern_world_destroy(world);
-    cr_assert_eq(living, 0);
-    cr_assert_eq(misplaced, 0);
+    assert_at_end(living == 0);
+    assert_at_end(misplaced == 0);
 }
 
-TestSuite(moved_values, .init = open_world);
+TestSuite(moved_values, .init = open_world, .fini = close_world);
 
 static pinned *make(pinned *value, uint64_t number)
 {
@@ -91,7 +91,6 @@ Test(moved_values, of_created_entities)
     cr_assert_eq(quern_entity_create_many(world, &type, columns, 1, 300, entities), QUERN_OK);
     for (uint64_t i = 0; i < 300; i++)
         assert_holds(entities[i], i);
-    close_world();
 }
 
 Test(moved_values, that_are_added_and_set)
@@ -106,7 +105,6 @@ Test(moved_values, that_are_added_and_set)
     cr_assert_eq(quern_entity_create(world, &entity), QUERN_OK);
     cr_assert_eq(quern_entity_set(world, entity, type, make(&third, 3)), QUERN_OK);
     assert_holds(entity, 3);
-    close_world();
 }
 
 Test(moved_values, of_commands)
@@ -124,7 +122,6 @@ Test(moved_values, of_commands)
     cr_assert_eq(quern_world_flush(world), QUERN_OK);
     assert_holds(entity, 2);
     cr_assert_eq(living, 2);
-    close_world();
 }
 
 Test(moved_values, of_events)
@@ -136,7 +133,6 @@ Test(moved_values, of_events)
     cr_assert_eq(quern_event_register(world, &def, &event), QUERN_OK);
     cr_assert_eq(quern_world_emit(world, event, make(&value, 1), 1), QUERN_OK);
     cr_assert_null(value.self);
-    close_world();
 }
 
 Test(moved_values, are_not_given_to_several_entities)
@@ -166,5 +162,4 @@ Test(moved_values, are_not_given_to_several_entities)
     cr_assert_eq(quern_world_flush(world), QUERN_OK);
     for (uint64_t i = 0; i < 2; i++)
         assert_holds(entities[i], 4 + i);
-    close_world();
 }

@@ -19,7 +19,7 @@ static void open_world(void)
     cr_assert_eq(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner), QUERN_OK);
 }
 
-TestSuite(relation_calls, .init = open_world);
+TestSuite(relation_calls, .init = open_world, .fini = close_valid_world);
 
 /* Creates an entity, with a parent unless that is null. */
 static quern_entity make(uint32_t value, quern_entity above)
@@ -49,7 +49,6 @@ Test(relation_calls, a_list_of_components_may_name_a_target)
     }
     cr_assert_eq(quern_entity_next_sibling(world, chain[1], parent).bits, second.bits);
     cr_assert_eq(number_of(second), 99u);
-    close_valid_world();
 }
 
 Test(relation_calls, a_list_of_components_may_name_several_targets)
@@ -64,7 +63,6 @@ Test(relation_calls, a_list_of_components_may_name_several_targets)
     cr_assert_eq(quern_entity_target(world, c, owner).bits, a.bits);
     cr_assert_eq(quern_entity_target(world, c, parent).bits, b.bits);
     cr_assert_eq(number_of(c), 3u);
-    close_valid_world();
 }
 
 Test(relation_calls, cached_levels_do_not_outlive_archetypes)
@@ -81,7 +79,6 @@ Test(relation_calls, cached_levels_do_not_outlive_archetypes)
     cr_assert_eq(quern_world_remove_empty_archetypes(world, &removed), QUERN_OK);
     cr_assert_eq(quern_entity_relate(world, c, parent, tag_user), QUERN_OK);
     cr_assert_eq(number_of(d), 4u);
-    close_valid_world();
 }
 
 Test(relation_calls, removing_the_component_from_all_matches_unrelates_them)
@@ -102,7 +99,6 @@ Test(relation_calls, removing_the_component_from_all_matches_unrelates_them)
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_entity_add_matching(query, quern_relation_component(parent), &root, NULL));
     quern_query_destroy(query);
-    close_valid_world();
 }
 
 Test(relation_calls, stats_and_trim_include_links)
@@ -119,7 +115,6 @@ Test(relation_calls, stats_and_trim_include_links)
     cr_assert_eq(quern_entity_unrelate(world, a, parent), QUERN_OK);
     cr_assert_eq(quern_world_trim(world), QUERN_OK);
     cr_assert_eq(stats_of_world(world).link_bytes, 0u);
-    close_valid_world();
 }
 
 /* Compares two worlds with equal rows and different orders of siblings. */
@@ -132,7 +127,6 @@ Test(relation_calls, hash_depends_on_targets_and_sibling_order)
     cr_assert_eq(quern_entity_first_source(world, root, parent).bits, b.bits);
     cr_assert_eq(quern_entity_move_before(world, b, parent, quern_entity_null()), QUERN_OK);
     cr_assert_eq(quern_world_hash(world), hash);
-    close_valid_world();
 }
 
 static void assert_damage_seen(uint32_t *at, uint32_t value)
@@ -167,7 +161,6 @@ Test(relation_calls, validation_finds_each_kind_of_damage)
     uint32_t *value = quern_entity_get(world, a, quern_relation_component(parent));
     assert_damage_seen(value, quern_entity_index(other));
     cr_assert(strstr(quern_error_message(), "pointer") != NULL);
-    close_valid_world();
 }
 
 /* -------------------------------------------------------------------------------- failed allocation */
@@ -214,7 +207,6 @@ Test(relation_calls, missing_memory_changes_nothing)
     quern_query *query = setup_query(world, (const quern_term[]){quern_term_with(components[1])}, 1);
     ASSERT_ALL_OR_NOTHING(quern_entity_remove_matching(query, components[1], NULL));
     quern_query_destroy(query);
-    close_valid_world();
 }
 
 /* ----------------------------------------------------------------------------------------- bad use */
@@ -236,7 +228,6 @@ Test(relation_calls, wrong_registration_is_reported)
     quern_component component = {0};
     const quern_component_def def = {.name = "owner", .size_bytes = 8, .alignment_bytes = 8};
     assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &component));
-    close_valid_world();
 }
 
 Test(relation_calls, component_limit_includes_levels)
@@ -253,7 +244,6 @@ Test(relation_calls, component_limit_includes_levels)
     const quern_relation_def def = {.name = "late", .levels = true};
     assert_refused(world, QUERN_ERROR_LIMIT, quern_relation_register(world, &def, &got));
     cr_assert_eq(stats_of_world(world).component_count, count);
-    close_valid_world();
 }
 
 Test(relation_calls, wrong_relate_is_reported)
@@ -287,7 +277,6 @@ Test(relation_calls, wrong_relate_is_reported)
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add(world, a, component, NULL));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_entity_create_with(world, &component, NULL, 1, NULL));
-    close_valid_world();
 }
 
 Test(relation_calls, wrong_move_before_is_reported)
@@ -305,7 +294,6 @@ Test(relation_calls, wrong_move_before_is_reported)
     assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_move_before(world, root, parent, a));
     cr_assert_eq(quern_entity_move_before(world, a, parent, a), QUERN_OK);
     cr_assert_eq(quern_entity_sibling_index(world, root, parent), QUERN_NO_SIBLING_INDEX);
-    close_valid_world();
 }
 
 Test(relation_calls, managed_components_are_refused_by_other_calls)
@@ -327,5 +315,4 @@ Test(relation_calls, managed_components_are_refused_by_other_calls)
     quern_query *query;
     const quern_query_def writing = {.terms = {quern_term_write(component)}};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &writing, &query));
-    close_valid_world();
 }

@@ -46,16 +46,16 @@ static void open_single(void)
 
 static void close_single(void)
 {
-    assert_valid(world);
+    assert_at_end(quern_world_validate(world) == QUERN_OK);
     quern_world_destroy(world);
     failing_allocator_close(memory);
-    cr_assert_eq(tracked_live_count(&counts), 0u);
-    cr_assert_eq(counts.broken_count, 0u);
+    assert_at_end(tracked_live_count(&counts) == 0u);
+    assert_at_end(counts.broken_count == 0u);
 }
 
-TestSuite(edges, .init = open_single);
-TestSuite(set_missing, .init = open_single);
-TestSuite(destroy_list, .init = open_single);
+TestSuite(edges, .init = open_single, .fini = close_single);
+TestSuite(set_missing, .init = open_single, .fini = close_single);
+TestSuite(destroy_list, .init = open_single, .fini = close_single);
 
 /* Returns the value of a kind that follows from a number. */
 static const void *value_of(uint32_t number)
@@ -108,7 +108,6 @@ Test(edges, more_edges_than_cache_entries_lead_to_the_right_archetypes)
         assert_valid(world);
     }
     cr_assert_eq(edge_count(archetype_of(entities[0])), (uint32_t)QUERN__EDGE_COUNT);
-    close_single();
 }
 
 /* Two edges leave one archetype: one adds a component, the other removes another component. */
@@ -127,7 +126,6 @@ Test(edges, add_and_remove_edges_are_cached_together)
         cr_assert_eq(edge_count(between), round == 0 ? 0u : 2u,
                      "an edge has its place from the second time");
     }
-    close_single();
 }
 
 Test(edges, cached_edges_do_not_hide_errors)
@@ -145,7 +143,6 @@ Test(edges, cached_edges_do_not_hide_errors)
         expect_value(entity, 0, round);
         must(quern_entity_remove(world, entity, kinds[0]));
     }
-    close_single();
 }
 
 Test(edges, hooks_are_called_every_time)
@@ -168,7 +165,6 @@ Test(edges, hooks_are_called_every_time)
     }
     cr_assert_eq(edge_count(archetype_of(entity)), 1u, "the one without hooks");
     tracked_destroy(&value, &counts);
-    close_single();
 }
 
 Test(edges, a_missing_value_is_zero_bytes_every_time)
@@ -183,7 +179,6 @@ Test(edges, a_missing_value_is_zero_bytes_every_time)
             cr_assert_eq(bytes[i], 0u);
         must(quern_entity_remove(world, entity, kinds[0]));
     }
-    close_single();
 }
 
 /* Uses every edge, removes the target archetypes, and creates others, which reuse their numbers and probably their
@@ -212,7 +207,6 @@ Test(edges, edges_to_removed_archetypes_are_forgotten)
         assert_valid(world);
         must(quern_entity_destroy(world, entity));
     }
-    close_single();
 }
 
 Test(edges, other_edges_stay_valid)
@@ -227,7 +221,6 @@ Test(edges, other_edges_stay_valid)
         expect_value(entity, 0, round);
         must(quern_entity_remove(world, entity, kinds[0]));
     }
-    close_single();
 }
 
 /* The edge is cached, but each new chunk that it needs is refused. */
@@ -253,7 +246,6 @@ Test(edges, missing_memory_moves_nothing)
     cr_assert_gt(refused_count, 0u);
     for (uint32_t i = 0; i < MANY; i++)
         expect_value(entities[i], 3, i);
-    close_single();
 }
 
 /* ------------------------------------------------------------------------------------- set, missing */
@@ -271,7 +263,6 @@ Test(set_missing, adds_what_is_missing_and_replaces_what_is_not)
         expect_value(entities[i], 0, i + 2);
         expect_value(entities[i], 2, i + 1);
     }
-    close_single();
 }
 
 Test(set_missing, adds_tags_with_and_without_value)
@@ -283,7 +274,6 @@ Test(set_missing, adds_tags_with_and_without_value)
         cr_assert(quern_entity_has(world, entity, kinds[1]));
         cr_assert_eq(archetype_of(entity)->component_count, 2u);
     }
-    close_single();
 }
 
 Test(set_missing, passes_change_filters)
@@ -304,7 +294,6 @@ Test(set_missing, passes_change_filters)
         cr_assert_eq(shown_count, round + 1, "the chunk with all that came so far, and once");
     }
     quern_query_destroy(query);
-    close_single();
 }
 
 Test(set_missing, cached_edges_do_not_hide_errors)
@@ -324,7 +313,6 @@ Test(set_missing, cached_edges_do_not_hide_errors)
                        quern_entity_set(world, entities[round], (quern_component){0}, value_of(1)));
         must(quern_entity_set(world, entities[round], kinds[0], value_of(round)));
     }
-    close_single();
 }
 
 /* ------------------------------------------------------------------------------------ destroy many */
@@ -377,7 +365,6 @@ Test(destroy_list, agrees_with_single_calls)
         cr_assert_eq(quern_entity_index(one), quern_entity_index(other));
     }
     quern_world_destroy(twin);
-    close_single();
 }
 
 Test(destroy_list, wrong_handle_destroys_nothing)
@@ -398,7 +385,6 @@ Test(destroy_list, wrong_handle_destroys_nothing)
         entities[places[i]] = good;
     }
     must(quern_entity_destroy_many(world, entities, MANY));
-    close_single();
 }
 
 Test(destroy_list, needs_no_memory)
@@ -409,5 +395,4 @@ Test(destroy_list, needs_no_memory)
     must(quern_entity_destroy_many(world, entities, MANY));
     failing_allocator_heal(memory);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
-    close_single();
 }

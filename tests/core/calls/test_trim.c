@@ -5,8 +5,8 @@
 
 /* Memory that quern_world_trim releases, and statistics of archetypes. */
 
-TestSuite(trim, .init = open_bare);
-TestSuite(archetype_stats, .init = open_bare);
+TestSuite(trim, .init = open_bare, .fini = close_bare);
+TestSuite(archetype_stats, .init = open_bare, .fini = close_bare);
 
 /* -------------------------------------------------------------------------------------------- trim */
 
@@ -23,7 +23,6 @@ Test(trim, releases_unused_memory)
     cr_assert_lt(kept, 64u << 10, "%llu bytes are held without entities", (unsigned long long)kept);
     create_crowd();
     cr_assert_eq(number_of(entities[CROWD - 1]), CROWD - 1u);
-    close_bare();
 }
 
 Test(trim, keeps_rows_in_place)
@@ -38,7 +37,6 @@ Test(trim, keeps_rows_in_place)
     cr_assert_lt(stats().held_bytes, held);
     for (uint32_t i = 1; i < CROWD; i += 2)
         cr_assert_eq(number_of(entities[i]), i);
-    close_bare();
 }
 
 /* Small archetypes each retain a chunk for the next row. */
@@ -54,7 +52,6 @@ Test(trim, releases_spare_chunks_of_small_archetypes)
         trim();
         trim();
     }
-    close_bare();
 }
 
 Test(trim, of_an_empty_world_does_nothing)
@@ -63,7 +60,6 @@ Test(trim, of_an_empty_world_does_nothing)
     setup_entity(world);
     trim();
     cr_assert_eq(stats().chunk_count, 1u);
-    close_bare();
 }
 
 Test(trim, keeps_iterators_valid)
@@ -80,7 +76,6 @@ Test(trim, keeps_iterators_valid)
     cr_assert_eq(it.result, QUERN_OK);
     cr_assert_eq(found, CROWD / 2u);
     quern_query_destroy(query);
-    close_bare();
 }
 
 Test(trim, fails_without_a_world_or_in_a_frame)
@@ -89,7 +84,6 @@ Test(trim, fails_without_a_world_or_in_a_frame)
     world->locked = true;
     assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_trim(world));
     world->locked = false;
-    close_bare();
 }
 
 /* ------------------------------------------------------------------------------------------- stats */
@@ -111,7 +105,6 @@ Test(archetype_stats, describe_an_archetype)
     cr_assert_eq(found.chunk_count, (MANY + found.row_capacity - 1) / found.row_capacity);
     cr_assert_geq(found.held_count, found.chunk_count);
     cr_assert_float_eq(found.occupancy, MANY * 28.0 / (found.held_count * 16384.0), 1e-9);
-    close_bare();
 }
 
 Test(archetype_stats, of_an_archetype_without_rows_are_zero)
@@ -125,7 +118,6 @@ Test(archetype_stats, of_an_archetype_without_rows_are_zero)
     cr_assert_eq(found.held_count, 0u);
     cr_assert_eq(found.occupancy, 0.0);
     cr_assert_gt(found.row_capacity, 0u);
-    close_bare();
 }
 
 Test(archetype_stats, sum_to_those_of_the_world)
@@ -143,7 +135,6 @@ Test(archetype_stats, sum_to_those_of_the_world)
     cr_assert_eq(entity_count, stats().entity_count);
     cr_assert_eq(chunk_count, stats().chunk_count);
     cr_assert_eq(used_bytes, stats().used_bytes);
-    close_bare();
 }
 
 Test(archetype_stats, writes_at_most_the_capacity_of_components)
@@ -157,7 +148,6 @@ Test(archetype_stats, writes_at_most_the_capacity_of_components)
     cr_assert_eq(quern_world_list_archetype_components(world, index, found, 4), 3u);
     cr_assert_neq(found[2].bits, 1u);
     cr_assert_eq(found[3].bits, 1u);
-    close_bare();
 }
 
 Test(archetype_stats, out_of_range_are_refused)
@@ -176,5 +166,4 @@ Test(archetype_stats, out_of_range_are_refused)
     refusal before = refusal_begin(world);
     cr_assert_eq(quern_world_list_archetype_components(world, 0, NULL, 0), 0u);
     cr_assert_not(refusal_has_message(&before), "an answer is no error");
-    close_bare();
 }

@@ -48,7 +48,7 @@ static void close_history(void)
     failing_allocator_close(memory);
 }
 
-TestSuite(history_edges, .init = open_history);
+TestSuite(history_edges, .init = open_history, .fini = close_history);
 
 static quern_entity *pick(void)
 {
@@ -136,7 +136,6 @@ Test(history_edges, restored_frames_have_their_edges)
         }
         must(quern_history_restore(history, frame, NULL));
     }
-    close_history();
 }
 
 /* Sets with directories, and the memory of a history that changes no edge. */
@@ -163,7 +162,6 @@ Test(history_edges, unchanged_edges_are_shared)
         expect_frame(i);
         cr_assert_eq(quern_entity_source_count(world, entities[0], likes), i < 2 ? FANS : FANS / 2);
     }
-    close_history();
 }
 
 /* A save that fails leaves nothing behind: close_history counts the memory. */
@@ -186,7 +184,6 @@ Test(history_edges, saves_without_memory_change_nothing)
     must(quern_entity_unrelate(world, entities[1], likes));
     must(quern_history_restore(history, 0, NULL));
     cr_assert_eq(quern_world_hash(world), hash);
-    close_history();
 }
 
 /* Sets need memory again after all of it was given back. */
@@ -212,5 +209,4 @@ Test(history_edges, restores_without_memory_change_nothing)
         assert_valid(world);
     }
     cr_assert_gt(failures, 2u);
-    close_history();
 }

@@ -134,9 +134,10 @@ static void save_both(void)
     cr_assert_eq(old_count, (ROWS + 3u) / 7u);
 }
 
+TestSuite(history_reactions, .init = open_watched, .fini = close_watched);
+
 Test(history_reactions, pending_changes_are_reported_after_each_restore)
 {
-    open_watched();
     save_both();
     expect_told(1);
     expect_nothing_told(0);
@@ -151,7 +152,6 @@ Test(history_reactions, pending_changes_are_reported_after_each_restore)
     must(quern_history_save(many_it.history, 2, NULL));
     must(quern_world_react(many_it.world, NULL));
     expect_told(2);
-    close_watched();
 }
 
 static void destroy_all(void)
@@ -167,7 +167,6 @@ static void destroy_all(void)
 
 Test(history_reactions, recreated_archetypes_have_their_subscriptions)
 {
-    open_watched();
     save_both();
     destroy_all();
     expect_told(1);
@@ -181,7 +180,6 @@ Test(history_reactions, recreated_archetypes_have_their_subscriptions)
     must(quern_history_save(many_it.history, 2, NULL));
     expect_told(1);
     expect_nothing_told(2);
-    close_watched();
 }
 
 static void set_all(void)
@@ -193,7 +191,6 @@ static void set_all(void)
 /* The archetype that the restore brings back is older than the one that the reaction has kept. */
 Test(history_reactions, rows_are_told_in_the_order_of_archetypes_after_a_restore)
 {
-    open_watched();
     must(quern_history_save(many_it.history, 0, NULL));
     set_all();
     told.count = 0;
@@ -210,12 +207,10 @@ Test(history_reactions, rows_are_told_in_the_order_of_archetypes_after_a_restore
     set_all();
     must(quern_history_save(many_it.history, 1, NULL));
     expect_told(1);
-    close_watched();
 }
 
 Test(history_reactions, another_number_of_reactions_is_rejected)
 {
-    open_watched();
     save_both();
     quern_schedule *other;
     must(quern_schedule_create(many_it.world, NULL, &other));
@@ -225,14 +220,12 @@ Test(history_reactions, another_number_of_reactions_is_rejected)
     cr_assert(strstr(quern_error_message(), "with reactions were added") != NULL);
     quern_schedule_destroy(other);
     expect_told(1);
-    close_watched();
 }
 
 /* ------------------------------------------------------------------------------------ state of systems */
 
 Test(history_reactions, restoring_enables_and_disables_systems_as_saved)
 {
-    open_watched();
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_schedule_set_system_enabled(schedule, watching, false));
     must(quern_history_save(many_it.history, 1, NULL));
@@ -249,7 +242,6 @@ Test(history_reactions, restoring_enables_and_disables_systems_as_saved)
     change_rows();
     must(quern_schedule_run(schedule, NULL, 0.1));
     cr_assert_eq(told.count, 0u);
-    close_watched();
 }
 
 static void count_rows(quern_context *context, const quern_view *view)
@@ -259,7 +251,6 @@ static void count_rows(quern_context *context, const quern_view *view)
 
 Test(history_reactions, the_target_of_a_system_is_restored)
 {
-    open_watched();
     quern_system system;
     const quern_system_def def = {.name = "children",
                                   .run = count_rows,
@@ -282,5 +273,4 @@ Test(history_reactions, the_target_of_a_system_is_restored)
     cr_assert(strstr(quern_error_message(), "twice") != NULL);
     must(quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedule}},
                               &many_it.history));
-    close_watched();
 }

@@ -36,7 +36,7 @@ static void close_names(void)
     failing_allocator_close(memory);
 }
 
-TestSuite(names, .init = open_names);
+TestSuite(names, .init = open_names, .fini = close_names);
 
 static uint32_t find_wanted(uint32_t parent, const char *text)
 {
@@ -121,7 +121,6 @@ Test(names, random_programs_agree_with_a_list)
         run_program(seed);
         quern__names_release(&names, &allocator);
     }
-    close_names();
 }
 
 Test(names, out_of_memory_loses_no_name)
@@ -132,7 +131,6 @@ Test(names, out_of_memory_loses_no_name)
         quern__names_release(&names, &allocator);
     }
     cr_assert_gt(failing_allocator_failed_count(memory), 100u);
-    close_names();
 }
 
 Test(names, text_of_a_name_never_moves)
@@ -151,7 +149,6 @@ Test(names, text_of_a_name_never_moves)
     cr_assert_eq(quern__names_of(&names, 0)->text, text);
     cr_assert_str_eq(text, "kept");
     cr_assert_eq(quern__names_find(&names, 2, "kept and more", 4), 0u);
-    close_names();
 }
 
 Test(names, trim_releases_memory_without_names)
@@ -173,7 +170,6 @@ Test(names, trim_releases_memory_without_names)
     quern__names_trim(&names, &allocator);
     cr_assert_eq(quern__names_held_bytes(&names), 0u);
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
-    close_names();
 }
 
 Test(names, reserved_put_needs_no_memory)
@@ -189,5 +185,4 @@ Test(names, reserved_put_needs_no_memory)
     cr_assert_eq(quern__names_find(&names, 2, "b", 1), 3u * STRIDE);
     cr_assert_eq(quern__names_find(&names, 2, "c", 1), 4u * STRIDE);
     failing_allocator_heal(memory);
-    close_names();
 }

@@ -32,7 +32,7 @@ static void open_world(void)
         &relations[1]));
 }
 
-TestSuite(prefab_edges, .init = open_world);
+TestSuite(prefab_edges, .init = open_world, .fini = close_valid_world);
 
 /* Makes a tree with random edges, captures it, and leaves some slots to be used again. */
 static void capture(uint64_t seed)
@@ -100,7 +100,6 @@ Test(prefab_edges, spawned_instances_have_the_captured_edges)
         check_instance(made);
         assert_valid(world);
     }
-    close_valid_world();
 }
 
 /* Finds the members of an instance, breadth first. */
@@ -143,7 +142,6 @@ Test(prefab_edges, commands_spawn_the_captured_edges)
     for (uint32_t k = 0; k < OUTSIDE; k++)
         outer[0][3][k] = false;
     check_instance(members_of_root);
-    close_valid_world();
 }
 
 Test(prefab_edges, dead_targets_outside_are_refused_or_dropped)
@@ -167,7 +165,6 @@ Test(prefab_edges, dead_targets_outside_are_refused_or_dropped)
     cr_assert_eq(stats.dropped_count, 1u);
     cr_assert_eq(stats_of_world(world).edge_count, 0u);
     assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_prefab_spawn(world, prefab, NULL, NULL));
-    close_valid_world();
 }
 
 Test(prefab_edges, spawns_without_memory_leave_no_edge)
@@ -194,5 +191,4 @@ Test(prefab_edges, spawns_without_memory_leave_no_edge)
     cr_assert_gt(failures, 5u);
     for (uint32_t i = 0; i < MANY; i++)
         check_instance(made + i * MEMBERS);
-    close_valid_world();
 }

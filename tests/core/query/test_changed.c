@@ -72,7 +72,6 @@ Test(changed, first_iteration_visits_all_chunks_and_the_next_none)
     cr_assert_eq(look(query), ROWS);
     cr_assert_eq(look(query), 0u);
     cr_assert_eq(quern_query_count(query), ROWS, "counting pays no heed to filters");
-    quern_query_destroy(query);
 }
 
 Test(changed, setting_a_value_marks_only_its_chunk_as_changed)
@@ -85,8 +84,6 @@ Test(changed, setting_a_value_marks_only_its_chunk_as_changed)
     cr_assert_eq(look(query), first_chunk_count());
     cr_assert_eq(look(query), 0u);
     cr_assert_eq(look(other_query), 0u, "another component");
-    quern_query_destroy(query);
-    quern_query_destroy(other_query);
 }
 
 Test(changed, writing_through_a_view_is_new_to_other_queries_but_not_to_the_writer)
@@ -104,8 +101,6 @@ Test(changed, writing_through_a_view_is_new_to_other_queries_but_not_to_the_writ
         cr_assert_not_null(quern_view_read(&it.view, 0), "reading is no change");
     cr_assert_eq(look(watcher), written);
     cr_assert_eq(look(writer), 0u);
-    quern_query_destroy(watcher);
-    quern_query_destroy(writer);
 }
 
 /* Iterates over the watching query while a loop of the writer is at a view; that view is written afterwards. */
@@ -154,8 +149,6 @@ Test(changed, running_iteration_reports_writes_to_a_filter_created_meanwhile)
     }
     must(it.result);
     cr_assert_eq(look(watcher), written);
-    quern_query_destroy(watcher);
-    quern_query_destroy(writer);
 }
 
 Test(changed, writes_without_change_tracking_are_not_reported)
@@ -174,8 +167,6 @@ Test(changed, writes_without_change_tracking_are_not_reported)
         cr_assert_eq(written, 1u);
         cr_assert_eq(look(watcher), 0u);
     }
-    quern_query_destroy(watcher);
-    quern_query_destroy(writer);
 }
 
 Test(changed, created_and_moved_entities_mark_their_chunks_as_changed)
@@ -194,7 +185,6 @@ Test(changed, created_and_moved_entities_mark_their_chunks_as_changed)
     cr_assert(shows(query, entities[5]));
     must(quern_entity_create_many(world, set, NULL, 2, 10, NULL));
     cr_assert_gt(look(query), 9u);
-    quern_query_destroy(query);
 }
 
 Test(changed, writes_through_a_pointer_must_be_marked_by_the_caller)
@@ -211,7 +201,6 @@ Test(changed, writes_through_a_pointer_must_be_marked_by_the_caller)
     assert_refused(world, QUERN_ERROR_NULL_ENTITY,
                    quern_entity_mark_changed(world, (quern_entity){0}, number));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_mark_changed(NULL, entities[1], number));
-    quern_query_destroy(query);
 }
 
 Test(changed, several_filters_select_rows_that_pass_any_of_them)
@@ -225,7 +214,6 @@ Test(changed, several_filters_select_rows_that_pass_any_of_them)
     cr_assert_eq(look(query), first_chunk_count());
     must(quern_entity_set(world, entities[0], number, &value));
     cr_assert_eq(look(query), first_chunk_count());
-    quern_query_destroy(query);
 }
 
 Test(changed, absent_optional_component_counts_as_unchanged)
@@ -235,7 +223,6 @@ Test(changed, absent_optional_component_counts_as_unchanged)
                           quern_term_changed(quern_term_optional(other, QUERN_ACCESS_READ))};
     quern_query *query = setup_query(world, terms, 2);
     cr_assert_not(shows(query, alone));
-    quern_query_destroy(query);
 }
 
 Test(changed, tag_changes_when_its_entities_do)
@@ -245,7 +232,6 @@ Test(changed, tag_changes_when_its_entities_do)
     must(quern_entity_add(world, entities[9], tag, NULL));
     cr_assert_eq(look(query), 1u);
     cr_assert_eq(look(query), 0u);
-    quern_query_destroy(query);
 }
 
 Test(changed, bulk_calls_ignore_change_filters)
@@ -260,7 +246,6 @@ Test(changed, bulk_calls_ignore_change_filters)
     cr_assert_eq(look(query), 0u, "a tag has nothing that could change");
     must(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, ROWS);
-    quern_query_destroy(query);
 }
 
 Test(changed, each_query_has_its_own_seen_version)
@@ -272,7 +257,6 @@ Test(changed, each_query_has_its_own_seen_version)
     uint64_t value = 1;
     must(quern_entity_set(world, entities[2], number, &value));
     cr_assert(shows(second, entities[2]), "another query's end changes nothing");
-    quern_query_destroy(second);
 }
 
 Test(changed, excluded_component_cannot_have_a_change_filter)

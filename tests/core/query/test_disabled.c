@@ -172,7 +172,6 @@ Test(disabled, bulk_calls_skip_disabled_entities)
     cr_assert_eq(changed, 200u);
     cr_assert_eq(COUNT(quern_term_with(number), quern_term_with(disabled)), 300u);
     assert_valid(world);
-    quern_query_destroy(all);
 }
 
 Test(disabled, one_call_disables_and_enables_many_entities)
@@ -190,8 +189,6 @@ Test(disabled, one_call_disables_and_enables_many_entities)
     must(quern_entity_remove_matching(off, disabled, &changed));
     cr_assert_eq(changed, 1000u);
     cr_assert_eq(quern_query_count(on), 1000u);
-    quern_query_destroy(on);
-    quern_query_destroy(off);
 }
 
 /* ----------------------------------------------------------------------------- systems and callbacks */
@@ -266,5 +263,4 @@ Test(disabled, parallel_query_skips_disabled_entities)
     must(quern_query_parallel_for(query, jobs, count_rows, NULL));
     cr_assert_eq(atomic_load(&rows_seen), 3000u);
     quern_jobs_destroy(jobs);
-    quern_query_destroy(query);
 }

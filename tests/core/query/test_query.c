@@ -130,7 +130,6 @@ Test(query, view_reports_present_optional_and_any_terms)
     }
     cr_assert_not(quern_query_next(&it));
     cr_assert_eq(reports.log_count, 0u, "what is absent is no misuse");
-    quern_query_destroy(query);
 }
 
 Test(query, a_tag_has_no_column)
@@ -144,7 +143,6 @@ Test(query, a_tag_has_no_column)
     cr_assert_null(quern_view_read(&it.view, 0));
     cr_assert_not_null(quern_view_read(&it.view, 1));
     cr_assert_eq(reports.log_count, 0u);
-    quern_query_destroy(query);
 }
 
 /* --------------------------------------------------------------------------------- following the world */
@@ -161,7 +159,6 @@ Test(query, new_archetypes_appear_in_an_old_query)
     cr_assert_eq(count_rows(query), 12u);
     create_of(1 | 2 | 4, 1);
     cr_assert_eq(quern_query_count(query), 13u);
-    quern_query_destroy(query);
 }
 
 Test(query, components_registered_later_do_not_affect_a_query)
@@ -171,7 +168,6 @@ Test(query, components_registered_later_do_not_affect_a_query)
     quern_component both[] = {late, position};
     setup_entity_with(world, both, 2);
     cr_assert_eq(count_rows(query), 1u);
-    quern_query_destroy(query);
 }
 
 Test(query, empty_archetypes_are_skipped)
@@ -186,7 +182,6 @@ Test(query, empty_archetypes_are_skipped)
     cr_assert_eq(it.view.ordinal, 0u);
     cr_assert_not(quern_query_next(&it));
     cr_assert_not(quern_query_next(&it), "the end stays the end");
-    quern_query_destroy(query);
 }
 
 Test(query, an_empty_world_has_no_views)
@@ -195,7 +190,6 @@ Test(query, an_empty_world_has_no_views)
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert_not(quern_query_next(&it));
     cr_assert_eq(it.result, QUERN_OK);
-    quern_query_destroy(query);
 }
 
 /* ----------------------------------------------------------------------------------------- iterating */
@@ -221,7 +215,6 @@ Test(query, views_are_ordered_by_archetype_chunk_and_row)
     }
     cr_assert_eq(rows, 2u * COUNT + 1);
     cr_assert_gt(views, 2u);
-    quern_query_destroy(query);
 }
 
 Test(query, writes_through_a_view_are_visible_to_get)
@@ -246,7 +239,6 @@ Test(query, writes_through_a_view_are_visible_to_get)
             cr_assert_eq(p->x, (float)quern_entity_index(entity));
             cr_assert_eq((const void *)p, (const void *)((const vec3 *)quern_view_read(&it.view, 0) + i));
         }
-    quern_query_destroy(query);
 }
 
 /* The first iteration over a structure uses no list of chunks, the second one does. */
@@ -262,7 +254,6 @@ Test(query, ended_iteration_has_no_more_views)
         cr_assert_not(quern_query_next(&it), "walk %u", walk);
         cr_assert_eq(it.result, QUERN_OK);
     }
-    quern_query_destroy(query);
 }
 
 Test(query, concurrent_iterations_of_one_query_are_independent)
@@ -276,7 +267,6 @@ Test(query, concurrent_iterations_of_one_query_are_independent)
             pairs += (uint64_t)outer.view.count * inner.view.count;
     }
     cr_assert_eq(pairs, 400u);
-    quern_query_destroy(query);
 }
 
 /* Starts an iteration that uses the list of chunks: at least the second one over an unchanged structure. */
@@ -311,7 +301,6 @@ Test(query, first_and_later_iterations_visit_the_same_views)
         quern_query_destroy((quern_query *)(uintptr_t)first.view.query);
         create_of(1 | 8, 700); /* changes the structure for the next round */
     }
-    quern_query_destroy(query);
 }
 
 static uint32_t count_fetched(const quern_query *query)
@@ -344,8 +333,6 @@ Test(query, iterations_larger_than_the_cache_prefetch_the_next_chunk)
     cr_assert_eq(count_fetched(narrow), 0u, "it touches 240 KB");
     cr_assert_eq(count_fetched(wide), wide->entries.count - 2, "not the first and that of few rows");
     cr_assert_not(wide->entries.items[wide->entries.count - 1].fetches_next, "there is none behind it");
-    quern_query_destroy(narrow);
-    quern_query_destroy(wide);
 }
 
 static uint32_t count_views(quern_query *query)
@@ -374,8 +361,6 @@ Test(query, prefetching_iterations_report_writes_to_filters)
         cr_assert_eq(count_views(changed), written_count);
     }
     cr_assert_gt(count_fetched(query), view_count / 2);
-    quern_query_destroy(query);
-    quern_query_destroy(changed);
 }
 
 Test(query, iteration_over_the_chunk_list_ends_at_a_structural_change)
@@ -389,7 +374,6 @@ Test(query, iteration_over_the_chunk_list_ends_at_a_structural_change)
     cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
     cr_assert_not(quern_query_next(&it), "once ended, it stays so");
     cr_assert_eq(count_rows(query), 3999u);
-    quern_query_destroy(query);
 }
 
 Test(query, iteration_over_the_chunk_list_ends_when_a_frame_runs)
@@ -403,7 +387,6 @@ Test(query, iteration_over_the_chunk_list_ends_when_a_frame_runs)
     world->locked = false;
     cr_assert_eq(it.result, QUERN_ERROR_WORLD_LOCKED);
     cr_assert_not(quern_query_next(&it), "once ended, it stays so");
-    quern_query_destroy(query);
 }
 
 Test(query, iteration_is_complete_without_memory_for_the_chunk_list)
@@ -493,7 +476,6 @@ Test(query, new_values_and_refused_calls_do_not_end_the_iteration)
     }
     cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
     cr_assert_eq(rows, 4000u);
-    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------------- access */
@@ -539,7 +521,6 @@ Test(query, undeclared_access_is_refused)
     it = first_view(query);
     assert_undeclared(quern_view_write(&it.view, 0), 3 * sizeof(vec3), "position");
     assert_reported_once();
-    quern_query_destroy(query);
 }
 
 Test(query, term_index_out_of_range_is_refused)
@@ -550,7 +531,6 @@ Test(query, term_index_out_of_range_is_refused)
     assert_undeclared(quern_view_read(&it.view, 1), 3 * sizeof(vec3), "position");
     assert_undeclared(quern_view_write(&it.view, UINT32_MAX), 3 * sizeof(vec3), "position");
     cr_assert_not(quern_view_has(&it.view, 1));
-    quern_query_destroy(query);
 }
 
 /* -------------------------------------------------------------------------------- columns of a C type */
@@ -580,7 +560,6 @@ Test(query, typed_column_equals_the_column_of_the_view)
                 *named = QUERN_COLUMN(&it.view, 0, struct Speed);
     cr_assert_not_null(speed);
     cr_assert(speed == quern_view_write(&it.view, 0) && speed == read && speed == named);
-    quern_query_destroy(query);
 }
 
 Test(query, non_const_column_requests_write_access)
@@ -590,7 +569,6 @@ Test(query, non_const_column_requests_write_access)
     cr_assert_not_null(QUERN_COLUMN(&it.view, 0, const Speed));
     assert_undeclared(QUERN_COLUMN(&it.view, 0, Speed), sizeof(Speed), "Speed");
     assert_undeclared(QUERN_COLUMN(&it.view, 1, const Speed), sizeof(Speed), "Speed");
-    quern_query_destroy(query);
 }
 
 static void assert_no_column(const void *column, const char *message)
@@ -607,7 +585,6 @@ Test(query, a_column_of_another_size_is_refused)
                      "QUERN_COLUMN: an iteration asked for 'Speed', term 0, as vec3 of 12 bytes; its "
                      "values have 8");
     assert_no_column(QUERN_COLUMN(&it.view, 0, const float), "as const float of 4 bytes");
-    quern_query_destroy(query);
 }
 
 Test(query, a_column_of_another_name_is_refused_in_builds_with_checks)
@@ -619,7 +596,6 @@ Test(query, a_column_of_another_name_is_refused_in_builds_with_checks)
                          "'Speed', term 0, as const Other; it was registered as Speed");
     else
         cr_assert_not_null(QUERN_COLUMN(&it.view, 0, const Other));
-    quern_query_destroy(query);
 }
 
 Test(query, column_of_an_absent_component_is_null)
@@ -633,7 +609,6 @@ Test(query, column_of_an_absent_component_is_null)
     cr_assert_eq(reports.log_count, 0u);
     assert_no_column(QUERN_COLUMN(&it.view, 1, const float), "'health', term 1, as const float of 4 bytes");
     assert_no_column(QUERN_COLUMN(&it.view, 2, const float), "its values have 0");
-    quern_query_destroy(query);
 }
 
 Test(query, typed_write_access_marks_the_chunk_as_changed)
@@ -650,8 +625,6 @@ Test(query, typed_write_access_marks_the_chunk_as_changed)
     cr_assert_not_null(QUERN_COLUMN(&it.view, 0, Speed));
     it = quern_query_iterate(watch);
     cr_assert(quern_query_next(&it));
-    quern_query_destroy(watch);
-    quern_query_destroy(query);
 }
 
 /* -------------------------------------------------------------------------------------- definitions */
@@ -721,7 +694,6 @@ Test(query, term_without_match_requires_the_component)
     quern_query *query =
         setup_query(world, &(quern_term){.component = position, .access = QUERN_ACCESS_READ}, 1);
     cr_assert_eq(quern_query_count(query), 1u);
-    quern_query_destroy(query);
 }
 
 Test(query, null_queries_are_refused)
@@ -752,7 +724,6 @@ Test(query, thirty_two_terms_are_accepted)
         cr_assert_eq(quern_view_write(&it.view, i),
                      quern_entity_get(world, it.view.entities[0], components[i]));
     cr_assert_eq(quern_query_count(query), 1u);
-    quern_query_destroy(query);
 }
 
 Test(query, the_terms_are_copied)
@@ -762,5 +733,4 @@ Test(query, the_terms_are_copied)
     quern_query *query = setup_query(world, terms, 1);
     terms[0] = quern_term_read(velocity);
     cr_assert_eq(count_rows(query), 3u);
-    quern_query_destroy(query);
 }

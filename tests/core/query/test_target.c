@@ -112,7 +112,6 @@ Test(target, the_target_can_be_set_and_unset)
     cr_assert_eq(quern_query_count(query), 0u);
     must(quern_query_set_target(query, quern_entity_null()));
     cr_assert_eq(quern_query_count(query), 0u);
-    quern_query_destroy(query);
 }
 
 Test(target, list_of_sources_is_updated_after_every_change)
@@ -140,7 +139,6 @@ Test(target, list_of_sources_is_updated_after_every_change)
     const quern_entity successor = setup_entity(world); /* the new entity may reuse the target's slot */
     must(quern_entity_relate(world, setup_entity(world), owner, successor));
     cr_assert_eq(quern_query_count(query), 0u);
-    quern_query_destroy(query);
 }
 
 Test(target, other_terms_narrow_the_selection)
@@ -154,7 +152,6 @@ Test(target, other_terms_narrow_the_selection)
     quern_query *query = setup_query(world, terms, 2);
     cr_assert_eq(quern_query_count(query), with_tag);
     cr_assert(with_tag > 0 && with_tag < count);
-    quern_query_destroy(query);
 }
 
 Test(target, iterations_work_after_empty_archetypes_are_removed)
@@ -170,7 +167,6 @@ Test(target, iterations_work_after_empty_archetypes_are_removed)
     cr_assert_gt(removed_count, 0u);
     cr_assert_eq(quern_query_count(query), count);
     assert_walk(query, targets[3]);
-    quern_query_destroy(query);
 }
 
 Test(target, failed_list_is_not_mistaken_for_that_of_the_previous_target)
@@ -211,7 +207,6 @@ Test(target, structural_change_ends_the_iteration)
     cr_assert(quern_query_next(&outer));
     quern_query_iterator_end(&outer);
     cr_assert_not(quern_query_next(&outer));
-    quern_query_destroy(query);
 }
 
 Test(target, invalid_target_terms_are_refused)
@@ -375,7 +370,6 @@ Test(target, parallel_query_visits_the_sources_of_a_target)
         cr_assert_eq(atomic_load(&sum), wanted);
         quern_jobs_destroy(jobs);
     }
-    quern_query_destroy(query);
 }
 
 static void write_numbers(quern_context *context, const quern_view *view)
@@ -403,8 +397,6 @@ Test(target, parallel_query_notes_the_chunks_that_it_writes)
         cr_assert_gt(changed_count, 0u);
         quern_jobs_destroy(jobs);
     }
-    quern_query_destroy(query);
-    quern_query_destroy(changed);
 }
 
 /* ------------------------------------------------------------------------------ filters and up-terms */
@@ -432,5 +424,4 @@ Test(target, filters_and_up_terms_combine_with_a_target_term)
     }
     must(quern_query_set_target(query, targets[3])); /* the new target has no rank */
     cr_assert_eq(quern_query_count(query), 0u);
-    quern_query_destroy(query);
 }

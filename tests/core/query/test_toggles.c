@@ -169,8 +169,6 @@ Test(toggles, chunk_is_visited_as_one_view_per_range_or_as_one_view)
     cr_assert_eq(run.first, 4u);
     cr_assert_eq(run.first + run.count, it.view.count);
     cr_assert_not(quern_view_next_range(&it.view, &run));
-    quern_query_destroy(split);
-    quern_query_destroy(whole);
 }
 
 Test(toggles, loop_over_rows_visits_selected_rows_and_can_be_left)
@@ -201,8 +199,6 @@ Test(toggles, loop_over_rows_visits_selected_rows_and_can_be_left)
             all_count++;
         }
     cr_assert_eq(all_count, quern_query_count(split), "other views have all rows");
-    quern_query_destroy(split);
-    quern_query_destroy(whole);
 }
 
 Test(toggles, several_terms_each_exclude_rows)
@@ -222,7 +218,6 @@ Test(toggles, several_terms_each_exclude_rows)
         see(&it.view, seen);
     for (uint32_t i = 0; i < ENTITIES; i++)
         cr_assert_eq(seen[i], !is_disabled[i] && other_disabled[i]);
-    quern_query_destroy(query);
 }
 
 typedef struct shared_look {
@@ -295,7 +290,6 @@ Test(toggles, tags_can_be_disabled_too)
         for (uint32_t i = 0; i < it.view.count; i++, count++)
             cr_assert_neq(QUERN_COLUMN(&it.view, 0, const uint64_t)[i] % 3, 0u);
     cr_assert_eq(count, ENTITIES - ENTITIES / 3u);
-    quern_query_destroy(query);
 }
 
 /* --------------------------------------------------------------------------------------------- views */
@@ -355,8 +349,6 @@ Test(toggles, count_as_changes_of_the_component)
     must(quern_world_flush(world));
     it = quern_query_iterate(changed);
     cr_assert(quern_query_next(&it));
-    quern_query_destroy(changed);
-    quern_query_destroy(writer);
 }
 
 /* -------------------------------------------------------------------------------------------- entities */
@@ -464,7 +456,6 @@ Test(toggles, commands_have_the_same_result_as_single_calls)
             cr_assert_eq(quern_entity_is_component_enabled(world, subjects[i][state], number),
                          has && !disabled, "sequence %u, state %u", i, state);
         }
-    quern_query_destroy(all);
 }
 
 /* --------------------------------------------------------------------------------------------- prefabs */
@@ -492,8 +483,6 @@ Test(toggles, are_captured_with_a_tree_and_spawned_by_calls_and_commands)
         setup_query(world, (quern_term[]){quern_term_with(number), quern_term_disabled(tag)}, 2);
     cr_assert_eq(quern_query_count(roots), CALLS + 1u);
     cr_assert_eq(quern_query_count(children), CALLS + 1u);
-    quern_query_destroy(roots);
-    quern_query_destroy(children);
 }
 
 /* ---------------------------------------------------------------------------------------------- refused */
@@ -561,8 +550,6 @@ Test(toggles_refused, bulk_calls_on_queries_that_select_single_rows)
     assert_valid(world);
     must(quern_entity_destroy_matching(either, NULL));
     assert_valid(world);
-    quern_query_destroy(query);
-    quern_query_destroy(either);
 }
 
 Test(toggles_refused, rows_and_terms_out_of_range)
@@ -584,5 +571,4 @@ Test(toggles_refused, rows_and_terms_out_of_range)
     cr_assert(quern_view_is_enabled(&it.view, 0, 0));
     cr_assert(quern_view_is_enabled(&it.view, 1, 0));
     cr_assert_not(quern_view_is_enabled(&it.view, 2, 0));
-    quern_query_destroy(query);
 }

@@ -112,7 +112,6 @@ Test(up, the_addresses_are_those_of_the_targets_values)
     }
     cr_assert_eq(row_count, expected);
     cr_assert_eq(quern_query_count(query), expected);
-    quern_query_destroy(query);
 }
 
 Test(up, chunk_is_visited_as_row_ranges_with_one_ordinal)
@@ -138,7 +137,6 @@ Test(up, chunk_is_visited_as_row_ranges_with_one_ordinal)
     cr_assert_gt(runs_of_a_chunk, 0u);
     cr_assert_gt(ordinal, 0u);
     cr_assert_lt(ordinal + 1, view_count);
-    quern_query_destroy(query);
 }
 
 Test(up, chunk_without_excluded_rows_is_one_view)
@@ -154,7 +152,6 @@ Test(up, chunk_without_excluded_rows_is_one_view)
     }
     cr_assert_eq(row_count, (uint32_t)SOURCES);
     cr_assert_eq(view_count, quern_query_view_count(query));
-    quern_query_destroy(query);
 }
 
 Test(up, optional_up_term_excludes_no_row)
@@ -182,7 +179,6 @@ Test(up, optional_up_term_excludes_no_row)
     cr_assert_gt(null_count, without_target);
     cr_assert_eq(row_count, (uint32_t)SOURCES + TARGETS / 2);
     cr_assert_eq(quern_query_count(query), row_count);
-    quern_query_destroy(query);
 }
 
 Test(up, one_component_can_be_read_from_the_row_and_its_target)
@@ -208,7 +204,6 @@ Test(up, one_component_can_be_read_from_the_row_and_its_target)
         const uint64_t *own = quern_entity_get(world, sources[i], number);
         if (own != NULL) cr_assert_eq(*own, stays(i) ? target_of[i] + 1u : 0u);
     }
-    quern_query_destroy(query);
 }
 
 Test(up, archetypes_created_after_the_query_are_found)
@@ -228,7 +223,6 @@ Test(up, archetypes_created_after_the_query_are_found)
     cr_assert_not(quern_query_next(&it));
     cr_assert_not(quern_query_next(&it), "a walk that has ended stays so");
     must(it.result);
-    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------------- iterations */
@@ -265,7 +259,6 @@ Test(up, loops_over_one_query_may_be_nested)
     }
     must(it.result);
     cr_assert_eq(sum, expected);
-    quern_query_destroy(query);
 }
 
 Test(up, buffers_of_loops_left_early_are_reused)
@@ -295,7 +288,6 @@ Test(up, buffers_of_loops_left_early_are_reused)
     cr_assert_not(quern_query_next(&oldest));
     cr_assert_eq(lost.log_count, 1u, "once");
     cr_assert_eq(sum_of_targets(query, false), expected);
-    quern_query_destroy(query);
 }
 
 /* For each row of an outer loop, an inner loop over the same query is left at its first view. */
@@ -315,7 +307,6 @@ Test(up, inner_loops_left_early_do_not_end_the_outer_loop)
     }
     must(outer.result);
     cr_assert_eq(sum, expected);
-    quern_query_destroy(query);
 }
 
 Test(up, loops_left_early_can_be_ended)
@@ -347,7 +338,6 @@ Test(up, loops_left_early_can_be_ended)
     for (uint32_t i = 1; i < WALKS; i++)
         cr_assert(quern_query_next(&others[i]));
     cr_assert_eq(sum_of_targets(query, false), expected);
-    quern_query_destroy(query);
 }
 
 /* --------------------------------------------------------------------------------------------- nearest */
@@ -383,7 +373,6 @@ Test(up_nearest, value_of_the_nearest_ancestor_is_used_and_not_that_of_the_row)
     cr_assert_eq(row_count, (uint32_t)CHAIN - 1);
     must(quern_entity_remove(world, chain[0], number));
     cr_assert_eq(quern_query_count(query), (uint64_t)CHAIN - 8, "seven have no such ancestor any more");
-    quern_query_destroy(query);
 }
 
 Test(up_nearest, optional_value_is_null_without_an_ancestor_that_has_it)
@@ -404,7 +393,6 @@ Test(up_nearest, optional_value_is_null_without_an_ancestor_that_has_it)
     must(it.result);
     cr_assert_eq(row_count, (uint32_t)CHAIN + TARGETS);
     cr_assert_eq(null_count, (uint32_t)TARGETS + 8);
-    quern_query_destroy(query);
 }
 
 /* Cycles of every length up to 20, with tails of every length up to 5. */
@@ -521,7 +509,6 @@ Test(up_refused, column_of_an_up_term_and_addresses_of_a_column)
     assert_scratch_up((const void *const *)QUERN_UP(&it.view, 1, uint32_t), it.view.count);
     assert_says("QUERN_UP: an iteration asked for 'number'");
     cr_assert_eq(reports.log_count, 1u, "the first refusal of the iteration");
-    quern_query_destroy(query);
 }
 
 Test(up_refused, bulk_calls_on_a_query_with_required_up_terms)
@@ -537,7 +524,6 @@ Test(up_refused, bulk_calls_on_a_query_with_required_up_terms)
                         (quern_term[]){quern_term_with(other), quern_term_up_optional(number, parent)}, 2);
     must(quern_entity_add_matching(query, tag, NULL, &count));
     cr_assert_eq(count, (uint64_t)SOURCES);
-    quern_query_destroy(query);
 }
 
 /* ------------------------------------------------------------------------------------- parallel queries */
@@ -586,7 +572,6 @@ Test(up, parallel_query_reads_up_terms_on_any_number_of_threads)
         quern_jobs_destroy(jobs);
         if (k == 0) hash = 0; /* the order of rows is stable after the first removal */
     }
-    quern_query_destroy(query);
 }
 
 static void do_nothing(quern_context *context, const quern_view *view) {}
@@ -599,7 +584,6 @@ Test(up_refused, parallel_query_that_writes_a_component_read_upward)
                    quern_query_parallel_for(query, NULL, do_nothing, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "term 1 reads 'number' upward"), "%s",
                        quern_error_message());
-    quern_query_destroy(query);
 }
 
 /* ----------------------------------------------------------------------------------------------- memory */

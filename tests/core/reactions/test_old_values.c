@@ -19,7 +19,7 @@ static void close_old(void)
     close_world();
 }
 
-TestSuite(old_values, .init = open_old);
+TestSuite(old_values, .init = open_old, .fini = close_old);
 
 /* Runs the reaction, which must be shown one set row with this old value. */
 static void expect_old(quern_entity entity, uint64_t value)
@@ -57,7 +57,6 @@ Test(old_values, the_first_of_several_sets_counts)
     expect_old(entity, 1);
     set(entity, 5);
     expect_old(entity, 4);
-    close_old();
 }
 
 Test(old_values, added_rows_have_none_unless_added_is_not_asked_for)
@@ -74,7 +73,6 @@ Test(old_values, added_rows_have_none_unless_added_is_not_asked_for)
     cr_assert(quern_entity_equal(set_only.rows[0].entity, entity));
     cr_assert_eq(*(const uint64_t *)set_only.rows[0].old[0], 1u);
     reacting_end(&set_only);
-    close_old();
 }
 
 Test(old_values, commands_in_place_and_in_stages)
@@ -101,7 +99,6 @@ Test(old_values, commands_in_place_and_in_stages)
         }
         reacting_done(&old);
     }
-    close_old();
 }
 
 Test(old_values, a_command_that_also_moves_the_entity)
@@ -115,7 +112,6 @@ Test(old_values, a_command_that_also_moves_the_entity)
     must(quern_commands_add(commands(), entity, number, &(uint64_t){9}));
     flush();
     expect_old(entity, 8);
-    close_old();
 }
 
 Test(old_values, accumulated_values)
@@ -141,7 +137,6 @@ Test(old_values, accumulated_values)
     cr_assert_eq(sums.count, 1u);
     cr_assert_eq(*(const uint64_t *)sums.rows[0].old[0], 42u);
     reacting_end(&sums);
-    close_old();
 }
 
 static quern_component register_sum(const char *name)
@@ -211,7 +206,6 @@ Test(old_values, accumulated_values_of_entities_that_did_not_match)
         reacting_end(&sums);
         reacting_end(&lates);
     }
-    close_old();
 }
 
 Test(old_values, of_a_mark_after_the_write)
@@ -221,7 +215,6 @@ Test(old_values, of_a_mark_after_the_write)
     must(quern_entity_mark_changed(world, entity, number));
     set(entity, 5);
     expect_old(entity, 4);
-    close_old();
 }
 
 Test(old_values, of_a_relation_are_old_targets)
@@ -242,7 +235,6 @@ Test(old_values, of_a_relation_are_old_targets)
     cr_assert_eq(parents.count, 1u);
     cr_assert(quern_entity_equal(*(const quern_entity *)parents.rows[0].old[0], first));
     reacting_end(&parents);
-    close_old();
 }
 
 Test(old_values, setting_another_component_of_the_reaction_counts_too)
@@ -268,7 +260,6 @@ Test(old_values, setting_another_component_of_the_reaction_counts_too)
     cr_assert_eq(*(const uint64_t *)both.rows[0].old[0], 10u);
     cr_assert_eq(*(const uint64_t *)both.rows[0].old[1], 20u);
     reacting_end(&both);
-    close_old();
 }
 
 Test(old_values, move_with_their_rows)
@@ -298,7 +289,6 @@ Test(old_values, move_with_their_rows)
         const uint64_t *now = quern_entity_get(world, old.rows[i].entity, number);
         cr_assert_eq(*now, *(const uint64_t *)old.rows[i].old[0] + 1000);
     }
-    close_old();
 }
 
 Test(old_values, put_back_rows_keep_them)
@@ -313,7 +303,6 @@ Test(old_values, put_back_rows_keep_them)
     quern__reaction_drop(&world->storage, old.reaction);
     set(entity, 5);
     expect_old(entity, 4);
-    close_old();
 }
 
 Test(old_values, memory_follows_the_chunks)
@@ -330,5 +319,4 @@ Test(old_values, memory_follows_the_chunks)
     must(quern_world_trim(world));
     cr_assert_eq(values->blocks.count, archetype->held_count);
     cr_assert_eq(quern__find_subscription(archetype, told.reaction)->old.blocks.count, 0u);
-    close_old();
 }

@@ -4,7 +4,7 @@
 
 /* The changes reported to reactions, one by one. */
 
-TestSuite(reaction, .init = open_world);
+TestSuite(reaction, .init = open_world, .fini = close_world);
 
 Test(reaction, created_entity_is_reported_once_as_added)
 {
@@ -13,7 +13,6 @@ Test(reaction, created_entity_is_reported_once_as_added)
     expect_one(QUERN_REACT_ADDED, entity);
     cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
-    close_world();
 }
 
 Test(reaction, entities_that_do_not_match_are_not_reported)
@@ -24,7 +23,6 @@ Test(reaction, entities_that_do_not_match_are_not_reported)
     must(quern_entity_destroy(world, entity));
     cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
-    close_world();
 }
 
 Test(reaction, entity_added_and_removed_between_runs_is_not_reported)
@@ -34,7 +32,6 @@ Test(reaction, entity_added_and_removed_between_runs_is_not_reported)
     const quern_entity entity = create(2);
     must(quern_entity_remove(world, entity, number));
     expect(0);
-    close_world();
 }
 
 Test(reaction, entity_removed_and_added_again_is_reported_twice)
@@ -53,7 +50,6 @@ Test(reaction, entity_removed_and_added_again_is_reported_twice)
     must(quern_entity_add(world, entity, number, &(uint64_t){5}));
     must(quern_entity_destroy(world, entity)); /* its second addition was not reported */
     expect_gone(entity, 4);
-    close_world();
 }
 
 Test(reaction, set_value_is_reported_once)
@@ -64,7 +60,6 @@ Test(reaction, set_value_is_reported_once)
     expect_one(QUERN_REACT_SET, entity);
     must(quern_entity_mark_changed(world, still, number));
     expect_one(QUERN_REACT_SET, still);
-    close_world();
 }
 
 Test(reaction, values_of_an_added_entity_are_not_reported_as_set)
@@ -72,7 +67,6 @@ Test(reaction, values_of_an_added_entity_are_not_reported_as_set)
     const quern_entity entity = create(1);
     must(quern_entity_set(world, entity, number, &(uint64_t){7}));
     expect_one(QUERN_REACT_ADDED, entity);
-    close_world();
 }
 
 Test(reaction, values_that_no_term_reads_are_not_reported)
@@ -90,7 +84,6 @@ Test(reaction, values_that_no_term_reads_are_not_reported)
     cr_assert_eq(with.count, 1u, "it is told of, without values");
     cr_assert_null(with.rows[0].values[0]);
     reacting_end(&with);
-    close_world();
 }
 
 Test(reaction, pending_bits_move_with_their_row)
@@ -105,7 +98,6 @@ Test(reaction, pending_bits_move_with_their_row)
     cr_assert_not_null(reacting_find(&told, QUERN_REACT_SET, set));
     cr_assert_not_null(reacting_find(&told, QUERN_REACT_ADDED, added));
     cr_assert_not_null(reacting_find(&told, QUERN_REACT_REMOVED, filler));
-    close_world();
 }
 
 Test(reaction, optional_value_that_is_added_is_reported_as_set)
@@ -122,7 +114,6 @@ Test(reaction, optional_value_that_is_added_is_reported_as_set)
     reacting_look(&both);
     cr_assert_eq(both.count, 0u, "nothing was given");
     reacting_end(&both);
-    close_world();
 }
 
 Test(reaction, matching_by_exclusion_and_by_any)
@@ -145,7 +136,6 @@ Test(reaction, matching_by_exclusion_and_by_any)
     cr_assert_eq(any.count, 1u);
     cr_assert_not_null(reacting_find(&any, QUERN_REACT_ADDED, entity));
     reacting_end(&any);
-    close_world();
 }
 
 Test(reaction, each_kind_is_reported_to_reactions_that_request_it)
@@ -170,7 +160,6 @@ Test(reaction, each_kind_is_reported_to_reactions_that_request_it)
     reacting_end(&added);
     reacting_end(&set);
     reacting_end(&removed);
-    close_world();
 }
 
 Test(reaction, present_entities_count_as_added_only_on_request)
@@ -190,7 +179,6 @@ Test(reaction, present_entities_count_as_added_only_on_request)
         cr_assert_not_null(reacting_find(&present, QUERN_REACT_ADDED, entities[i]));
     reacting_end(&present);
     reacting_end(&late);
-    close_world();
 }
 
 Test(reaction, removing_a_reaction_does_not_affect_others)
@@ -209,7 +197,6 @@ Test(reaction, removing_a_reaction_does_not_affect_others)
     cr_assert_eq(fourth.count, 0u);
     reacting_end(&third);
     reacting_end(&fourth);
-    close_world();
 }
 
 Test(reaction, dropped_changes_are_not_reported)
@@ -221,7 +208,6 @@ Test(reaction, dropped_changes_are_not_reported)
     quern__reaction_drop(&world->storage, told.reaction);
     cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     expect(0);
-    close_world();
 }
 
 Test(reaction, world_can_be_destroyed_with_pending_reactions)
@@ -234,5 +220,4 @@ Test(reaction, world_can_be_destroyed_with_pending_reactions)
     cr_assert_eq(tracked_live_count(&counts), 2u);
     quern__reaction_drop(&world->storage, values.reaction);
     reacting_end(&values);
-    close_world();
 }

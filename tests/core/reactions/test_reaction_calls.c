@@ -6,7 +6,7 @@
 
 /* The changes that each call and each command reports to reactions. */
 
-TestSuite(reaction_calls, .init = open_world);
+TestSuite(reaction_calls, .init = open_world, .fini = close_world);
 
 /* ------------------------------------------------------------------------------------- each call */
 
@@ -17,7 +17,6 @@ Test(reaction_calls, many_created_entities)
     expect(MANY);
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert(quern_entity_equal(told.rows[i].entity, entities[i]));
-    close_world();
 }
 
 /* Checks the i-th reported removal. */
@@ -38,7 +37,6 @@ Test(reaction_calls, many_destroyed_entities_are_reported_in_list_order)
     expect(MANY);
     for (uint32_t i = 0; i < MANY; i++)
         assert_gone(i, list[i], (i * 101) % MANY);
-    close_world();
 }
 
 Test(reaction_calls, all_destroyed_matches)
@@ -51,7 +49,6 @@ Test(reaction_calls, all_destroyed_matches)
     for (uint32_t i = 0; i < MANY; i++)
         assert_gone(i, entities[i], i);
     quern_query_destroy(query);
-    close_world();
 }
 
 Test(reaction_calls, components_added_to_and_removed_from_all_matches)
@@ -70,7 +67,6 @@ Test(reaction_calls, components_added_to_and_removed_from_all_matches)
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(told.rows[i].kind, QUERN_REACT_ADDED);
     quern_query_destroy(query);
-    close_world();
 }
 
 Test(reaction_calls, disabled_entity_no_longer_matches)
@@ -80,7 +76,6 @@ Test(reaction_calls, disabled_entity_no_longer_matches)
     expect_gone(entity, 5);
     must(quern_entity_set_enabled(world, entity, true));
     expect_one(QUERN_REACT_ADDED, entity);
-    close_world();
 }
 
 Test(reaction_calls, writes_through_a_pointer_must_be_marked)
@@ -94,7 +89,6 @@ Test(reaction_calls, writes_through_a_pointer_must_be_marked)
     must(quern_entity_mark_changed(world, entity, number));
     expect_one(QUERN_REACT_SET, entity);
     quern_getter_destroy(getter);
-    close_world();
 }
 
 /* Sync points with nothing but relate commands report in the order of rows, like all others. */
@@ -126,7 +120,6 @@ Test(reaction_calls, targets_that_commands_remove_are_reported_in_the_order_of_r
         cr_assert_lt(quern_entity_index(related.rows[i - 1].entity),
                      quern_entity_index(related.rows[i].entity));
     reacting_end(&related);
-    close_world();
 }
 
 /* The rows stay where they are, and the reaction's listener belongs to their archetype. */
@@ -145,7 +138,6 @@ Test(reaction_calls, targets_that_commands_replace_in_place_are_reported_with_ol
     cr_assert_eq(related.count, 1u);
     cr_assert_eq(((const quern_entity *)related.rows[0].old[0])->bits, a.bits);
     reacting_end(&related);
-    close_world();
 }
 
 Test(reaction_calls, first_targets_of_many_are_added_and_not_set)
@@ -165,7 +157,6 @@ Test(reaction_calls, first_targets_of_many_are_added_and_not_set)
     for (uint32_t i = 0; i < SOURCES; i++)
         cr_assert_eq(related.rows[i].kind, QUERN_REACT_ADDED);
     reacting_end(&related);
-    close_world();
 }
 
 Test(reaction_calls, target_is_reported_as_a_value)
@@ -194,7 +185,6 @@ Test(reaction_calls, target_is_reported_as_a_value)
     const reacting_row *row = reacting_find(&related, QUERN_REACT_REMOVED, deep);
     cr_assert_eq(memcmp(row->values[0], &other_root, sizeof other_root), 0);
     reacting_end(&related);
-    close_world();
 }
 
 Test(reaction_calls, sources_destroyed_with_their_target_are_reported)
@@ -209,7 +199,6 @@ Test(reaction_calls, sources_destroyed_with_their_target_are_reported)
     cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_REACT_REMOVED, root)->values[0], 1u);
     cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_REACT_REMOVED, child)->values[0], 2u);
     cr_assert_eq(*(const uint64_t *)reacting_find(&told, QUERN_REACT_REMOVED, grandchild)->values[0], 3u);
-    close_world();
 }
 
 Test(reaction_calls, sources_that_lose_their_target_are_reported)
@@ -228,7 +217,6 @@ Test(reaction_calls, sources_that_lose_their_target_are_reported)
     cr_assert_eq(
         memcmp(reacting_find(&related, QUERN_REACT_REMOVED, source)->values[0], &target, sizeof target), 0);
     reacting_end(&related);
-    close_world();
 }
 
 Test(reaction_calls, spawned_prefab_members)
@@ -246,7 +234,6 @@ Test(reaction_calls, spawned_prefab_members)
         cr_assert_not_null(reacting_find(&told, QUERN_REACT_ADDED, roots[i]));
     must(quern_entity_destroy_many(world, roots, 10));
     expect(20);
-    close_world();
 }
 
 /* --------------------------------------------------------------------------------------- commands */
@@ -277,7 +264,6 @@ Test(reaction_calls, net_effect_of_commands)
     for (uint32_t i = 0; i < told.count; i++)
         added_count += told.rows[i].kind == QUERN_REACT_ADDED;
     cr_assert_eq(added_count, 1u);
-    close_world();
 }
 
 Test(reaction_calls, entities_removed_by_commands_are_reported_in_row_order)
@@ -294,7 +280,6 @@ Test(reaction_calls, entities_removed_by_commands_are_reported_in_row_order)
     expect(MANY);
     for (uint32_t i = 0; i < MANY; i++)
         assert_gone(i, entities[i], i);
-    close_world();
 }
 
 Test(reaction_calls, sync_points_and_calls_between_runs_are_reported_in_order)
@@ -317,7 +302,6 @@ Test(reaction_calls, sync_points_and_calls_between_runs_are_reported_in_order)
     const bool is_swapped = told.rows[4].entity.bits == entities[1].bits; /* rows were relocated */
     assert_gone(is_swapped ? 4 : 5, entities[1], 1);
     assert_gone(is_swapped ? 5 : 4, entities[2], 2);
-    close_world();
 }
 
 Test(reaction_calls, commands_that_relate)
@@ -346,5 +330,4 @@ Test(reaction_calls, commands_that_relate)
     cr_assert_eq(related.count, 1u);
     cr_assert_not_null(reacting_find(&related, QUERN_REACT_REMOVED, child));
     reacting_end(&related);
-    close_world();
 }

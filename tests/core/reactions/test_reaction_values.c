@@ -6,7 +6,7 @@
 
 /* Copies of values of removed rows, blocks that are taken and put back, archetypes with subscriptions. */
 
-TestSuite(reaction_values, .init = open_world);
+TestSuite(reaction_values, .init = open_world, .fini = close_world);
 
 /* ---------------------------------------------------------------------------------------- values */
 
@@ -46,7 +46,6 @@ Test(reaction_values, removed_values_with_hooks_are_copied_and_destroyed_after_t
     reacting_look(&values);
     cr_assert_eq(values.count, 0u, "neither matched when they were looked at");
     reacting_end(&values);
-    close_world();
 }
 
 Test(reaction_values, types_without_copy_hook_are_refused)
@@ -69,7 +68,6 @@ Test(reaction_values, types_without_copy_hook_are_refused)
     quern_query_destroy(query);
     reacting with = react(ALL_KINDS, quern_term_with(boxed));
     reacting_end(&with);
-    close_world();
 }
 
 /* ------------------------------------------------------------------------------- what is taken, and back */
@@ -135,7 +133,6 @@ Test(reaction_values, changes_that_are_put_back_are_reported_again)
     quern__reaction_put_back(&world->storage, told.reaction);
     cr_assert_not(told.reaction->is_pending, "nothing is left to put back");
     expect(0);
-    close_world();
 }
 
 Test(reaction_values, later_copies_are_reported_after_those_put_back)
@@ -153,7 +150,6 @@ Test(reaction_values, later_copies_are_reported_after_those_put_back)
         last[value % 2] = value;
     }
     reacting_done(&told);
-    close_world();
 }
 
 Test(reaction_values, number_of_kept_blocks_is_that_of_the_last_run)
@@ -170,7 +166,6 @@ Test(reaction_values, number_of_kept_blocks_is_that_of_the_last_run)
     reacting_done(&told);
     cr_assert_eq(failing_allocator_call_count(memory), calls, "old blocks are used again");
     cr_assert(block_count(0) == 1 && block_count(1) == 1);
-    close_world();
 }
 
 Test(reaction_values, dropping_destroys_copies_of_one_reaction_only)
@@ -190,7 +185,6 @@ Test(reaction_values, dropping_destroys_copies_of_one_reaction_only)
     reacting_done(&beside);
     cr_assert_not(quern__reactions_are_pending(world->storage.reactions));
     reacting_end(&beside);
-    close_world();
 }
 
 /* ------------------------------------------------------------------------------------ archetypes */
@@ -209,7 +203,6 @@ Test(reaction_values, archetype_is_kept_until_its_removed_rows_were_reported)
     cr_assert_eq(count, 1u);
     cr_assert_eq(told.reaction->subscriptions.count, 0u);
     expect_one(QUERN_REACT_ADDED, create(1));
-    close_world();
 }
 
 Test(reaction_values, single_calls_use_the_fast_path_again_without_removed_reactions)
@@ -233,5 +226,4 @@ Test(reaction_values, single_calls_use_the_fast_path_again_without_removed_react
     expect(1);
     cr_assert_not_null(reacting_find(&told, QUERN_REACT_REMOVED, entity));
     reacting_end(&added);
-    close_world();
 }

@@ -48,7 +48,7 @@ static void open_world(void)
     memset(ended, 0, sizeof ended);
 }
 
-TestSuite(cascade, .init = open_world);
+TestSuite(cascade, .init = open_world, .fini = close_valid_world);
 
 static quern_entity make(char name)
 {
@@ -83,7 +83,6 @@ Test(cascade, sources_are_destroyed_with_their_target_and_before_it)
     cr_assert_str_eq(ended, "edcba");
     cr_assert(quern_entity_is_alive(world, other));
     cr_assert_eq(stats_of_world(world).entity_count, 1u);
-    close_valid_world();
 }
 
 Test(cascade, destroying_a_subtree_keeps_the_rest)
@@ -94,7 +93,6 @@ Test(cascade, destroying_a_subtree_keeps_the_rest)
     cr_assert_str_eq(ended, "db");
     cr_assert_eq(quern_entity_source_count(world, tree[0], parent), 1u);
     cr_assert_eq(quern_entity_first_source(world, tree[0], parent).bits, tree[2].bits);
-    close_valid_world();
 }
 
 Test(cascade, list_is_destroyed_after_all_dependent_entities)
@@ -105,7 +103,6 @@ Test(cascade, list_is_destroyed_after_all_dependent_entities)
     const quern_entity list[] = {alone, tree[1], tree[2], tree[1]};
     cr_assert_eq(quern_entity_destroy_many(world, list, 4), QUERN_OK);
     cr_assert_str_eq(ended, "edxbc");
-    close_valid_world();
 }
 
 Test(cascade, cycles_are_destroyed_as_a_whole)
@@ -117,7 +114,6 @@ Test(cascade, cycles_are_destroyed_as_a_whole)
     cr_assert_eq(quern_entity_destroy(world, b), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
     cr_assert_str_eq(ended, "cab");
-    close_valid_world();
 }
 
 Test(cascade, unrelating_policy_keeps_sources_alive)
@@ -133,7 +129,6 @@ Test(cascade, unrelating_policy_keeps_sources_alive)
     cr_assert_not(quern_entity_has(world, x, quern_relation_component(friend)));
     cr_assert(quern_entity_is_null(quern_entity_target(world, y, friend)));
     cr_assert_eq(*(const char *)quern_entity_get(world, y, named), 'y');
-    close_valid_world();
 }
 
 /* Sources lose targets in two relations at once, and the levels of all entities below them change. */
@@ -153,7 +148,6 @@ Test(cascade, source_that_loses_several_targets_moves_to_one_archetype)
     cr_assert_eq(quern_entity_target(world, flea, home).bits, dog.bits);
     cr_assert_eq(quern_entity_target(world, mite, home).bits, flea.bits);
     cr_assert_eq(*(const char *)quern_entity_get(world, mite, named), 'm');
-    close_valid_world();
 }
 
 Test(cascade, refusing_policy_keeps_targets_alive)
@@ -169,7 +163,6 @@ Test(cascade, refusing_policy_keeps_targets_alive)
     const quern_entity both[] = {tree[0], x};
     cr_assert_eq(quern_entity_destroy_many(world, both, 2), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
-    close_valid_world();
 }
 
 Test(cascade, matching_entities_are_destroyed_with_all_dependent_entities)
@@ -185,7 +178,6 @@ Test(cascade, matching_entities_are_destroyed_with_all_dependent_entities)
     cr_assert_eq(quern_entity_destroy_matching(query, &count), QUERN_OK);
     cr_assert_eq(count, 0u);
     quern_query_destroy(query);
-    close_valid_world();
 }
 
 /* Losing the target moves the source to an archetype that the query matches. */
@@ -200,7 +192,6 @@ Test(cascade, source_that_loses_its_target_is_not_matched_afterwards)
     cr_assert_eq(count, 1u);
     cr_assert(quern_entity_is_alive(world, source));
     quern_query_destroy(query);
-    close_valid_world();
 }
 
 Test(cascade, out_of_memory_changes_nothing)
@@ -226,7 +217,6 @@ Test(cascade, out_of_memory_changes_nothing)
     }
     cr_assert_gt(failures, 4u);
     cr_assert_eq(stats_of_world(world).entity_count, 2u);
-    close_valid_world();
 }
 
 /* ------------------------------------------------------------------------------------- a long chain */
@@ -251,7 +241,6 @@ Test(cascade, long_chain_created_from_the_top)
     cr_assert_eq(quern_entity_destroy(world, chain[0]), QUERN_OK);
     cr_assert_eq(stats_of_world(world).entity_count, 0u);
     free(chain);
-    close_valid_world();
 }
 
 Test(cascade, long_chain_created_from_the_bottom)
@@ -264,5 +253,4 @@ Test(cascade, long_chain_created_from_the_bottom)
                  QUERN_OK); /* the others lose their targets */
     cr_assert_eq(stats_of_world(world).entity_count, CHAIN - 1);
     free(chain);
-    close_valid_world();
 }

@@ -5,8 +5,7 @@
 #include "core/relations/links.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/setup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,17 +29,16 @@ static void open_edges(void)
     dice = (random_source){7};
 }
 
-/* Called at the end of each test, because an assertion in .fini would not fail the test. */
 static void close_edges(void)
 {
     quern__edges_release(&edges, &allocator);
     quern__edge_pool_trim(&pool, &allocator);
-    cr_assert_eq(pool.directory_bytes, 0u);
+    assert_at_end(pool.directory_bytes == 0u);
     quern__link_pages_release(&pages, &allocator);
     failing_allocator_close(memory);
 }
 
-TestSuite(edges, .init = open_edges);
+TestSuite(edges, .init = open_edges, .fini = close_edges);
 
 /* Returns the i-th slot. Slots are in several pages. */
 static uint32_t slot_of(uint32_t i)
@@ -129,7 +127,6 @@ Test(edges, random_changes_agree_with_a_matrix)
         if (i % 100 == 0) check_matrix();
     }
     check_matrix();
-    close_edges();
 }
 
 Test(edges, slots_without_pages_have_no_edges)
@@ -140,7 +137,6 @@ Test(edges, slots_without_pages_have_no_edges)
                  QUERN__SLOT_NONE);
     quern__edges_clear(&edges, &allocator, HUB);
     cr_assert_eq(quern__link_pages_held_bytes(&pages), 0u);
-    close_edges();
 }
 
 /* -------------------------------------------------------------------------------------- large sets */
@@ -200,7 +196,6 @@ Test(edges, a_hub_has_any_number_of_sources_in_any_order_of_adding)
         quern__edge_pool_trim(&pool, &allocator);
         cr_assert_eq(quern__link_pages_held_bytes(&pages), 0u);
     }
-    close_edges();
 }
 
 Test(edges, ascending_slots_fill_their_blocks)
@@ -209,7 +204,6 @@ Test(edges, ascending_slots_fill_their_blocks)
         add(i, HUB);
     cr_assert_eq(quern__edge_list_ranges(quern__edges_sources(&edges, HUB)),
                  (LARGE - 1) / QUERN__EDGE_BLOCK_SLOTS + 1u);
-    close_edges();
 }
 
 /* Edges that were removed are added again in reverse order, without reservations and without memory, though blocks have
@@ -250,7 +244,6 @@ Test(edges, changes_can_be_undone_without_memory)
     cr_assert_eq(failing_allocator_failed_count(memory), 0u);
     failing_allocator_heal(memory);
     check_hub(slots, 3000);
-    close_edges();
 }
 
 /* -------------------------------------------------------------------------------------- memory */
@@ -274,7 +267,6 @@ Test(edges, reservations_fail_without_a_change)
     quern__edges_trim(&edges, &allocator);
     failing_allocator_heal(memory);
     check_hub(slots, LARGE);
-    close_edges();
 }
 
 Test(edges, sets_are_built_of_ascending_slots)
@@ -300,7 +292,6 @@ Test(edges, sets_are_built_of_ascending_slots)
         quern__edge_list_release(&pool, &allocator, &list);
     }
     failing_allocator_heal(memory);
-    close_edges();
 }
 
 Test(edges, capacities_are_the_smallest_that_suffice)
@@ -315,7 +306,6 @@ Test(edges, capacities_are_the_smallest_that_suffice)
         last = capacity;
     }
     cr_assert_eq(count, (uint32_t)QUERN__EDGE_CLASSES);
-    close_edges();
 }
 
 Test(edges, trimmed_memory_is_that_of_the_remaining_edges)
@@ -333,7 +323,6 @@ Test(edges, trimmed_memory_is_that_of_the_remaining_edges)
     cr_assert_lt(quern__link_pages_held_bytes(&pages), full);
     for (uint32_t i = 0; i < 20000; i++)
         check_set(quern__edges_targets(&edges, i), &(uint32_t){(i + 61) % 20000}, 1);
-    close_edges();
 }
 
 Test(edges, changed_groups_are_touched)
@@ -350,5 +339,4 @@ Test(edges, changed_groups_are_touched)
     cr_assert_eq(edges.touched.items[0], 1u);
     quern__edges_stop_touching(&edges, &allocator);
     quern__edges_clear(&edges, &allocator, 1);
-    close_edges();
 }

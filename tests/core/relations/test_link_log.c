@@ -49,13 +49,13 @@ static void open_world(void)
 
 static void close_world(void)
 {
-    assert_valid(world);
-    cr_assert_eq(storage->relations->log.changes.count, 0u);
+    assert_at_end(quern_world_validate(world) == QUERN_OK);
+    assert_at_end(storage->relations->log.changes.count == 0u);
     quern_world_destroy(world);
     failing_allocator_close(memory);
 }
 
-TestSuite(link_log, .init = open_world);
+TestSuite(link_log, .init = open_world, .fini = close_world);
 
 /* --------------------------------------------------------------------------------- states to compare */
 
@@ -136,7 +136,6 @@ Test(link_log, revert_restores_links_levels_and_names)
         cr_assert_gt(storage->relations->log.changes.count, 0u);
         take_back();
     }
-    close_world();
 }
 
 Test(link_log, failed_change_is_reverted_with_all_before_it)
@@ -156,7 +155,6 @@ Test(link_log, failed_change_is_reverted_with_all_before_it)
         take_back();
         cr_assert(skipped > 1 || failed > 0, "the log and the names need memory");
     }
-    close_world();
 }
 
 /* -------------------------------------------------------------------------------------- what is listed */
@@ -180,7 +178,6 @@ Test(link_log, lists_entities_below_in_breadth_first_order_with_the_tiers_of_the
         cr_assert_eq(quern__links_level(&relations[0]->links, slots[n]), depth + 1);
     }
     take_back();
-    close_world();
 }
 
 Test(link_log, rows_move_only_if_the_tier_changes)
@@ -198,7 +195,6 @@ Test(link_log, rows_move_only_if_the_tier_changes)
     cr_assert_eq(quern__link_log_set_target(storage, relations[2], slots[5], slots[2], NULL), QUERN_OK);
     cr_assert_eq(log->changes.items[3].row_tier, 1u);
     take_back();
-    close_world();
 }
 
 Test(link_log, unlinking_a_destroyed_source_keeps_all_levels)
@@ -210,7 +206,6 @@ Test(link_log, unlinking_a_destroyed_source_keeps_all_levels)
     cr_assert_eq(quern__links_at(&relations[0]->links, slots[0])->count, 1u);
     cr_assert_eq(storage->relations->log.changes.count, 1u);
     take_back();
-    close_world();
 }
 
 Test(link_log, skips_entities_of_a_cascade_and_all_below)
@@ -227,7 +222,6 @@ Test(link_log, skips_entities_of_a_cascade_and_all_below)
     cr_assert_eq(quern__links_level(&relations[1]->links, slots[7]), 3u);
     quern__cascade_end(cascade);
     take_back();
-    close_world();
 }
 
 Test(link_log, level_changes_mark_link_groups_as_touched)
@@ -245,5 +239,4 @@ Test(link_log, level_changes_mark_link_groups_as_touched)
     cr_assert_neq(links->touched.items[0] >> (child >> QUERN__LINK_GROUP_LOG2) & 1, 0u);
     quern__links_stop_touching(links, &storage->allocator);
     take_back();
-    close_world();
 }

@@ -25,7 +25,6 @@ static void open_links(void)
     links = (quern__links){.memory = &pages};
 }
 
-/* Called at the end of each test, because an assertion in .fini would not fail the test. */
 static void close_links(void)
 {
     quern__links_release(&links, &allocator);
@@ -33,7 +32,7 @@ static void close_links(void)
     failing_allocator_close(memory);
 }
 
-TestSuite(links, .init = open_links);
+TestSuite(links, .init = open_links, .fini = close_links);
 
 /* Returns the i-th slot. Slots are in several pages, so that lists cross pages. */
 static uint32_t slot_of(uint32_t i)
@@ -136,7 +135,6 @@ Test(links, slots_without_pages_have_no_links)
     cr_assert_eq(quern__links_first(&links, FAR), QUERN__SLOT_NONE);
     cr_assert_eq(quern__links_level(&links, FAR), 0u);
     cr_assert_eq(quern__link_pages_held_bytes(&pages), 0u);
-    close_links();
 }
 
 Test(links, only_reserved_pages_exist)
@@ -146,7 +144,6 @@ Test(links, only_reserved_pages_exist)
     cr_assert_eq(links.held_count, 1u);
     cr_assert_null(quern__links_find(&links, FAR - QUERN__LINK_PAGE_SLOTS));
     cr_assert_eq(quern__link_pages_held_bytes(&pages), (uint64_t)QUERN__LINK_BLOCK_BYTES);
-    close_links();
 }
 
 Test(links, random_operations_agree_with_naive_lists)
@@ -175,7 +172,6 @@ Test(links, random_operations_agree_with_naive_lists)
         }
         check_all(&naive);
     }
-    close_links();
 }
 
 Test(links, ancestors_are_found_by_walking_up)
@@ -192,7 +188,6 @@ Test(links, ancestors_are_found_by_walking_up)
                          above <= below);
     cr_assert_not(quern__links_is_at_or_above(&links, slot_of(0), slot_of(CHAIN)));
     cr_assert_not(quern__links_is_at_or_above(&links, slot_of(0), FAR));
-    close_links();
 }
 
 Test(links, trim_releases_pages_without_links)
@@ -210,7 +205,6 @@ Test(links, trim_releases_pages_without_links)
     cr_assert_eq(quern__link_pages_held_bytes(&pages), 0u);
     reserve_all();
     cr_assert_eq(links.held_count, 3u);
-    close_links();
 }
 
 /* Two relations allocate pages alternately, more than fit a block. */
@@ -241,7 +235,6 @@ Test(links, shared_blocks_are_released_when_all_pages_are_free)
     cr_assert(quern__links_reserve(&others, &allocator, 0));
     cr_assert_eq(pages.block_count, 2u);
     quern__links_release(&others, &allocator);
-    close_links();
 }
 
 Test(links, failed_page_allocation_changes_nothing)
@@ -257,5 +250,4 @@ Test(links, failed_page_allocation_changes_nothing)
         cr_assert_eq(pages.block_count, 1u);
     }
     cr_assert(quern__links_reserve(&links, &allocator, 100 * FAR));
-    close_links();
 }

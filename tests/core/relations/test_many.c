@@ -37,7 +37,7 @@ static void open_world(void)
     }
 }
 
-TestSuite(many, .init = open_world);
+TestSuite(many, .init = open_world, .fini = close_valid_world);
 
 static void relate(quern_entity source, quern_relation relation, quern_entity target)
 {
@@ -62,7 +62,6 @@ Test(many, combinations_without_meaning_are_refused)
             world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},
             &relation));
     cr_assert(quern_relation_equal(register_many("likes", QUERN_TARGET_UNRELATES), likes));
-    close_valid_world();
 }
 
 Test(many, the_component_is_a_tag_that_only_relating_adds)
@@ -81,7 +80,6 @@ Test(many, the_component_is_a_tag_that_only_relating_adds)
     cr_assert(quern_entity_has(world, fans[0], tag));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add(world, fans[0], tag, &star));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_set(world, fans[0], tag, &star));
-    close_valid_world();
 }
 
 Test(many, calls_on_siblings_name_the_right_one)
@@ -94,7 +92,6 @@ Test(many, calls_on_siblings_name_the_right_one)
                          quern_entity_sibling_index(world, fans[0], likes) != QUERN_NO_SIBLING_INDEX);
     cr_assert_not_null(strstr(quern_error_message(), "quern_entity_next_source"));
     cr_assert_neq(quern_entity_move_before(world, fans[0], likes, star), QUERN_OK);
-    close_valid_world();
 }
 
 Test(many, up_terms_and_levels_are_refused)
@@ -103,7 +100,6 @@ Test(many, up_terms_and_levels_are_refused)
     quern_query *query = NULL;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
     cr_assert_not_null(strstr(quern_error_message(), ".many"), "%s", quern_error_message());
-    close_valid_world();
 }
 
 Test(many, wrong_arguments_are_refused)
@@ -125,7 +121,6 @@ Test(many, wrong_arguments_are_refused)
     assert_refused_value(world, quern_entity_list_sources(world, star, likes, NULL, 1));
     assert_refused_value(world, !quern_entity_is_null(quern_entity_next_target(world, dead, likes, star)));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_unrelate_from(NULL, star, likes, star));
-    close_valid_world();
 }
 
 /* --------------------------------------------------------------------------------------------- sets */
@@ -148,7 +143,6 @@ Test(many, targets_of_single_relations_are_listed_by_the_same_calls)
                    quern_entity_unrelate_from(world, fans[0], one, fans[1]));
     must(quern_entity_unrelate_from(world, fans[0], one, star));
     cr_assert_eq(quern_entity_source_count(world, star, one), 1u);
-    close_valid_world();
 }
 
 Test(many, hash_depends_on_edges_and_not_on_their_order_of_adding)
@@ -169,7 +163,6 @@ Test(many, hash_depends_on_edges_and_not_on_their_order_of_adding)
     cr_assert_eq(quern_world_hash(world), ascending);
     must(quern_world_trim(world));
     cr_assert_eq(quern_world_hash(world), ascending);
-    close_valid_world();
 }
 
 Test(many, edges_split_no_archetypes)
@@ -181,7 +174,6 @@ Test(many, edges_split_no_archetypes)
     relate(fans[0], likes, star);
     cr_assert_eq(stats_of_world(world).archetype_count, archetypes);
     cr_assert_eq(archetypes, 3u); /* none, number, number and likes */
-    close_valid_world();
 }
 
 Test(many, lists_are_cut_off_at_the_capacity)
@@ -201,7 +193,6 @@ Test(many, lists_are_cut_off_at_the_capacity)
     for (uint32_t i = 0; i < 4; i++)
         cr_assert_eq(*(const uint32_t *)values[i], i);
     quern_getter_destroy(getter);
-    close_valid_world();
 }
 
 /* Iterates while removing what was visited. */
@@ -218,7 +209,6 @@ Test(many, edges_may_be_removed_while_iterating)
     cr_assert_eq(stats_of_world(world).edge_count, 0u);
     must(quern_world_trim(world));
     cr_assert_eq(stats_of_world(world).link_bytes, 0u);
-    close_valid_world();
 }
 
 /* ------------------------------------------------------------------------------------------ policies */
@@ -236,7 +226,6 @@ Test(many, sources_lose_only_the_destroyed_target)
         cr_assert_eq(quern_entity_has(world, fans[i], quern_relation_component(likes)), remains);
         cr_assert_eq(*(const uint32_t *)quern_entity_get(world, fans[i], number), i);
     }
-    close_valid_world();
 }
 
 Test(many, one_destroyed_target_destroys_the_source)
@@ -249,7 +238,6 @@ Test(many, one_destroyed_target_destroys_the_source)
     for (uint32_t i = 0; i < 4; i++)
         cr_assert_not(quern_entity_is_alive(world, fans[i]));
     cr_assert_eq(stats_of_world(world).entity_count, (uint64_t)FANS - 3);
-    close_valid_world();
 }
 
 Test(many, refusing_sources_are_named)
@@ -260,7 +248,6 @@ Test(many, refusing_sources_are_named)
     cr_assert_not_null(strstr(quern_error_message(), "needs"));
     must(quern_entity_destroy_many(world, (quern_entity[]){star, fans[0]}, 2));
     must(quern_entity_destroy(world, fans[1]));
-    close_valid_world();
 }
 
 /* ------------------------------------------------------------------------------------------- damage */
@@ -304,5 +291,4 @@ Test(many, validation_detects_damaged_edges)
     *node_of(fans[8]) = (quern__edge_node){.targets = {.slots = NULL}};
     cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
     *node_of(fans[8]) = saved;
-    close_valid_world();
 }

@@ -20,14 +20,13 @@ static void open_slabs(void)
     slabs = (quern__slabs){0};
 }
 
-/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_slabs(void)
 {
     quern__slabs_release(&slabs, &allocator);
     failing_allocator_close(memory);
 }
 
-TestSuite(chunk, .init = open_slabs);
+TestSuite(chunk, .init = open_slabs, .fini = close_slabs);
 
 static quern__chunk *allocate_one(void)
 {
@@ -59,7 +58,6 @@ Test(chunk, chunks_are_aligned_to_their_size_and_do_not_overlap)
     }
     cr_assert_eq(slabs.slab_count, 4u);
     cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 7u);
-    close_slabs();
 }
 
 Test(chunk, single_chunks_are_allocated_in_ascending_order)
@@ -67,7 +65,6 @@ Test(chunk, single_chunks_are_allocated_in_ascending_order)
     allocate_all();
     for (uint32_t i = 1; i < QUERN__SLAB_CHUNKS; i++)
         cr_assert_eq((char *)chunks[i], (char *)chunks[i - 1] + QUERN__CHUNK_BYTES);
-    close_slabs();
 }
 
 Test(chunk, released_chunks_are_used_before_new_slabs)
@@ -79,7 +76,6 @@ Test(chunk, released_chunks_are_used_before_new_slabs)
     for (uint32_t i = 0; i < COUNT; i += 5)
         cr_assert_not_null(allocate_one());
     cr_assert_eq(failing_allocator_call_count(memory), calls);
-    close_slabs();
 }
 
 Test(chunk, one_empty_slab_is_retained)
@@ -91,7 +87,6 @@ Test(chunk, one_empty_slab_is_retained)
     cr_assert_eq(slabs.free_count, (uint32_t)QUERN__SLAB_CHUNKS);
     allocate_all();
     cr_assert_eq(slabs.slab_count, 4u);
-    close_slabs();
 }
 
 Test(chunk, fluctuating_around_a_slab_boundary_allocates_nothing)
@@ -105,7 +100,6 @@ Test(chunk, fluctuating_around_a_slab_boundary_allocates_nothing)
             chunks[i] = allocate_one();
     }
     cr_assert_eq(failing_allocator_call_count(memory), calls);
-    close_slabs();
 }
 
 Test(chunk, out_of_memory_leaves_no_chunk_allocated)
@@ -117,7 +111,6 @@ Test(chunk, out_of_memory_leaves_no_chunk_allocated)
     cr_assert_eq(slabs.slab_count, 0u);
     failing_allocator_heal(memory);
     allocate_all();
-    close_slabs();
 }
 
 Test(chunk, counts_are_right_for_any_order_of_release)
@@ -131,7 +124,6 @@ Test(chunk, counts_are_right_for_any_order_of_release)
         cr_assert_eq(slabs.slab_count * QUERN__SLAB_CHUNKS - slabs.free_count, left - 1);
         cr_assert_leq(slabs.empty_count, 1u);
     }
-    close_slabs();
 }
 
 Test(chunk, chunks_of_one_allocation_are_adjacent)
@@ -141,7 +133,6 @@ Test(chunk, chunks_of_one_allocation_are_adjacent)
     cr_assert_eq(count, 16u);
     cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 16u);
     cr_assert_eq((const char *)allocate_one(), first + 16 * QUERN__CHUNK_BYTES);
-    close_slabs();
 }
 
 Test(chunk, an_allocation_is_limited_to_the_longest_gap)
@@ -153,5 +144,4 @@ Test(chunk, an_allocation_is_limited_to_the_longest_gap)
     uint32_t count = 16;
     cr_assert_eq(quern__chunk_allocate_adjacent(&slabs, &allocator, &count), chunks[10]);
     cr_assert_eq(count, 3u);
-    close_slabs();
 }

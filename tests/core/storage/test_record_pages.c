@@ -25,14 +25,13 @@ static void open_entities(void)
     quern__entities_init(&entities, quern__first_handle_high(3, 1));
 }
 
-/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_entities(void)
 {
     quern__entities_release(&entities, &allocator);
     failing_allocator_close(memory);
 }
 
-TestSuite(record_pages, .init = open_entities);
+TestSuite(record_pages, .init = open_entities, .fini = close_entities);
 
 static quern_entity take(void)
 {
@@ -83,7 +82,6 @@ Test(record_pages, without_alive_entities_are_released)
     cr_assert_eq(entities.absent_count, (uint32_t)PAGE);
     cr_assert_eq(entities.free_count, 1u);
     cr_assert_eq(quern__entities_alive_count(&entities), 2u * PAGE - 1);
-    close_entities();
 }
 
 Test(record_pages, with_one_alive_entity_are_kept)
@@ -93,7 +91,6 @@ Test(record_pages, with_one_alive_entity_are_kept)
     drop_pages();
     cr_assert_eq(held_pages(), 2u);
     cr_assert_eq(quern_entity_index(take()), PAGE - 1u, "the last one freed is the first one used");
-    close_entities();
 }
 
 Test(record_pages, that_are_absent_have_no_alive_handle)
@@ -110,7 +107,6 @@ Test(record_pages, that_are_absent_have_no_alive_handle)
     cr_assert_null(quern__entities_find(&entities, (quern_entity){7}), "generation 0 is none");
     cr_assert_eq(quern__entities_check(&entities, taken[5]), QUERN_ERROR_STALE_ENTITY);
     cr_assert_not_null(quern__entities_find(&entities, taken[PAGE]));
-    close_entities();
 }
 
 /* One slot was used five times, the others once. */
@@ -134,7 +130,6 @@ Test(record_pages, are_allocated_again_with_an_unused_generation)
         cr_assert_null(quern__entities_find(&entities, taken[i]));
     }
     cr_assert_eq(quern_entity_index(take()), (uint32_t)PAGE);
-    close_entities();
 }
 
 /* Generation 1 after the highest generation is a later use, not an earlier one. */
@@ -148,7 +143,6 @@ Test(record_pages, find_the_latest_generation_after_a_wrap)
     cr_assert_eq(held_pages(), 0u);
     for (uint32_t i = 0; i < 3; i++)
         cr_assert_eq(quern_entity_generation(take()), 1u);
-    close_entities();
 }
 
 Test(record_pages, with_a_slot_retired_or_in_its_last_generation_are_kept)
@@ -168,7 +162,6 @@ Test(record_pages, with_a_slot_retired_or_in_its_last_generation_are_kept)
     cr_assert_eq(held_pages(), 1u);
     cr_assert_eq(quern_entity_index(take()), 0u);
     cr_assert_eq(quern_entity_index(take()), 2u, "the retired slot never comes back");
-    close_entities();
 }
 
 Test(record_pages, that_are_partly_used_continue_after_being_absent)
@@ -183,7 +176,6 @@ Test(record_pages, that_are_partly_used_continue_after_being_absent)
         cr_assert_eq(quern_entity_index(entity), i);
         cr_assert_eq(life_of(entity), i < PAGE + 100 ? 2u : 1u);
     }
-    close_entities();
 }
 
 Test(record_pages, remain_absent_without_memory)
@@ -203,7 +195,6 @@ Test(record_pages, remain_absent_without_memory)
     }
     for (uint32_t i = 0; i < 3 * PAGE + 1; i++)
         cr_assert_eq(quern_entity_index(take()), i);
-    close_entities();
 }
 
 /* --------------------------------------------------------------------------------------------- peeking */
@@ -226,7 +217,6 @@ Test(record_pages, peek_returns_the_next_handles)
         cr_assert_null(quern__entities_find(&entities, peeked[i]), "it does not live yet");
         cr_assert_eq(take().bits, peeked[i].bits);
     }
-    close_entities();
 }
 
 /* ----------------------------------------------------------------------------------- random programs */
@@ -336,5 +326,4 @@ Test(record_pages, released_and_allocated_again_match_the_model)
         quern__entities_release(&entities, &allocator);
         quern__entities_init(&entities, quern__first_handle_high(3, 1 + (uint32_t)seed));
     }
-    close_entities();
 }

@@ -5,8 +5,7 @@
 #include "core/storage/row_bits.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/setup.h"
 
 #include <string.h>
 
@@ -40,18 +39,17 @@ static void open_bit_columns(void)
     }
 }
 
-/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_bit_columns(void)
 {
     for (uint32_t s = 0; s < 2; s++) {
         quern__row_bits_release(&sides[s].row_bits, &allocator);
-        cr_assert_null(sides[s].row_bits);
+        assert_at_end(sides[s].row_bits == NULL);
     }
     quern__slabs_release(&slabs, &allocator);
     failing_allocator_close(memory);
 }
 
-TestSuite(row_bits, .init = open_bit_columns);
+TestSuite(row_bits, .init = open_bit_columns, .fini = close_bit_columns);
 
 static quern__bit_column bit_column_of(uint32_t kind, uint32_t id)
 {
@@ -188,7 +186,6 @@ Test(row_bits, match_a_naive_model)
         compare(one);
         compare(other);
     }
-    close_bit_columns();
 }
 
 /* ------------------------------------------------------------------------------------- which bit columns */
@@ -203,7 +200,6 @@ Test(row_bits, of_components_keep_their_index_when_others_are_added)
     add(&sides[0], QUERN__BIT_COLUMN_ADDED, 0);
     cr_assert_eq(quern__row_bits_find_column(sides[0].row_bits, QUERN__BIT_COLUMN_CAN_DISABLE, 2), 0u);
     compare(&sides[0]);
-    close_bit_columns();
 }
 
 Test(row_bits, are_cleared_if_the_target_has_none)
@@ -212,7 +208,6 @@ Test(row_bits, are_cleared_if_the_target_has_none)
     quern__bit_column_set_rows(sides[0].row_bits, 0, place(&sides[0], 0, 0), 3);
     quern__row_bits_move(NULL, place(&sides[1], 0, 0), sides[0].row_bits, place(&sides[0], 0, 0), 3);
     compare(&sides[0]);
-    close_bit_columns();
 }
 
 Test(row_bits, are_unchanged_without_memory)
@@ -230,7 +225,6 @@ Test(row_bits, are_unchanged_without_memory)
     cr_assert_not(quern__row_bits_grow(&sides[0].row_bits, &allocator, SLOTS));
     failing_allocator_heal(memory);
     compare(&sides[0]);
-    close_bit_columns();
 }
 
 /* --------------------------------------------------------------------------------------- row masks */
@@ -278,5 +272,4 @@ Test(row_bits, as_masks_yield_ranges_across_words)
             quern__row_mask_drop(&mask, drop);
             compare_runs(&mask, bits, row_count);
         }
-    close_bit_columns();
 }

@@ -57,7 +57,6 @@ static void open_sides(void)
     }
 }
 
-/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_sides(void)
 {
     for (uint32_t s = 0; s < 2; s++) {
@@ -68,7 +67,7 @@ static void close_sides(void)
     failing_allocator_close(memory);
 }
 
-TestSuite(row_versions, .init = open_sides);
+TestSuite(row_versions, .init = open_sides, .fini = close_sides);
 
 static uintptr_t place(const side *where, uint32_t slot, uint32_t row)
 {
@@ -191,7 +190,6 @@ Test(row_versions, versions_move_with_their_rows)
         compare(&sides[0]);
         compare(&sides[1]);
     }
-    close_sides();
 }
 
 Test(row_versions, versions_are_unchanged_without_memory)
@@ -212,7 +210,6 @@ Test(row_versions, versions_are_unchanged_without_memory)
     cr_assert_eq(sides[0].versions->slot_capacity, 2u, "it cannot be made smaller");
     compare(&sides[0]);
     failing_allocator_heal(memory);
-    close_sides();
 }
 
 Test(row_versions, trimming_frees_all_slots)
@@ -231,5 +228,4 @@ Test(row_versions, trimming_frees_all_slots)
     quern__row_versions *none = create(0, 0);
     cr_assert_not_null(none);
     quern__row_versions_release(none, &allocator);
-    close_sides();
 }

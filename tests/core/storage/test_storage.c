@@ -479,15 +479,14 @@ static void open_tracked(void)
     plain_type = u64_component("plain");
 }
 
-/* Ends each test. Assertions in .fini would not fail the test. */
 static void close_tracked(void)
 {
     close_world();
-    cr_assert_eq(counts.broken_count, 0u, "hooks were called on what was no live value");
-    cr_assert_eq(tracked_live_count(&counts), 0u, "values were not destroyed");
+    assert_at_end(counts.broken_count == 0u);
+    assert_at_end(tracked_live_count(&counts) == 0u);
 }
 
-TestSuite(hooks, .init = open_tracked);
+TestSuite(hooks, .init = open_tracked, .fini = close_tracked);
 
 static quern_entity add_tracked(uint64_t payload)
 {
@@ -514,7 +513,6 @@ Test(hooks, an_added_value_is_copied_and_a_removed_one_destroyed)
     assert_payload(entity, 5);
     must(quern_entity_remove(world, entity, tracked_type));
     cr_assert_eq(tracked_live_count(&counts), 0u);
-    close_tracked();
 }
 
 Test(hooks, an_omitted_value_is_constructed)
@@ -524,7 +522,6 @@ Test(hooks, an_omitted_value_is_constructed)
     assert_payload(entity, TRACKED_DEFAULT);
     assert_payload(setup_entity_with(world, &tracked_type, 1), TRACKED_DEFAULT);
     cr_assert_eq(counts.constructed_count, 2u);
-    close_tracked();
 }
 
 Test(hooks, set_destroys_the_value_that_was_there)
@@ -536,7 +533,6 @@ Test(hooks, set_destroys_the_value_that_was_there)
     tracked_destroy(&value, &counts);
     assert_payload(entity, 6);
     cr_assert_eq(tracked_live_count(&counts), 1u);
-    close_tracked();
 }
 
 Test(hooks, set_to_its_own_value_keeps_it)
@@ -545,7 +541,6 @@ Test(hooks, set_to_its_own_value_keeps_it)
     must(quern_entity_set(world, entity, tracked_type, quern_entity_get(world, entity, tracked_type)));
     assert_payload(entity, 5);
     cr_assert_eq(tracked_live_count(&counts), 1u);
-    close_tracked();
 }
 
 Test(hooks, values_are_moved_when_their_entity_changes_archetype)
@@ -558,7 +553,6 @@ Test(hooks, values_are_moved_when_their_entity_changes_archetype)
     assert_payload(entity, 5);
     cr_assert_geq(counts.moved_count, 2u);
     cr_assert_eq(counts.copied_count, 1u);
-    close_tracked();
 }
 
 Test(hooks, values_are_moved_when_their_row_fills_a_gap)
@@ -571,7 +565,6 @@ Test(hooks, values_are_moved_when_their_row_fills_a_gap)
     for (uint32_t i = 50; i < 100; i++)
         assert_payload(rows[i], i);
     cr_assert_eq(tracked_live_count(&counts), 50u);
-    close_tracked();
 }
 
 Test(hooks, failed_calls_call_no_hooks)
@@ -592,7 +585,6 @@ Test(hooks, failed_calls_call_no_hooks)
     cr_assert_eq(counts.constructed_count, before.constructed_count);
     cr_assert_eq(counts.destroyed_count, before.destroyed_count);
     tracked_destroy(&value, &counts);
-    close_tracked();
 }
 
 Test(hooks, destroying_the_world_destroys_every_value)
@@ -602,7 +594,6 @@ Test(hooks, destroying_the_world_destroys_every_value)
         if (i % 3 == 0) must(quern_entity_add(world, entity, plain_type, NULL));
     }
     cr_assert_eq(tracked_live_count(&counts), (uint64_t)MANY);
-    close_tracked();
 }
 
 static void destroy_payload(void *values, uint32_t count, void *user_data)
@@ -639,7 +630,6 @@ Test(hooks, a_resource_is_constructed_and_destroyed_with_the_world)
     cr_assert_eq(sum, 0u);
     quern_world_destroy(other);
     cr_assert_eq(sum, 105u);
-    close_tracked();
 }
 
 /* --------------------------------------------------------------------------------- handed-over values */
@@ -658,10 +648,10 @@ static void open_owned(void)
 static void close_owned(void)
 {
     close_world();
-    cr_assert_eq(owned_live, 0, "values were not destroyed, or twice");
+    assert_at_end(owned_live == 0);
 }
 
-TestSuite(handed_over, .init = open_owned);
+TestSuite(handed_over, .init = open_owned, .fini = close_owned);
 
 static void set_owned(quern_entity entity, uint64_t payload)
 {
@@ -690,7 +680,6 @@ Test(handed_over, the_world_becomes_owner_of_resources)
     assert_owned(entity, 2);
     must(quern_entity_remove(world, entity, owned_type));
     cr_assert_eq(owned_live, 0);
-    close_owned();
 }
 
 Test(handed_over, after_a_failure_the_caller_remains_owner)
@@ -704,5 +693,4 @@ Test(handed_over, after_a_failure_the_caller_remains_owner)
     cr_assert_eq(*value.box, 2u);
     owned_destroy(&value, &owned_live);
     assert_owned(entity, 1);
-    close_owned();
 }

@@ -45,7 +45,7 @@ static void open_world(void)
     capture_reports(&reports);
 }
 
-TestSuite(scratch, .init = open_world);
+TestSuite(scratch, .init = open_world, .fini = close_world);
 
 static void expect_scratch(const void *values, size_t bytes)
 {
@@ -136,7 +136,6 @@ Test(scratch, systems_of_every_kind_write_scratch_on_any_thread_count)
                 assert_refused_frame(jobs, 2);
             quern_jobs_destroy(jobs);
         }
-    close_world();
 }
 
 /* --------------------------------------------------------------------------------- other callbacks */
@@ -157,7 +156,6 @@ Test(scratch, reactions_write_scratch)
         hash_before = quern_world_hash(world);
         assert_refused_frame(NULL, 1);
     }
-    close_world();
 }
 
 /* The system has neither terms nor rows: it gets memory for one value. */
@@ -180,7 +178,6 @@ Test(scratch, systems_without_rows_and_exclusive_systems_write_scratch)
         make_system(schedule, "offender", use_nothing, .flags = flags[i]);
         assert_refused_frame(NULL, 1);
     }
-    close_world();
 }
 
 static void look_in_begin(quern_context *context)
@@ -206,7 +203,6 @@ Test(scratch, begin_end_and_condition_write_scratch)
     def.condition = agree;
     setup_system(schedule, &def);
     assert_refused_frame(NULL, 5);
-    close_world();
 }
 
 Test(scratch, parallel_queries_write_scratch)
@@ -224,7 +220,6 @@ Test(scratch, parallel_queries_write_scratch)
         quern_jobs_destroy(jobs);
     }
     quern_query_destroy(query);
-    close_world();
 }
 
 static void fill_wrongly(quern_context *context, const quern_view *view)
@@ -242,7 +237,6 @@ Test(scratch, fills_write_scratch)
     cr_assert_eq(wrong_count, 0u);
     cr_assert_eq(reports.log_count, 1u, "%u lines", reports.log_count);
     assert_valid(world);
-    close_world();
 }
 
 /* ------------------------------------------------------------------------------------- iterations */
@@ -262,7 +256,6 @@ Test(scratch, nested_iterations_write_scratch)
     }
     cr_assert_eq(quern_world_hash(world), hash_before);
     quern_query_destroy(query);
-    close_world();
 }
 
 /* An iteration does not keep the memory of views that it has left. */
@@ -278,7 +271,6 @@ Test(scratch, iteration_frees_scratch_of_left_views)
         cr_assert_leq(bytes, first_bytes);
     }
     quern_query_destroy(query);
-    close_world();
 }
 
 /* ----------------------------------------------------------------------------------- parallel loops */
@@ -311,7 +303,6 @@ Test(scratch, jobs_of_parallel_loop_in_callback_write_scratch)
     for (uint32_t i = 0; i < 20; i++)
         assert_refused_frame(jobs, 2);
     quern_jobs_destroy(jobs);
-    close_world();
 }
 
 /* ------------------------------------------------------------------------------------ counts and ends */
@@ -344,7 +335,6 @@ Test(scratch, result_counts_refused_accesses_of_this_frame)
     cr_assert_null(strstr(quern_error_message(), "other"), "%s", quern_error_message());
     look_count = 0;
     must_run(schedule, NULL);
-    close_world();
 }
 
 static void look_many_times(quern_context *context)
@@ -365,7 +355,6 @@ Test(scratch, scratch_is_freed_when_callback_returns)
     const uint64_t bytes = failing_allocator_outstanding_bytes(memory);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), bytes);
-    close_world();
 }
 
 static void ask_without_memory(quern_context *context, const quern_view *view)
@@ -384,7 +373,6 @@ Test(scratch, scratch_is_null_without_memory)
     const quern_system_def def = offender_def(ask_without_memory);
     setup_system(schedule, &def);
     assert_refused_frame(NULL, 2);
-    close_world();
 }
 
 static void write_undeclared(quern_context *context, const quern_view *view)
@@ -416,5 +404,4 @@ Test(scratch, builds_with_checks_stop_and_others_continue)
         cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     else
         cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 42);
-    close_world();
 }

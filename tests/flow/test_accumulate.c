@@ -684,16 +684,16 @@ Test(accumulate, invalid_calls_are_refused_and_record_nothing)
     must_run(schedule, NULL);
     cr_assert_eq(stats_of_frame(schedule).command_count, 0u);
     must(quern_combine_register(world, &def, &combine));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_NAME, quern_combine_register(world, &def, &combine));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_combine_register(world, &def, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_combine_register(world, &(quern_combine_def){.name = "none"}, &combine));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_accumulate(NULL, one, score_type, &(score){0, 0}, QUERN_SUM));
+    must_refuse(DUPLICATE_NAME, world, quern_combine_register(world, &def, &combine));
+    must_refuse(NULL_ARGUMENT, world, quern_combine_register(world, &def, NULL));
+    must_refuse(NULL_ARGUMENT, world,
+                quern_combine_register(world, &(quern_combine_def){.name = "none"}, &combine));
+    must_refuse(NULL_ARGUMENT, NULL,
+                quern_commands_accumulate(NULL, one, score_type, &(score){0, 0}, QUERN_SUM));
     add_callback("b", keep);
     must_run(schedule, NULL);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_commands_accumulate(kept, one, score_type, &(score){0, 0}, QUERN_SUM));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_commands_accumulate(kept, one, score_type, &(score){0, 0}, QUERN_SUM));
     quern_log_set_handler(NULL, NULL);
     quern_assert_set_handler(NULL, NULL);
 }

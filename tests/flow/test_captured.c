@@ -238,8 +238,7 @@ static failing_allocator *memory;
 static void assert_nothing_captured(const quern_frame_capture *capture)
 {
     quern_forecast forecast;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_frame_capture_forecast(capture, NULL, 2, &forecast));
+    must_refuse(INVALID_ARGUMENT, world, quern_frame_capture_forecast(capture, NULL, 2, &forecast));
 }
 
 static void refuse_next(uint64_t call)
@@ -317,14 +316,13 @@ Test(captured, misuse_of_a_captured_run_names_it)
     pthread_barrier_init(&may_leave, NULL, 2);
     cr_assert_eq(pthread_create(&thread, NULL, stay_inside, NULL), 0);
     pthread_barrier_wait(&has_entered);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_captured(schedule, jobs, 0, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_run_captured(schedule, jobs, 0, NULL));
     assert_message_has("quern_schedule_run_captured: 'capture' is NULL");
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_run_captured(schedule, NULL, -1, capture));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_run_captured(schedule, NULL, -1, capture));
     assert_message_has("quern_schedule_run_captured: delta_seconds");
-    assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run_captured(schedule, jobs, 0, capture));
+    must_refuse(POOL_BUSY, world, quern_schedule_run_captured(schedule, jobs, 0, capture));
     assert_message_has("quern_schedule_run_captured: all 1 external slots");
-    assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run(schedule, jobs, 0));
+    must_refuse(POOL_BUSY, world, quern_schedule_run(schedule, jobs, 0));
     assert_message_has("quern_schedule_run: all 1 external slots");
     pthread_barrier_wait(&may_leave);
     pthread_join(thread, NULL);
@@ -374,8 +372,8 @@ static void capture_again(quern_context *context)
 {
     captured_reports reports;
     quern_schedule *inner = quern_context_user_data(context);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_run_captured(inner, quern_context_jobs(context), 0, outer_capture));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_run_captured(inner, quern_context_jobs(context), 0, outer_capture));
     assert_message_has("quern_schedule_run_captured: a running frame uses the capture");
     capture_reports(&reports);
     quern_frame_capture_destroy(outer_capture);
@@ -411,13 +409,12 @@ Test(captured, creating_and_forecasting_fail_without_side_effects)
     quern_frame_capture *capture = NULL;
     quern_forecast forecast = {.thread_count = 77};
     refuse_next(1);
-    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_frame_capture_create(&allocator, &capture));
+    must_refuse(OUT_OF_MEMORY, NULL, quern_frame_capture_create(&allocator, &capture));
     cr_assert_null(capture);
     must(quern_frame_capture_create(&allocator, &capture));
     must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     refuse_next(1);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
-                   quern_frame_capture_forecast(capture, NULL, 2, &forecast));
+    must_refuse(OUT_OF_MEMORY, world, quern_frame_capture_forecast(capture, NULL, 2, &forecast));
     cr_assert_eq(forecast.thread_count, 77);
     must(quern_frame_capture_forecast(capture, NULL, 2, &forecast));
     quern_frame_capture_destroy(capture);
@@ -434,7 +431,7 @@ Test(captured, measuring_costs_uses_the_allocator_of_the_pool)
     quern_forecast_costs costs = {.steal_ns = 77};
     const uint64_t held_bytes = failing_allocator_outstanding_bytes(memory);
     refuse_next(1);
-    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_forecast_measure_costs(jobs, &costs));
+    must_refuse(OUT_OF_MEMORY, NULL, quern_forecast_measure_costs(jobs, &costs));
     cr_assert_eq(costs.steal_ns, 77);
     must(quern_forecast_measure_costs(jobs, &costs));
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), held_bytes);
@@ -509,7 +506,7 @@ Test(captured, a_trace_without_memory_for_names_ends_the_frame_early)
     must(quern_schedule_create(world, &def, &schedule));
     add_systems();
     failing_allocator_fail_at(of_trace, failing_allocator_call_count(of_trace) + 1);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0));
+    must_refuse(OUT_OF_MEMORY, world, quern_schedule_run(schedule, NULL, 0));
     must_run(schedule, NULL);
     cr_assert_gt(stats_of_trace(trace).event_count, 0u);
     quern_schedule_destroy(schedule);

@@ -462,7 +462,7 @@ static void lose_in_one_frame(const char *what)
     must(quern_schedule_create(world, NULL, &schedule));
     const quern_system loser = make_system(schedule, "loser", NULL, .begin = lose, .emits = {flash});
     const uint64_t count = stats_of_world(world).entity_count;
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0));
+    must_refuse(OUT_OF_MEMORY, world, quern_schedule_run(schedule, NULL, 0));
     cr_assert_not_null(strstr(quern_error_message(), what), "%s", quern_error_message());
     cr_assert_not_null(strstr(quern_error_message(), "frame 0"), "%s", quern_error_message());
     failing_allocator_heal(memory);

@@ -737,7 +737,7 @@ Test(levels, conditions_and_disabling_apply_to_all_levels)
 static void refuse(const quern_system_def *def, const char *message)
 {
     quern_system system;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, def, &system));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, def, &system));
     assert_message_has(message);
 }
 
@@ -774,16 +774,13 @@ Test(levels, writing_a_component_read_from_targets_requires_its_levels)
     quern_system_def def = summer("sum");
     def.levels = second;
     quern_system system;
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
-                   quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, &system));
     assert_message_has("set .levels to the relation");
     def.levels = (quern_relation){0};
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
-                   quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, &system));
     def.levels = parent;
     def.lookups[0].component = number;
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
-                   quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, &system));
     assert_message_has("looks up 'number'");
     def.lookups[0].component = (quern_component){0};
     def.terms[2] = quern_term_up_nearest(number, parent);

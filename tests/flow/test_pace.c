@@ -573,7 +573,7 @@ Test(fixed_step, negative_or_infinite_frame_time_is_refused)
     must(quern_schedule_set_fixed_step(schedule, 1, 0.5, 8));
     cr_assert_str_eq(logged(0.25), "");
     for (uint32_t i = 0; i < COUNT_OF(wrong); i++)
-        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_run(schedule, jobs, wrong[i]));
+        must_refuse(INVALID_ARGUMENT, world, quern_schedule_run(schedule, jobs, wrong[i]));
     cr_assert_str_eq(letters, "");
     cr_assert_str_eq(logged(0.25), "is", "time went on as if nothing had happened");
     cr_assert_eq(stats_of_frame(schedule).frame_index, 1u);
@@ -581,7 +581,7 @@ Test(fixed_step, negative_or_infinite_frame_time_is_refused)
 
 static void set_step_inside(quern_context *context)
 {
-    assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED, quern_schedule_set_fixed_step(schedule, 0, 1, 1));
+    must_refuse(WORLD_LOCKED, NULL, quern_schedule_set_fixed_step(schedule, 0, 1, 1));
     begun_count++;
 }
 
@@ -590,7 +590,7 @@ Test(fixed_step, invalid_arguments_are_refused)
     quern_result invalid = QUERN_ERROR_INVALID_ARGUMENT;
     setup_letters();
     must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 8));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_set_fixed_step(NULL, 0, 1, 1));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_set_fixed_step(NULL, 0, 1, 1));
     assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 3, 1, 1));
     assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, UINT32_MAX, 1, 1));
     assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, -0.25, 1));

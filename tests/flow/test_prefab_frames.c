@@ -190,25 +190,19 @@ Test(prefab_frames, bad_commands_are_refused)
     must(quern_prefab_destroy(it.world, gone));
     const uint64_t number = 1;
     quern_spawn_def def = {.overrides = {{it.number, 4, &number}}};
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT, quern_commands_spawn(NULL, it.tower, NULL, NULL));
-    assert_refused(it.world, QUERN_ERROR_UNKNOWN_PREFAB, quern_commands_spawn(commands, gone, NULL, NULL));
-    assert_refused(it.world, QUERN_ERROR_UNKNOWN_PREFAB,
-                   quern_commands_spawn(commands, other.tower, NULL, NULL));
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_commands_spawn(commands, it.tower, &def, NULL));
+    must_refuse(NULL_ARGUMENT, it.world, quern_commands_spawn(NULL, it.tower, NULL, NULL));
+    must_refuse(UNKNOWN_PREFAB, it.world, quern_commands_spawn(commands, gone, NULL, NULL));
+    must_refuse(UNKNOWN_PREFAB, it.world, quern_commands_spawn(commands, other.tower, NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_commands_spawn(commands, it.tower, &def, NULL));
     def = (quern_spawn_def){.overrides = {{it.value, 1, &number}}};
-    assert_refused(it.world, QUERN_ERROR_COMPONENT_ABSENT,
-                   quern_commands_spawn(commands, it.tower, &def, NULL));
+    must_refuse(COMPONENT_ABSENT, it.world, quern_commands_spawn(commands, it.tower, &def, NULL));
     def = (quern_spawn_def){.parent = dead};
-    assert_refused(it.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_commands_spawn(commands, it.tower, &def, NULL));
+    must_refuse(STALE_ENTITY, it.world, quern_commands_spawn(commands, it.tower, &def, NULL));
     def = (quern_spawn_def){.fill_components = {it.number}};
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_commands_spawn(commands, it.tower, &def, NULL));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_commands_spawn(commands, it.tower, &def, NULL));
     const links strange = {entity_provisional(5), alive};
     def = (quern_spawn_def){.overrides = {{it.pair, 1, &strange}}};
-    assert_refused(it.world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_commands_spawn(commands, it.tower, &def, NULL));
+    must_refuse(PROVISIONAL_ENTITY, it.world, quern_commands_spawn(commands, it.tower, &def, NULL));
     must(quern_commands_spawn(commands, it.tower, NULL, &root));
     assert_refused_value(it.world, quern_commands_spawned_member(commands, it.tower, root, 4).bits);
     assert_refused_value(it.world, quern_commands_spawned_member(commands, gone, root, 0).bits);

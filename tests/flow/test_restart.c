@@ -203,19 +203,19 @@ Test(restart, wrong_saves_are_rejected)
     restart_open(&from, NULL);
     restart_open(&to, NULL);
     restart_fill(&from, FEW);
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   save_with(&from, &(quern_save_def){.schedules = {to.schedule}}));
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   save_with(&from, &(quern_save_def){.schedules = {from.schedule, from.schedule}}));
+    must_refuse(INVALID_ARGUMENT, from.world,
+                save_with(&from, &(quern_save_def){.schedules = {to.schedule}}));
+    must_refuse(INVALID_ARGUMENT, from.world,
+                save_with(&from, &(quern_save_def){.schedules = {from.schedule, from.schedule}}));
     assert_refused(
         from.world, QUERN_ERROR_INVALID_ARGUMENT,
         save_with(&from, &(quern_save_def){.leave_out = {from.heat}, .schedules = {from.schedule}}));
     quern_archive *list;
     must(quern_archive_create(from.world, &list));
     quern_byte_buffer memory = {0};
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_archive_save(list, quern_sink_bytes(&memory),
-                                      &(quern_save_def){.schedules = {from.schedule}}));
+    must_refuse(INVALID_ARGUMENT, from.world,
+                quern_archive_save(list, quern_sink_bytes(&memory),
+                                   &(quern_save_def){.schedules = {from.schedule}}));
     quern_archive_destroy(list);
     restart_close(&to);
     restart_close(&from);
@@ -232,16 +232,16 @@ Test(restart, wrong_loads_are_rejected)
     play(FEW, NULL);
     restart_open(&to, NULL);
     const quern_load_def twice = {.schedules = {to.schedule, to.schedule}};
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT, load_point(1, &twice));
+    must_refuse(INVALID_ARGUMENT, to.world, load_point(1, &twice));
     quern_schedule *second = setup_schedule(to.world);
     const quern_load_def both = {.schedules = {to.schedule, second}};
-    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_point(1, &both));
+    must_refuse(LAYOUT_MISMATCH, to.world, load_point(1, &both));
     quern_schedule_destroy(second);
     const quern_load_def migrates = {.schedules = {to.schedule}, .migrations = {{.name = "heat"}}};
-    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_point(1, &migrates));
+    must_refuse(LAYOUT_MISMATCH, to.world, load_point(1, &migrates));
     const quern_load_def def = {.schedules = {to.schedule}};
     must(load_point(1, &def));
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT, load_point(1, &def));
+    must_refuse(INVALID_ARGUMENT, to.world, load_point(1, &def));
     restart_close(&to);
     release_points();
 }
@@ -252,7 +252,7 @@ Test(restart, schedule_with_other_systems_is_rejected)
     restart_open(&to, NULL);
     setup_reader(to.schedule, "new", to.unit);
     const quern_load_def def = {.schedules = {to.schedule}};
-    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_point(1, &def));
+    must_refuse(LAYOUT_MISMATCH, to.world, load_point(1, &def));
     restart_close(&to);
     release_points();
 }
@@ -264,8 +264,7 @@ Test(restart, archive_without_state_is_rejected)
     quern_byte_buffer memory = {0};
     must(quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
     restart_open(&to, NULL);
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   restart_load(&to, memory.bytes, memory.size_bytes));
+    must_refuse(INVALID_ARGUMENT, to.world, restart_load(&to, memory.bytes, memory.size_bytes));
     restart_close(&to);
     restart_close(&from);
     quern_byte_buffer_release(&memory);

@@ -412,18 +412,13 @@ static void refuse_create_many(quern_context *context)
     quern_component twice[] = {number, number}, unknown = component_unregistered(number);
     link3 smuggled = {.targets = {entity_provisional(3)}};
     const void *columns[] = {&smuggled};
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_create_many(NULL, &number, NULL, 1, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_create_many(commands, NULL, NULL, 1, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_commands_create_many(commands, twice, NULL, 2, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_commands_create_many(commands, &unknown, NULL, 1, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_LIMIT,
-                   quern_commands_create_many(commands, &number, NULL, 1, UINT32_MAX, NULL));
-    assert_refused(NULL, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_commands_create_many(commands, &links, columns, 1, 1, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_many(NULL, &number, NULL, 1, 1, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_many(commands, NULL, NULL, 1, 1, NULL));
+    must_refuse(DUPLICATE_COMPONENT, NULL, quern_commands_create_many(commands, twice, NULL, 2, 1, NULL));
+    must_refuse(UNKNOWN_COMPONENT, NULL, quern_commands_create_many(commands, &unknown, NULL, 1, 1, NULL));
+    must_refuse(LIMIT, NULL, quern_commands_create_many(commands, &number, NULL, 1, UINT32_MAX, NULL));
+    must_refuse(PROVISIONAL_ENTITY, NULL,
+                quern_commands_create_many(commands, &links, columns, 1, 1, NULL));
 }
 
 Test(sync, create_many_refuses_invalid_arguments_and_records_nothing)
@@ -516,11 +511,10 @@ Test(sync, report_of_dropped_commands_refuses_invalid_arguments)
     open_with(NULL);
     assert_refused_value(NULL, quern_schedule_dropped_command_count(NULL));
     assert_refused_value(NULL, quern_schedule_kept_command_count(NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_dropped_command(NULL, 0, &dropped));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_dropped_command(schedule, 0, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_get_dropped_command(schedule, 0, &dropped));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_discard_commands(NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_dropped_command(NULL, 0, &dropped));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_dropped_command(schedule, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_get_dropped_command(schedule, 0, &dropped));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_discard_commands(NULL));
     cr_assert_str_eq(quern_drop_reason_string((quern_drop_reason)99), "unknown reason");
     close_all();
 }

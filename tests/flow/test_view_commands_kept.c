@@ -302,29 +302,27 @@ Test(view_commands, refuse_invalid_arguments)
     const quern_view *view = &it.view;
     const uint32_t count = view->count;
     const uint64_t mask = 1;
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, check_calls(NULL, view, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, check_calls(commands, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, world, check_calls(NULL, view, NULL));
+    must_refuse(NULL_ARGUMENT, world, check_calls(commands, NULL, NULL));
     const quern_view_rows both = {.mask = &mask, .list = (uint32_t[]){0}, .list_count = 1};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, check_calls(commands, view, &both));
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, view, &both));
     const quern_view_rows beyond = {.list = (uint32_t[]){0, count}, .list_count = 2};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, check_calls(commands, view, &beyond));
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, view, &beyond));
     const quern_view_rows twice = {.list = (uint32_t[]){3, 3}, .list_count = 2};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, check_calls(commands, view, &twice));
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, view, &twice));
     quern_view other = *view;
     other.entities = &known[ENTITIES / KINDS]; /* in another archetype */
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, check_calls(commands, &other, NULL));
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, &other, NULL));
     const quern_entity foreign = entity_of_other_world(known[0]);
     other.entities = &foreign;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, check_calls(commands, &other, NULL));
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, &other, NULL));
     other.count = 0;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, check_calls(commands, &other, NULL));
+    must_refuse(INVALID_ARGUMENT, world, check_calls(commands, &other, NULL));
     const quern_component number = components[NUMBER];
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_set_view(commands, view, NULL, number, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_set_view_values(commands, view, NULL, number, NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_commands_remove_view(commands, view, NULL, component_unregistered(number)));
+    must_refuse(NULL_ARGUMENT, world, quern_commands_set_view(commands, view, NULL, number, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_commands_set_view_values(commands, view, NULL, number, NULL));
+    must_refuse(UNKNOWN_COMPONENT, world,
+                quern_commands_remove_view(commands, view, NULL, component_unregistered(number)));
     quern_query_iterator_end(&it);
     quern_flush_stats stats;
     must(quern_world_flush(world));

@@ -759,16 +759,15 @@ Test(watched, a_frame_that_is_only_traced_has_no_profile)
     run_frames(&opened, 1);
     cr_assert_eq(profile_of_frame(opened.schedule).time_ns, 0);
     quern_worker_profile worker;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_get_worker_profile(opened.schedule, 0, &worker));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_get_worker_profile(opened.schedule, 0, &worker));
     close_scene(&opened);
 }
 
 Test(watched, the_profile_is_written_as_a_table)
 {
     scene opened = open_scene(2);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_write_profile(opened.schedule, quern_sink_file(stdout)));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_write_profile(opened.schedule, quern_sink_file(stdout)));
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
     char *text = written_profile(&opened);
@@ -784,14 +783,11 @@ Test(watched, misuse_is_refused)
 {
     scene opened = open_scene(1);
     quern_worker_profile worker;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_set_profiling(NULL, true));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_worker_profile(NULL, 0, &worker));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_get_worker_profile(opened.schedule, 0, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_get_worker_profile(opened.schedule, 0, &worker));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_write_profile(opened.schedule, quern_sink_file(NULL)));
+    must_refuse(NULL_ARGUMENT, NULL, quern_schedule_set_profiling(NULL, true));
+    must_refuse(NULL_ARGUMENT, NULL, quern_schedule_get_worker_profile(NULL, 0, &worker));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_worker_profile(opened.schedule, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_get_worker_profile(opened.schedule, 0, &worker));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_write_profile(opened.schedule, quern_sink_file(NULL)));
     close_scene(&opened);
 }
 

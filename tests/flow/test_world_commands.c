@@ -575,7 +575,7 @@ Test(world_commands, are_refused_while_the_world_is_locked)
     scene it = open_scene(5);
     must(quern_query_parallel_for(it.query, NULL, fail_to_get, &it));
     assert_refused_value(NULL, quern_world_commands(NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_world_flush(NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_world_flush(NULL));
     must(quern_world_flush(it.world));
     close_scene(&it);
 }
@@ -620,7 +620,7 @@ Test(world_commands, lost_command_is_reported_by_the_failing_flush)
     uint64_t made_count = 0;
     for (; !quern_entity_is_null(made); made_count++)
         made = quern_commands_create_with(commands, &it.links, NULL, 1);
-    assert_refused(it.world, QUERN_ERROR_OUT_OF_MEMORY, quern_world_flush(it.world));
+    must_refuse(OUT_OF_MEMORY, it.world, quern_world_flush(it.world));
     cr_assert_not_null(strstr(quern_error_message(), "no memory to record a command"), "%s",
                        quern_error_message());
     cr_assert_eq(strncmp(quern_error_message(), "quern_world_flush: ", 19), 0);

@@ -273,12 +273,12 @@ Test(inspect, refuses_wrong_requests)
     cr_assert_eq(quern_world_hash(scene.world), hash);
     scene.inspector->def.is_read_only = true;
     expect_status("POST", "destroy", "entity=/arena", 403);
-    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_inspect_request(NULL, NULL, quern_sink_bytes(NULL), NULL));
+    must_refuse(NULL_ARGUMENT, scene.world,
+                quern_inspect_request(NULL, NULL, quern_sink_bytes(NULL), NULL));
     const quern_inspect_call call = {.method = "GET", .path = "world"};
-    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_inspect_request(scene.inspector, &call, (quern_sink){0}, NULL));
-    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT, quern_inspector_create(NULL, NULL));
+    must_refuse(NULL_ARGUMENT, scene.world,
+                quern_inspect_request(scene.inspector, &call, (quern_sink){0}, NULL));
+    must_refuse(NULL_ARGUMENT, scene.world, quern_inspector_create(NULL, NULL));
     inspect_scene_close(&scene);
 }
 

@@ -445,8 +445,8 @@ Test(inspect_server, refuses_a_port_in_use)
     cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/", &port), 1);
     quern_inspector *other;
     must(quern_inspector_create(&(quern_inspector_def){.world = scene.world}, &other));
-    assert_refused(NULL, QUERN_ERROR_UNAVAILABLE,
-                   quern_inspector_serve(other, &(quern_inspect_server_def){.port = (uint16_t)port}));
+    must_refuse(UNAVAILABLE, NULL,
+                quern_inspector_serve(other, &(quern_inspect_server_def){.port = (uint16_t)port}));
     cr_assert_null(quern_inspector_url(other));
     must(quern_inspector_serve(other, NULL)); /* nothing of the failed call remains */
     quern_inspector_destroy(other);
@@ -456,9 +456,9 @@ Test(inspect_server, refuses_a_port_in_use)
 Test(inspect_server, refuses_wrong_definitions)
 {
     inspect_scene_open(&scene, 0, NULL);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_inspector_serve(NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = "short"}));
+    must_refuse(NULL_ARGUMENT, NULL, quern_inspector_serve(NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL,
+                quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = "short"}));
     assert_refused(
         NULL, QUERN_ERROR_INVALID_ARGUMENT,
         quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = "0123456789/abcdefg"}));

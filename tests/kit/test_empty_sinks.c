@@ -184,7 +184,7 @@ Test(empty_sinks, are_refused_by_each_call)
     must(quern_delta_create(it.history, 1, 2, &it.delta));
     must(quern_delta_applier_create(it.world, &it.applier));
     for (uint32_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT, calls[i].call(&it));
+        must_refuse(NULL_ARGUMENT, it.world, calls[i].call(&it));
         const char *message = quern_error_message();
         cr_assert_eq(strncmp(message, calls[i].function, strlen(calls[i].function)), 0, "%s: %s",
                      calls[i].function, message);

@@ -89,21 +89,21 @@ Test(json_values, an_entity_is_changed_completely_or_not_at_all)
         "4}, \"Owner\": {\"points\": 6}}, \"disabled\": [\"toggle\"]}\n");
     cr_assert_eq(*((const Owner *)quern_entity_get(at.world, entity, at.owner))->owned, 42);
     static const char wrong[] = "{\"components\": {\"toggle\": {\"n\": 5}, \"blob\": 1}}";
-    assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_json_read_entity(at.world, entity, wrong, sizeof wrong - 1, NULL));
+    must_refuse(INVALID_ARGUMENT, at.world,
+                quern_json_read_entity(at.world, entity, wrong, sizeof wrong - 1, NULL));
     static const char friend_text[] = "{\"components\": {\"Thing\": {\"friend\": \"/one\"}}}";
     must(quern_json_read_entity(at.world, entity, friend_text, sizeof friend_text - 1, NULL));
     cr_assert(
         quern_entity_equal(((const Thing *)quern_entity_get(at.world, entity, at.thing))->friend, entity));
     must(quern_entity_add(at.world, entity, at.handed, NULL));
     static const char handed[] = "{\"components\": {\"Handed\": {\"points\": 1}}}";
-    assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_json_read_entity(at.world, entity, handed, sizeof handed - 1, NULL));
+    must_refuse(INVALID_ARGUMENT, at.world,
+                quern_json_read_entity(at.world, entity, handed, sizeof handed - 1, NULL));
     must(quern_entity_destroy(at.world, entity));
-    assert_refused(at.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_json_read_entity(at.world, entity, change, sizeof change - 1, NULL));
-    assert_refused(at.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_json_write_entity(at.world, entity, quern_sink_text(&buffer)));
+    must_refuse(STALE_ENTITY, at.world,
+                quern_json_read_entity(at.world, entity, change, sizeof change - 1, NULL));
+    must_refuse(STALE_ENTITY, at.world,
+                quern_json_write_entity(at.world, entity, quern_sink_text(&buffer)));
     quern_world_destroy(at.world);
     cr_assert_eq(owner_count, 0);
 }
@@ -123,20 +123,16 @@ Test(json_values, wrong_calls_are_refused)
     quern_type_info type;
     uint32_t value = 0;
     must(quern_component_get_info(at.world, at.toggle, &type));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_json_write_world(NULL, sink));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT, quern_json_write_world(at.world, (quern_sink){0}));
-    assert_refused(at.world, QUERN_ERROR_IO, quern_json_write_world(at.world, broken));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_write_value(at.world, NULL, &value, sink));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_write_value(at.world, &type, NULL, sink));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_json_read_world(NULL, "{}", 2, NULL));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT, quern_json_read_world(at.world, NULL, 2, NULL));
-    assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT, quern_json_read_world(at.world, "{}", 2, &half));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_read_value(at.world, NULL, &value, "{}", 2, NULL));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_read_value(at.world, &type, NULL, "{}", 2, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_json_write_world(NULL, sink));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_write_world(at.world, (quern_sink){0}));
+    must_refuse(IO, at.world, quern_json_write_world(at.world, broken));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_write_value(at.world, NULL, &value, sink));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_write_value(at.world, &type, NULL, sink));
+    must_refuse(NULL_ARGUMENT, NULL, quern_json_read_world(NULL, "{}", 2, NULL));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_read_world(at.world, NULL, 2, NULL));
+    must_refuse(INVALID_ARGUMENT, at.world, quern_json_read_world(at.world, "{}", 2, &half));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_read_value(at.world, NULL, &value, "{}", 2, NULL));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_read_value(at.world, &type, NULL, "{}", 2, NULL));
     quern_world_destroy(at.world);
 }
 
@@ -159,6 +155,6 @@ Test(json_values, commands_can_be_discarded)
     must(quern_commands_add(commands, entity, at.tag, NULL));
     must(quern_world_flush(at.world));
     cr_assert(quern_entity_has(at.world, entity, at.tag), "it goes on");
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_world_discard_commands(NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_world_discard_commands(NULL));
     quern_world_destroy(at.world);
 }

@@ -229,10 +229,8 @@ Test(names_as_text, white_space_after_a_path_belongs_to_its_name)
     const quern_entity door = setup_entity(it.world), holder = setup_entity_with(it.world, &it.aim, 1);
     quern_query_def def;
     must(quern_entity_set_name(it.world, door, "door"));
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_set_text(it.world, holder, "Aim.at", "/door "));
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_query_parse(it.world, "likes(/door )", &def));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_entity_set_text(it.world, holder, "Aim.at", "/door "));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_query_parse(it.world, "likes(/door )", &def));
     must(quern_entity_set_text(it.world, holder, "Aim.at", " /door"));
     cr_assert_eq(((const Aim *)quern_entity_get(it.world, holder, it.aim))->at.bits, door.bits);
     must(quern_entity_set_text(it.world, holder, "Aim.at", " none\n"));

@@ -238,7 +238,7 @@ Test(json_prefab, too_many_members_are_refused)
     for (size_t i = 0; i < count; i++, end += 3)
         memcpy(end, i + 1 < count ? "{}," : "{} ", 3);
     sprintf(end, "]}}");
-    assert_refused(at.world, QUERN_ERROR_LIMIT, read_prefab(&at, text, &prefab));
+    must_refuse(LIMIT, at.world, read_prefab(&at, text, &prefab));
     cr_assert_not_null(strstr(quern_error_message(), "more than 65536 members"), "%s",
                        quern_error_message());
     free(text);
@@ -373,23 +373,17 @@ Test(json_prefab, wrong_arguments_are_refused)
     quern_text_buffer buffer = {text, sizeof text, 0};
     const quern_entity root = setup_entity(at.world);
     const quern_json_options half = {.allocator = {.allocate = quern_allocator_default().allocate}};
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_read_prefab(NULL, "{}", 2, NULL, &prefab));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_read_prefab(at.world, NULL, 2, NULL, &prefab));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_read_prefab(at.world, "{}", 2, NULL, NULL));
-    assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_json_read_prefab(at.world, "{}", 2, &half, &prefab));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_write_prefab(NULL, root, quern_sink_text(&buffer)));
-    assert_refused(at.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_json_write_prefab(at.world, root, (quern_sink){.write = NULL}));
-    assert_refused(at.world, QUERN_ERROR_IO,
-                   quern_json_write_prefab(at.world, root, (quern_sink){.write = write_nothing}));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_read_prefab(NULL, "{}", 2, NULL, &prefab));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_read_prefab(at.world, NULL, 2, NULL, &prefab));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_read_prefab(at.world, "{}", 2, NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, at.world, quern_json_read_prefab(at.world, "{}", 2, &half, &prefab));
+    must_refuse(NULL_ARGUMENT, at.world, quern_json_write_prefab(NULL, root, quern_sink_text(&buffer)));
+    must_refuse(NULL_ARGUMENT, at.world,
+                quern_json_write_prefab(at.world, root, (quern_sink){.write = NULL}));
+    must_refuse(IO, at.world,
+                quern_json_write_prefab(at.world, root, (quern_sink){.write = write_nothing}));
     must(quern_entity_destroy(at.world, root));
-    assert_refused(at.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_json_write_prefab(at.world, root, quern_sink_text(&buffer)));
+    must_refuse(STALE_ENTITY, at.world, quern_json_write_prefab(at.world, root, quern_sink_text(&buffer)));
     quern_world_destroy(at.world);
 }
 

@@ -494,37 +494,32 @@ Test(transform, wrong_arguments)
     transform_must(quern_entity_destroy(scene.world, gone));
     quern_transform *transform = scene.transform, *out = transform;
     quern_world3 world;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_register(NULL, NULL, &out));
-    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_transform_register(scene.world, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_register(NULL, NULL, &out));
+    must_refuse(NULL_ARGUMENT, scene.world, quern_transform_register(scene.world, NULL, NULL));
     quern_transform_def half = {.allocator = quern_allocator_default()};
     half.allocator.release = NULL;
-    assert_refused(scene.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_transform_register(scene.world, &half, &out));
+    must_refuse(INVALID_ARGUMENT, scene.world, quern_transform_register(scene.world, &half, &out));
     cr_assert_eq(out, transform);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_add_systems(NULL, scene.schedule, 0));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_add_systems(transform, NULL, 0));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_add_systems(NULL, scene.schedule, 0));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_add_systems(transform, NULL, 0));
     quern_schedule *other;
     transform_must(quern_schedule_create(scene.world, NULL, &other));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_transform_add_systems(transform, other, 7));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_transform_add_systems(transform, other, 7));
     quern_schedule_destroy(other);
-    assert_refused(NULL, QUERN_ERROR_DUPLICATE_NAME,
-                   quern_transform_add_systems(transform, scene.schedule, 0));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_mark(NULL, node));
-    assert_refused(scene.world, QUERN_ERROR_NULL_ENTITY, quern_transform_mark(transform, none));
-    assert_refused(scene.world, QUERN_ERROR_STALE_ENTITY, quern_transform_mark(transform, gone));
-    assert_refused(scene.world, QUERN_ERROR_COMPONENT_ABSENT, quern_transform_mark(transform, bare));
+    must_refuse(DUPLICATE_NAME, NULL, quern_transform_add_systems(transform, scene.schedule, 0));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_mark(NULL, node));
+    must_refuse(NULL_ENTITY, scene.world, quern_transform_mark(transform, none));
+    must_refuse(STALE_ENTITY, scene.world, quern_transform_mark(transform, gone));
+    must_refuse(COMPONENT_ABSENT, scene.world, quern_transform_mark(transform, bare));
     transform_must(quern_entity_add(scene.world, bare, scene.local, &still));
-    assert_refused(scene.world, QUERN_ERROR_COMPONENT_ABSENT, quern_transform_mark(transform, bare));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_compute(NULL, node, &world));
-    assert_refused(scene.world, QUERN_ERROR_NULL_ARGUMENT, quern_transform_compute(transform, node, NULL));
-    assert_refused(scene.world, QUERN_ERROR_STALE_ENTITY, quern_transform_compute(transform, gone, &world));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_set_parent(NULL, node, none, false));
-    assert_refused(scene.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_transform_set_parent(transform, node, gone, true));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_transform_get_stats(transform, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_transform_get_stats(NULL, &(quern_transform_stats){0}));
+    must_refuse(COMPONENT_ABSENT, scene.world, quern_transform_mark(transform, bare));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_compute(NULL, node, &world));
+    must_refuse(NULL_ARGUMENT, scene.world, quern_transform_compute(transform, node, NULL));
+    must_refuse(STALE_ENTITY, scene.world, quern_transform_compute(transform, gone, &world));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_set_parent(NULL, node, none, false));
+    must_refuse(STALE_ENTITY, scene.world, quern_transform_set_parent(transform, node, gone, true));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_get_stats(transform, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_transform_get_stats(NULL, &(quern_transform_stats){0}));
     quern_transform_release(NULL);
     quern_transform_mark_all(NULL);
     transform_close(&scene);

@@ -179,7 +179,7 @@ Test(json, ids_become_handles_of_the_reading_world)
     cr_assert_eq(((const Owner *)quern_entity_get(at.world, third, at.handed))->points, 5u);
     cr_assert(quern_entity_equal(*(const quern_entity *)quern_resource_get(at.world, at.rules), gun));
     cr_assert_eq(((const float *)quern_resource_get(at.world, at.rules))[2], 2);
-    assert_refused(at.world, QUERN_ERROR_SIBLING_NAME_TAKEN, read_into(at.world, small_world));
+    must_refuse(SIBLING_NAME_TAKEN, at.world, read_into(at.world, small_world));
     quern_world_destroy(at.world);
     cr_assert_eq(owner_count, 0);
 }
@@ -416,11 +416,10 @@ Test(json, types_with_hooks_and_no_fields_fail_by_name)
     setup_entity_with(at.world, &hooked, 1);
     char text[256];
     quern_text_buffer buffer = {text, sizeof text, 0};
-    assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_json_write_world(at.world, quern_sink_text(&buffer)));
+    must_refuse(INVALID_ARGUMENT, at.world, quern_json_write_world(at.world, quern_sink_text(&buffer)));
     cr_assert_not_null(strstr(quern_error_message(), "'hooked' has hooks and no described fields"));
-    assert_refused(at.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   read_into(at.world, ENTITY("{\"hooked\": \"0011223344556677\"}")));
+    must_refuse(INVALID_ARGUMENT, at.world,
+                read_into(at.world, ENTITY("{\"hooked\": \"0011223344556677\"}")));
     quern_world_destroy(at.world);
 }
 

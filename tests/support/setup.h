@@ -58,6 +58,10 @@ quern_component component_of_other_world(quern_component component);
         refusal_end_code(&refusal_before, (call), (expected), __LINE__, #call); \
     } while (0)
 
+/* assert_refused for an error that is known: a test lists refusals as a table,
+ *     must_refuse(STALE_ENTITY, world, quern_entity_destroy(world, entity)); */
+#define must_refuse(code, world, call) assert_refused(world, QUERN_ERROR_##code, call)
+
 /* Like assert_refused, for calls that return a pointer, a bool or a count. */
 #define assert_refused_value(world, call)                             \
     do {                                                              \

@@ -180,7 +180,7 @@ Test(archive, drop_taken_names_allows_repeated_loading)
     quern_byte_buffer memory = scene_save(&from);
     quern_load_report report;
     must(scene_load(&to, &memory, NULL, NULL));
-    assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+    must_refuse(SIBLING_NAME_TAKEN, to.world, scene_load(&to, &memory, NULL, NULL));
     must(scene_load(&to, &memory, &(quern_load_def){.drop_taken_names = true}, &report));
     cr_assert_gt(report.dropped_name_count, 0);
     assert_valid(to.world);
@@ -193,17 +193,14 @@ Test(archive, null_arguments_are_rejected)
 {
     quern_byte_buffer memory = {0};
     const quern_source nothing = quern_source_bytes(NULL, 0);
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_world_save(NULL, quern_sink_bytes(&memory), NULL));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_save(to.world, (quern_sink){0}, NULL));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_load(to.world, nothing, NULL, NULL));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_world_load(NULL, quern_source_bytes("x", 1), NULL, NULL));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_world_load(to.world, quern_source_bytes("x", 1), NULL, NULL));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_world_load(to.world, quern_source_bytes("x", 1),
-                                    &(quern_load_def){.entity_capacity = 1}, NULL));
+    must_refuse(NULL_ARGUMENT, to.world, quern_world_save(NULL, quern_sink_bytes(&memory), NULL));
+    must_refuse(NULL_ARGUMENT, to.world, quern_world_save(to.world, (quern_sink){0}, NULL));
+    must_refuse(NULL_ARGUMENT, to.world, quern_world_load(to.world, nothing, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, to.world, quern_world_load(NULL, quern_source_bytes("x", 1), NULL, NULL));
+    must_refuse(BAD_ARCHIVE, to.world, quern_world_load(to.world, quern_source_bytes("x", 1), NULL, NULL));
+    must_refuse(NULL_ARGUMENT, to.world,
+                quern_world_load(to.world, quern_source_bytes("x", 1),
+                                 &(quern_load_def){.entity_capacity = 1}, NULL));
 }
 
 static bool write_nothing(void *user_data, const char *text, size_t bytes)
@@ -214,8 +211,7 @@ static bool write_nothing(void *user_data, const char *text, size_t bytes)
 Test(archive, a_failing_sink_is_reported)
 {
     scene_fill(&from, 0);
-    assert_refused(from.world, QUERN_ERROR_IO,
-                   quern_world_save(from.world, (quern_sink){.write = write_nothing}, NULL));
+    must_refuse(IO, from.world, quern_world_save(from.world, (quern_sink){.write = write_nothing}, NULL));
 }
 
 Test(archive, saving_with_waiting_commands_is_rejected)
@@ -223,8 +219,8 @@ Test(archive, saving_with_waiting_commands_is_rejected)
     quern_commands *commands = quern_world_commands(from.world);
     cr_assert_neq(quern_commands_create(commands).bits, 0);
     quern_byte_buffer memory = {0};
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
+    must_refuse(INVALID_ARGUMENT, from.world,
+                quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
     must(quern_world_flush(from.world));
     must(quern_world_save(from.world, quern_sink_bytes(&memory), NULL));
     quern_byte_buffer_release(&memory);

@@ -53,8 +53,8 @@ Test(archive_compress, compressing_without_zstd_is_rejected)
     scene from;
     scene_open(&from, NULL);
     quern_byte_buffer memory = {0};
-    assert_refused(from.world, QUERN_ERROR_UNAVAILABLE,
-                   quern_world_save(from.world, quern_sink_bytes(&memory), &compressed));
+    must_refuse(UNAVAILABLE, from.world,
+                quern_world_save(from.world, quern_sink_bytes(&memory), &compressed));
     cr_assert_eq(memory.size_bytes, 0);
     scene_close(&from);
 }

@@ -188,7 +188,7 @@ Test(archive_convert, entities_are_not_converted_to_numbers)
     register_number(to, QUERN_FIELD_U64, 8);
     must(quern_entity_create_with(from, &source, NULL, 1, NULL));
     save(NULL);
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
 Test(archive_convert, types_without_fields_need_the_same_size)
@@ -197,7 +197,7 @@ Test(archive_convert, types_without_fields_need_the_same_size)
     setup_component(to, "raw", 16, 8);
     setup_entity_with(from, &raw, 1);
     save(NULL);
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
 /* ------------------------------------------------------------------------------- missing ones */
@@ -213,7 +213,7 @@ Test(archive_convert, missing_types_are_reported_and_left_out_on_request)
     save(NULL);
     const quern_component b = setup_component(to, "b", 8, 8);
     quern_load_report report;
-    assert_refused(to, QUERN_ERROR_UNKNOWN_COMPONENT, load(NULL, &report));
+    must_refuse(UNKNOWN_COMPONENT, to, load(NULL, &report));
     cr_assert_eq(report.missing_count, 3);
     cr_assert_str_eq(report.missing[0], "a");
     cr_assert_str_eq(report.missing[1], "c");
@@ -234,7 +234,7 @@ Test(archive_convert, a_relation_with_other_rules_is_rejected)
     must(quern_entity_relate(from, setup_entity(from), relation, setup_entity(from)));
     save(NULL);
     must(quern_relation_register(to, &(quern_relation_def){.name = "r"}, &relation));
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
 /* ---------------------------------------------------------------------------- hooks and migrations */
@@ -274,8 +274,7 @@ Test(archive_convert, a_component_with_hooks_is_rejected_by_name_or_left_out)
     const quern_component owner = register_owner(from, "owner"),
                           plain = setup_component(from, "plain", 4, 4);
     setup_entity_with(from, (quern_component[]){owner, plain}, 2);
-    assert_refused(from, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_save(from, quern_sink_bytes(&memory), NULL));
+    must_refuse(INVALID_ARGUMENT, from, quern_world_save(from, quern_sink_bytes(&memory), NULL));
     cr_assert_not_null(strstr(quern_error_message(), "'owner'"));
     save(&(quern_save_def){.leave_out = {owner}});
     setup_component(to, "plain", 4, 4);
@@ -313,7 +312,7 @@ Test(archive_convert, a_migration_makes_values_of_a_component_with_hooks)
     const quern_component owner = register_owner(to, "number");
     static quern_entity loaded[COUNT];
     uint32_t made_count = 0;
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
     const quern_load_def def = {.migrations = {{"number", owner, to_text, sizeof(uint32_t), &made_count}},
                                 .entities = loaded,
                                 .entity_capacity = COUNT};
@@ -338,13 +337,13 @@ Test(archive_convert, a_migration_renames_or_omits_a_component)
     must(load(&def, NULL));
     cr_assert_eq(*(uint32_t *)quern_entity_get(to, loaded, fresh), 5);
     def.migrations[1].component = fresh;
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(&def, NULL));
     def.migrations[1] = (quern_migration){.name = "gone", .migrate = to_text};
-    assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
+    must_refuse(INVALID_ARGUMENT, to, load(&def, NULL));
     def.migrations[1] = (quern_migration){.name = "gone", .component = {fresh.bits + 1}};
-    assert_refused(to, QUERN_ERROR_UNKNOWN_COMPONENT, load(&def, NULL));
+    must_refuse(UNKNOWN_COMPONENT, to, load(&def, NULL));
     def.migrations[1] = (quern_migration){"gone", fresh, to_text, 8, NULL};
-    assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
+    must_refuse(INVALID_ARGUMENT, to, load(&def, NULL));
 }
 
 Test(archive_convert, disabled_components_need_the_can_disable_flag)
@@ -358,7 +357,7 @@ Test(archive_convert, disabled_components_need_the_can_disable_flag)
     must(load(NULL, NULL));
     must(quern_entity_set_component_enabled(from, entity, component, false));
     save(NULL);
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
 /* -------------------------------------------------------------------------------------------- values */
@@ -489,7 +488,7 @@ Test(archive_convert, a_resource_with_hooks_and_without_fields_is_rejected)
     const quern_resource resource = register_owning_resource(to, false);
     *(char **)quern_resource_get(to, resource) = strdup("kept");
     save(NULL);
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
     cr_assert_str_eq(*(char **)quern_resource_get(to, resource), "kept");
     must(load(&(quern_load_def){.skip_resources = true}, NULL));
     cr_assert_str_eq(*(char **)quern_resource_get(to, resource), "kept");
@@ -561,7 +560,7 @@ Test(archive_convert, bytes_without_fields_are_never_remapped)
     setup_entity_with(from, &raw, 1);
     register_field(to, 8, (quern_field){.name = "e", .type = QUERN_FIELD_ENTITY});
     save(NULL);
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
 }
 
 Test(archive_convert, handles_are_remapped_if_only_the_archive_describes_them)
@@ -640,7 +639,7 @@ Test(archive_convert, two_migrations_of_one_name_are_rejected)
     save(NULL);
     const quern_load_def def = {
         .migrations = {{.name = "x", .component = a}, {.name = "y"}, {.name = "x"}}};
-    assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
+    must_refuse(INVALID_ARGUMENT, to, load(&def, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "'x'"));
 }
 
@@ -748,7 +747,7 @@ Test(archive_convert, a_migration_changes_name_policy_order_and_omits_levels_of_
         to,
         &(quern_relation_def){.name = "in", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
         &other));
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "quern_relation_component"));
     load_chain(loaded, quern_relation_component(other));
     for (uint32_t i = 1; i < 20; i++)
@@ -774,9 +773,9 @@ Test(archive_convert, a_migration_to_a_relation_with_levels_or_a_function_is_rej
     const quern_relation other = register_relation(to, "other", true),
                          flat = register_relation(to, "flat", false);
     quern_load_def def = {.migrations = {{.name = "in", .component = quern_relation_component(other)}}};
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(&def, NULL));
     def.migrations[0] = (quern_migration){"in", quern_relation_component(flat), copy_8_bytes, 8, NULL};
-    assert_refused(to, QUERN_ERROR_INVALID_ARGUMENT, load(&def, NULL));
+    must_refuse(INVALID_ARGUMENT, to, load(&def, NULL));
 }
 
 Test(archive_convert, two_relations_are_not_loaded_as_one)
@@ -789,7 +788,7 @@ Test(archive_convert, two_relations_are_not_loaded_as_one)
     const quern_component c = quern_relation_component(register_relation(to, "c", true));
     const quern_load_def def = {
         .migrations = {{.name = "a", .component = c}, {.name = "b", .component = c}}};
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(&def, NULL));
 }
 
 Test(archive_convert, a_relation_migrates_to_a_component_by_field_or_function)
@@ -816,9 +815,9 @@ Test(archive_convert, a_component_does_not_migrate_to_a_relation)
     setup_entity_with(from, &source, 1);
     save(NULL);
     const quern_relation v = register_relation(to, "v", false);
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(NULL, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(NULL, NULL));
     quern_load_def def = {.migrations = {{.name = "v", .component = quern_relation_component(v)}}};
-    assert_refused(to, QUERN_ERROR_LAYOUT_MISMATCH, load(&def, NULL));
+    must_refuse(LAYOUT_MISMATCH, to, load(&def, NULL));
     def.migrations[0].component = (quern_component){0};
     must(load(&def, NULL));
 }

@@ -90,7 +90,7 @@ static quern_result load_forged(void)
     return result;
 }
 
-#define assert_forged() assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, load_forged())
+#define assert_forged() must_refuse(BAD_ARCHIVE, to.world, load_forged())
 
 /* Writes a 32-bit number, checks that the archive is rejected, and restores the bytes. */
 static void assert_cannot_be(char *at, uint32_t value)
@@ -164,9 +164,9 @@ Test(archive_forged, an_archetype_has_known_types_and_one_level)
     const uint32_t relation = get(of_children), level = get(of_children + 4);
     assert_cannot_be(of_children, 1000);
     memcpy(of_children, &level, sizeof level);
-    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_forged());
+    must_refuse(LAYOUT_MISMATCH, to.world, load_forged());
     memcpy(of_children + 4, &relation, sizeof relation);
-    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, load_forged());
+    must_refuse(LAYOUT_MISMATCH, to.world, load_forged());
     char *other = find_section(QUERN__SECTION_ARCHETYPE, 3) + sizeof(quern__archetype_section);
     assert_cannot_be(of_children + 4, get(other + 4)); /* the level of its children */
 }
@@ -262,7 +262,7 @@ Test(archive_forged, names_belong_to_alive_entities_and_are_unique)
     first[4] = 0;
     assert_forged();
     first[5] = 'b'; /* the name of the other root */
-    assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, load_forged());
+    must_refuse(SIBLING_NAME_TAKEN, to.world, load_forged());
 }
 
 Test(archive_forged, values_of_a_component_with_hooks_are_rejected)

@@ -120,7 +120,7 @@ Test(archive_list, a_query_appends_its_entities)
     carry(NULL, 0);
     quern_query *other = setup_query(to.world, (quern_term[]){quern_term_read(to.raw)}, 1);
     cr_assert_eq(quern_query_count(query), quern_query_count(other));
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT, quern_archive_append_query(archive, other));
+    must_refuse(INVALID_ARGUMENT, from.world, quern_archive_append_query(archive, other));
     quern_query_destroy(query);
     quern_query_destroy(other);
 }
@@ -224,7 +224,7 @@ Test(archive_list, a_used_name_is_reported_and_nothing_is_loaded)
     build_tower(&to, 1);
     must(quern_archive_append_tree(archive, build_tower(&from, 2)));
     quern_byte_buffer memory = save();
-    assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+    must_refuse(SIBLING_NAME_TAKEN, to.world, scene_load(&to, &memory, NULL, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "'tower'"), "%s", quern_error_message());
     quern_byte_buffer_release(&memory);
 }
@@ -235,12 +235,11 @@ Test(archive_list, dead_entities_are_rejected)
     must(quern_archive_append(archive, &entity, 1));
     must(quern_entity_destroy(from.world, entity));
     quern_byte_buffer memory = {0};
-    assert_refused(from.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_archive_save(archive, quern_sink_bytes(&memory), NULL));
-    assert_refused(from.world, QUERN_ERROR_STALE_ENTITY, quern_archive_append(archive, &entity, 1));
-    assert_refused(from.world, QUERN_ERROR_STALE_ENTITY, quern_archive_append_tree(archive, entity));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT, quern_archive_append(archive, NULL, 1));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT, quern_archive_append(NULL, &entity, 1));
+    must_refuse(STALE_ENTITY, from.world, quern_archive_save(archive, quern_sink_bytes(&memory), NULL));
+    must_refuse(STALE_ENTITY, from.world, quern_archive_append(archive, &entity, 1));
+    must_refuse(STALE_ENTITY, from.world, quern_archive_append_tree(archive, entity));
+    must_refuse(NULL_ARGUMENT, from.world, quern_archive_append(archive, NULL, 1));
+    must_refuse(NULL_ARGUMENT, from.world, quern_archive_append(NULL, &entity, 1));
     quern_byte_buffer_release(&memory);
 }
 
@@ -305,7 +304,7 @@ Test(archive_list, the_first_of_roots_with_equal_names_keeps_it)
     quern_entity loaded[3];
     quern_load_report report;
     for (uint32_t others = 0; others < 2; others++) {
-        assert_refused(to.world, QUERN_ERROR_SIBLING_NAME_TAKEN, scene_load(&to, &memory, NULL, NULL));
+        must_refuse(SIBLING_NAME_TAKEN, to.world, scene_load(&to, &memory, NULL, NULL));
         cr_assert_not_null(strstr(quern_error_message(), "'gun'"), "%s", quern_error_message());
         const quern_load_def def = {.entities = loaded, .entity_capacity = 3, .drop_taken_names = true};
         must(scene_load(&to, &memory, &def, &report));

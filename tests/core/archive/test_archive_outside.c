@@ -166,7 +166,7 @@ Test(archive_outside, a_relation_with_outside_targets_is_not_loaded_as_a_compone
     save((const uint32_t[]){2, 3}, 2);
     const uint64_t hash = quern_world_hash(to.world);
     const quern_source source = quern_source_bytes(memory.bytes, memory.size_bytes);
-    assert_refused(NULL, QUERN_ERROR_LAYOUT_MISMATCH, quern_world_load(to.world, source, &def, NULL));
+    must_refuse(LAYOUT_MISMATCH, NULL, quern_world_load(to.world, source, &def, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "owner"));
     cr_assert_eq(quern_world_hash(to.world), hash);
     def.outside_entity = NULL;

@@ -166,17 +166,16 @@ Test(archive_session, missing_or_repeated_messages_are_rejected)
     message = (quern_byte_buffer){0};
     must(quern_entity_add(from.world, units[1], from.tag, NULL));
     must(write_some(1, 1));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, read_message(NULL));
+    must_refuse(BAD_ARCHIVE, to.world, read_message(NULL));
     const quern_source source = quern_source_bytes(first.bytes, first.size_bytes);
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, quern_world_load(to.world, source, NULL, NULL));
+    must_refuse(BAD_ARCHIVE, to.world, quern_world_load(to.world, source, NULL, NULL));
     must(quern_load_session_read(loading, source, NULL, 0, NULL));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_load_session_read(loading, source, NULL, 0, NULL));
+    must_refuse(BAD_ARCHIVE, to.world, quern_load_session_read(loading, source, NULL, 0, NULL));
     must(read_message(NULL));
     cr_assert_eq(x_of(0), 1.0f);
     message.size_bytes = 0;
     must(quern_archive_save(list, quern_sink_bytes(&message), NULL));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, read_message(NULL));
+    must_refuse(BAD_ARCHIVE, to.world, read_message(NULL));
     quern_byte_buffer_release(&first);
 }
 
@@ -201,8 +200,7 @@ static quern_source source_of(const quern_byte_buffer *bytes)
 
 static void refuse(const quern_byte_buffer *bytes, const char *words)
 {
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_load_session_read(loading, source_of(bytes), NULL, 0, NULL));
+    must_refuse(BAD_ARCHIVE, to.world, quern_load_session_read(loading, source_of(bytes), NULL, 0, NULL));
     cr_assert_not_null(strstr(quern_error_message(), words), "%s", quern_error_message());
 }
 
@@ -281,12 +279,10 @@ Test(archive_session, sessions_differ_by_any_block)
 Test(archive_session, messages_are_no_archives)
 {
     must(write_some(0, 1));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_world_load(to.world, source_of(&message), NULL, NULL));
+    must_refuse(BAD_ARCHIVE, to.world, quern_world_load(to.world, source_of(&message), NULL, NULL));
     must(read_message(NULL));
     must(write_some(0, 1));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_world_load(to.world, source_of(&message), NULL, NULL));
+    must_refuse(BAD_ARCHIVE, to.world, quern_world_load(to.world, source_of(&message), NULL, NULL));
 }
 
 static bool reject(void *user_data, const char *text, size_t bytes)
@@ -449,8 +445,8 @@ Test(archive_session, an_entity_disabled_through_a_parent_outside_of_the_list_is
 Test(archive_session, ids_are_for_lists_only)
 {
     const quern_save_def def = {.outside_id = id_of};
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_save(from.world, quern_sink_bytes(&message), &def));
+    must_refuse(INVALID_ARGUMENT, from.world,
+                quern_world_save(from.world, quern_sink_bytes(&message), &def));
 }
 
 Test(archive_session, loaded_entities_get_extra_components)
@@ -491,16 +487,11 @@ Test(archive_session, wrong_extra_components_are_rejected)
     const scene_aim aim = {.at = entity_provisional(1)};
     const quern_load_def provisional = {.extra = {to.aim}, .extra_values = {&aim}};
     quern_load_session *session;
-    assert_refused(to.world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_load_session_create(to.world, &twice, &session));
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_load_session_create(to.world, &relation, &session));
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_load_session_create(to.world, &disabled, &session));
-    assert_refused(to.world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_load_session_create(to.world, &unknown, &session));
-    assert_refused(to.world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_load_session_create(to.world, &provisional, &session));
+    must_refuse(DUPLICATE_COMPONENT, to.world, quern_load_session_create(to.world, &twice, &session));
+    must_refuse(INVALID_ARGUMENT, to.world, quern_load_session_create(to.world, &relation, &session));
+    must_refuse(INVALID_ARGUMENT, to.world, quern_load_session_create(to.world, &disabled, &session));
+    must_refuse(UNKNOWN_COMPONENT, to.world, quern_load_session_create(to.world, &unknown, &session));
+    must_refuse(PROVISIONAL_ENTITY, to.world, quern_load_session_create(to.world, &provisional, &session));
 }
 
 Test(archive_session, wrong_calls_are_rejected)
@@ -509,25 +500,21 @@ Test(archive_session, wrong_calls_are_rejected)
     quern_save_session *other;
     quern_entity entities[1];
     const quern_load_def with_entities = {.entities = entities, .entity_capacity = 1};
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_load_session_create(to.world, &with_entities, &session));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_load_session_create(NULL, NULL, &session));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_load_session_create(to.world, NULL, NULL));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_save_session_create(NULL, NULL, &other));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_save_session_create(from.world, NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, to.world, quern_load_session_create(to.world, &with_entities, &session));
+    must_refuse(NULL_ARGUMENT, to.world, quern_load_session_create(NULL, NULL, &session));
+    must_refuse(NULL_ARGUMENT, to.world, quern_load_session_create(to.world, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, to.world, quern_save_session_create(NULL, NULL, &other));
+    must_refuse(NULL_ARGUMENT, to.world, quern_save_session_create(from.world, NULL, NULL));
     must(quern_save_session_create(to.world, NULL, &other));
-    assert_refused(to.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_save_session_write(other, list, quern_sink_bytes(&message)));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_save_session_write(other, NULL, quern_sink_bytes(&message)));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_save_session_write(NULL, list, quern_sink_bytes(&message)));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_save_session_write(other, list, (quern_sink){0}));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_load_session_read(NULL, quern_source_bytes("", 0), NULL, 0, NULL));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_load_session_read(loading, quern_source_bytes("", 0), NULL, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, to.world,
+                quern_save_session_write(other, list, quern_sink_bytes(&message)));
+    must_refuse(NULL_ARGUMENT, to.world, quern_save_session_write(other, NULL, quern_sink_bytes(&message)));
+    must_refuse(NULL_ARGUMENT, to.world, quern_save_session_write(NULL, list, quern_sink_bytes(&message)));
+    must_refuse(NULL_ARGUMENT, to.world, quern_save_session_write(other, list, (quern_sink){0}));
+    must_refuse(NULL_ARGUMENT, to.world,
+                quern_load_session_read(NULL, quern_source_bytes("", 0), NULL, 0, NULL));
+    must_refuse(NULL_ARGUMENT, to.world,
+                quern_load_session_read(loading, quern_source_bytes("", 0), NULL, 1, NULL));
     quern_save_session_destroy(other);
     quern_save_session_destroy(NULL);
     quern_load_session_destroy(NULL);

@@ -63,7 +63,7 @@ Test(sink, sink_of_null_is_empty)
 {
     cr_assert_null(quern_sink_file(NULL).write);
     cr_assert_null(quern_sink_text(NULL).write);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern__check_sink(quern_sink_file(NULL), "call"));
+    must_refuse(NULL_ARGUMENT, NULL, quern__check_sink(quern_sink_file(NULL), "call"));
 }
 
 /* ---------------------------------------------------------------------------------------- printers */
@@ -135,7 +135,7 @@ Test(sink, printer_stops_at_the_first_failed_write_and_reports_it)
         quern__printer_open(&printer, interface_of(sink));
         for (int i = 0; i < 500; i++)
             quern__print(&printer, "%d, ", i);
-        assert_refused(NULL, QUERN_ERROR_IO, quern__printer_close(&printer, "some_call"));
+        must_refuse(IO, NULL, quern__printer_close(&printer, "some_call"));
         cr_assert_eq(strncmp(quern_error_message(), "some_call: ", 11), 0);
         cr_assert_eq(strstr(quern_error_message(), strerror(ENOSPC)) != NULL, limit_bytes % 2 != 0);
         cr_assert_eq(sink->fail_count, 1u, "it was called again after it had failed");
@@ -153,7 +153,7 @@ static void assert_write_call(write_call *call, void *subject)
     cr_assert_gt(whole->used_bytes, 40u);
     for (size_t limit_bytes = 0; limit_bytes < whole->used_bytes; limit_bytes += 13) {
         short_sink *sink = open_sink(limit_bytes);
-        assert_refused(NULL, QUERN_ERROR_IO, call(subject, interface_of(sink)));
+        must_refuse(IO, NULL, call(subject, interface_of(sink)));
         cr_assert_eq(memcmp(sink->text, whole->text, sink->used_bytes), 0);
         cr_assert_eq(sink->fail_count, 1u);
         free(sink);

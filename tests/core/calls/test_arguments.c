@@ -314,25 +314,20 @@ static void record_wrongly(quern_context *context)
     assert_refused_value(NULL, quern_commands_create_with(commands, NULL, NULL, UINT32_MAX).bits);
     assert_refused_value(NULL, quern_commands_create_with(commands, list, NULL, UINT32_MAX).bits);
     assert_refused_value(NULL, quern_commands_create_with(commands, &strange, NULL, 1).bits);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_create_many(NULL, list, NULL, 1, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_create_many(commands, NULL, NULL, 1, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_TOO_MANY_COMPONENTS,
-                   quern_commands_create_many(commands, list, NULL, UINT32_MAX, 1, NULL));
-    assert_refused(NULL, QUERN_ERROR_LIMIT,
-                   quern_commands_create_many(commands, list, NULL, 1, UINT32_MAX, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_destroy(NULL, entity));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_many(NULL, list, NULL, 1, 1, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_create_many(commands, NULL, NULL, 1, 1, NULL));
+    must_refuse(TOO_MANY_COMPONENTS, NULL,
+                quern_commands_create_many(commands, list, NULL, UINT32_MAX, 1, NULL));
+    must_refuse(LIMIT, NULL, quern_commands_create_many(commands, list, NULL, 1, UINT32_MAX, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_destroy(NULL, entity));
     assert_refused_value(NULL, quern_commands_destroy(commands, wild) == QUERN_OK);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_add(NULL, entity, number, &value));
-    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_commands_add(commands, entity, strange, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_remove(NULL, entity, number));
-    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT, quern_commands_remove(commands, entity, strange));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_set(NULL, entity, number, &value));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_set(commands, entity, number, NULL));
-    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_commands_set(commands, entity, strange, &value));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_add(NULL, entity, number, &value));
+    must_refuse(UNKNOWN_COMPONENT, NULL, quern_commands_add(commands, entity, strange, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_remove(NULL, entity, number));
+    must_refuse(UNKNOWN_COMPONENT, NULL, quern_commands_remove(commands, entity, strange));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_set(NULL, entity, number, &value));
+    must_refuse(NULL_ARGUMENT, NULL, quern_commands_set(commands, entity, number, NULL));
+    must_refuse(UNKNOWN_COMPONENT, NULL, quern_commands_set(commands, entity, strange, &value));
 }
 
 Test(arguments, of_commands)
@@ -484,8 +479,7 @@ Test(arguments, of_forecasts)
     for (uint32_t i = 0; i < 3 * COUNT_OF(wrong); i++) {
         costs = (quern_forecast_costs){.steal_ns = 1000, .wake_ns = 50000};
         *(double *[]){&costs.steal_ns, &costs.wake_ns, &costs.bytes_per_ns_limit}[i % 3] = wrong[i / 3];
-        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                       quern_frame_capture_forecast(capture, &costs, 1, &forecast));
+        must_refuse(INVALID_ARGUMENT, world, quern_frame_capture_forecast(capture, &costs, 1, &forecast));
     }
     REFUSED(NULL_ARGUMENT, quern_forecast_measure_costs, NULL, &costs);
     REFUSED(NULL_ARGUMENT, quern_forecast_measure_costs, jobs, NULL);

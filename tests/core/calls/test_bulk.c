@@ -16,15 +16,12 @@ Test(bulk, wrong_query_or_component_is_refused)
     quern_query *query = query_all(number);
     quern_component unknown = component_unregistered(number), foreign = component_of_other_world(number);
     uint64_t count;
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_destroy_matching(NULL, &count));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add_matching(NULL, point, NULL, &count));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_remove_matching(NULL, point, &count));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_add_matching(query, unknown, NULL, NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_add_matching(query, foreign, NULL, NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_remove_matching(query, (quern_component){0}, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_destroy_matching(NULL, &count));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_add_matching(NULL, point, NULL, &count));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_remove_matching(NULL, point, &count));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_add_matching(query, unknown, NULL, NULL));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_add_matching(query, foreign, NULL, NULL));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_remove_matching(query, (quern_component){0}, NULL));
     quern_query_destroy(query);
     close_bulk();
 }

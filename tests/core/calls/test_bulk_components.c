@@ -134,8 +134,7 @@ Test(query_add, value_without_copy_hook_is_refused)
     quern_query *query = query_all(number);
     owned value;
     owned_construct(&value, 5, &owned_live);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_add_matching(query, owned_type, &value, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add_matching(query, owned_type, &value, NULL));
     owned_destroy(&value, &owned_live);
     must_stay_valid(quern_entity_add_matching(query, owned_type, NULL, NULL));
     for (uint32_t i = 0; i < MANY; i++)
@@ -152,8 +151,7 @@ Test(query_add, failure_of_one_match_changes_no_match)
     create_numbered(140, 20, &frozen, 1);
     quern_query *query = query_all(number);
     uint64_t count = 77;
-    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE,
-                   quern_entity_add_matching(query, larger, NULL, &count));
+    must_refuse(COMPONENT_TOO_LARGE, world, quern_entity_add_matching(query, larger, NULL, &count));
     cr_assert_eq(count, 77u);
     cr_assert_eq(count_all(larger), 0u);
     must_stay_valid(quern_entity_add_matching(query, point, NULL, &count));
@@ -171,8 +169,7 @@ Test(query_add, the_251st_component_is_refused)
     must_stay_valid(
         quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 100, entities));
     quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[0])}, 1);
-    assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
-                   quern_entity_add_matching(query, number, NULL, NULL));
+    must_refuse(TOO_MANY_COMPONENTS, world, quern_entity_add_matching(query, number, NULL, NULL));
     cr_assert_eq(count_all(number), 0u);
 }
 

@@ -182,20 +182,14 @@ Test(create_many, refuses_wrong_lists)
     quern_component large[] = {setup_component(world, "large", 9000, 8),
                                setup_component(world, "larger", 9500, 4)};
     create_numbered(0, 10, NULL, 0);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_create_many(NULL, &number, NULL, 1, 10, entities));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_create_many(world, NULL, NULL, 1, 10, entities));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_many(world, twice, NULL, 3, 10, entities));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_create_many(world, unknown, NULL, 2, 10, entities));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_create_many(world, foreign, NULL, 2, 10, entities));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_create_many(world, &(quern_component){0}, NULL, 1, 10, entities));
-    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE,
-                   quern_entity_create_many(world, large, NULL, 2, 10, entities));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_create_many(NULL, &number, NULL, 1, 10, entities));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_create_many(world, NULL, NULL, 1, 10, entities));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_entity_create_many(world, twice, NULL, 3, 10, entities));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_create_many(world, unknown, NULL, 2, 10, entities));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_create_many(world, foreign, NULL, 2, 10, entities));
+    must_refuse(UNKNOWN_COMPONENT, world,
+                quern_entity_create_many(world, &(quern_component){0}, NULL, 1, 10, entities));
+    must_refuse(COMPONENT_TOO_LARGE, world, quern_entity_create_many(world, large, NULL, 2, 10, entities));
     assert_numbered(0, 10);
 }
 
@@ -209,10 +203,8 @@ Test(create_many, refuses_more_than_the_entity_limit)
         world, QUERN_ERROR_TOO_MANY_COMPONENTS,
         quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS + 1, 10, entities));
     must_stay_valid(quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 10, entities));
-    assert_refused(world, QUERN_ERROR_LIMIT,
-                   quern_entity_create_many(world, &number, NULL, 1, UINT32_MAX, NULL));
-    assert_refused(world, QUERN_ERROR_LIMIT,
-                   quern_entity_create_many(world, NULL, NULL, 0, QUERN_MAX_ENTITIES, NULL));
+    must_refuse(LIMIT, world, quern_entity_create_many(world, &number, NULL, 1, UINT32_MAX, NULL));
+    must_refuse(LIMIT, world, quern_entity_create_many(world, NULL, NULL, 0, QUERN_MAX_ENTITIES, NULL));
 }
 
 Test(create_many, caller_keeps_values_of_failed_call)
@@ -221,8 +213,8 @@ Test(create_many, caller_keeps_values_of_failed_call)
     owned_construct(&value, 5, &owned_live);
     quern_component twice[] = {owned_type, frozen, frozen};
     const void *columns[] = {&value, NULL, NULL};
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_many(world, twice, columns, 3, 1, entities));
+    must_refuse(DUPLICATE_COMPONENT, world,
+                quern_entity_create_many(world, twice, columns, 3, 1, entities));
     cr_assert(owned_is_intact(&value));
     owned_destroy(&value, &owned_live);
 }
@@ -370,16 +362,15 @@ Test(create_filled, refuses_wrong_lists)
     assert_refused(
         world, QUERN_ERROR_INVALID_ARGUMENT,
         quern_entity_create_filled(world, tags, QUERN_MAX_TERMS + 1, 5, count_call, &calls, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_create_filled(world, tags, 1, 5, NULL, NULL, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_create_filled(NULL, tags, 1, 5, count_call, &calls, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_create_filled(world, NULL, 1, 5, count_call, &calls, NULL));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_filled(world, twice, 2, 5, count_call, &calls, NULL));
-    assert_refused(world, QUERN_ERROR_LIMIT,
-                   quern_entity_create_filled(world, tags, 1, UINT32_MAX, count_call, &calls, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_create_filled(world, tags, 1, 5, NULL, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, world,
+                quern_entity_create_filled(NULL, tags, 1, 5, count_call, &calls, NULL));
+    must_refuse(NULL_ARGUMENT, world,
+                quern_entity_create_filled(world, NULL, 1, 5, count_call, &calls, NULL));
+    must_refuse(DUPLICATE_COMPONENT, world,
+                quern_entity_create_filled(world, twice, 2, 5, count_call, &calls, NULL));
+    must_refuse(LIMIT, world,
+                quern_entity_create_filled(world, tags, 1, UINT32_MAX, count_call, &calls, NULL));
     cr_assert_eq(calls, 0u);
     must_stay_valid(quern_entity_create_filled(world, tags, QUERN_MAX_TERMS, 5, count_call, &calls, NULL));
     cr_assert_eq(calls, 1u);

@@ -72,8 +72,8 @@ Test(destroy_many, wrong_handle_destroys_nothing)
     check_bad_entry((quern_entity){entities[0].bits | 0xFFFFFF00u}, QUERN_ERROR_STALE_ENTITY);
     check_bad_entry(entity_of_other_world(entities[3]), QUERN_ERROR_FOREIGN_ENTITY);
     check_bad_entry(entity_provisional(3), QUERN_ERROR_PROVISIONAL_ENTITY);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_destroy_many(world, NULL, 1));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_destroy_many(NULL, entities, 1));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_destroy_many(world, NULL, 1));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_destroy_many(NULL, entities, 1));
     cr_assert_eq(counts.destroyed_count, 0u);
     close_bulk();
 }

@@ -145,10 +145,8 @@ Test(create_lists, wrong_lists_are_not_cached)
     cr_assert_eq(quern_entity_destroy(world, stale), QUERN_OK);
     for (uint32_t i = 0; i < 3; i++) {
         quern_entity entity;
-        assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                       quern_entity_create_with(world, twice, NULL, 2, &entity));
-        assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                       quern_entity_create_with(world, related, NULL, 2, &entity));
+        must_refuse(DUPLICATE_COMPONENT, world, quern_entity_create_with(world, twice, NULL, 2, &entity));
+        must_refuse(NULL_ARGUMENT, world, quern_entity_create_with(world, related, NULL, 2, &entity));
         assert_refused(
             world, QUERN_ERROR_NULL_ENTITY,
             quern_entity_create_with(world, related, (const void *[]){&number, &null}, 2, &entity));

@@ -274,9 +274,9 @@ Test(empty_archetypes, fails_without_a_world_or_in_a_frame)
     uint32_t count = 77;
     create_row_of_sets(3);
     must_stay_valid(quern_entity_destroy_many(world, entities, 2));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_remove_empty_archetypes(NULL, &count));
+    must_refuse(NULL_ARGUMENT, world, quern_world_remove_empty_archetypes(NULL, &count));
     world->locked = true;
-    assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_remove_empty_archetypes(world, &count));
+    must_refuse(WORLD_LOCKED, world, quern_world_remove_empty_archetypes(world, &count));
     world->locked = false;
     cr_assert_eq(count, 77u);
     cr_assert_eq(remove_empty(), 2u);

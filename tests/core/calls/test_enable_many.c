@@ -126,8 +126,8 @@ Test(enable_many, only_successful_call_passes_change_filters)
     cr_assert_not(has_changed(changed));
     memcpy(list, entities, sizeof entities);
     list[ENTITIES - 1] = quern_entity_null();
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_set_component_enabled_many(world, list, ENTITIES, number, false));
+    must_refuse(NULL_ENTITY, world,
+                quern_entity_set_component_enabled_many(world, list, ENTITIES, number, false));
     cr_assert_not(has_changed(changed));
     must(quern_entity_set_component_enabled_many(world, list, ENTITIES - 1, number, false));
     cr_assert(has_changed(changed));
@@ -183,21 +183,21 @@ Test(enable_many, message_names_the_wrong_element)
 
 static void enable_from_fill(quern_context *context, const quern_view *view)
 {
-    assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED,
-                   quern_entity_set_component_enabled_many(world, entities, 2, number, false));
+    must_refuse(WORLD_LOCKED, NULL,
+                quern_entity_set_component_enabled_many(world, entities, 2, number, false));
 }
 
 Test(enable_many, wrong_arguments_and_locked_world_are_refused)
 {
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_set_component_enabled_many(NULL, entities, 2, number, false));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_set_component_enabled_many(world, NULL, 2, number, false));
+    must_refuse(NULL_ARGUMENT, world,
+                quern_entity_set_component_enabled_many(NULL, entities, 2, number, false));
+    must_refuse(NULL_ARGUMENT, world,
+                quern_entity_set_component_enabled_many(world, NULL, 2, number, false));
     assert_refused(
         world, QUERN_ERROR_UNKNOWN_COMPONENT,
         quern_entity_set_component_enabled_many(world, entities, 2, component_unregistered(number), false));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_set_component_enabled_many(world, entities, 2, solid, false));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_entity_set_component_enabled_many(world, entities, 2, solid, false));
     must(quern_entity_create_filled(world, &solid, 1, 1, enable_from_fill, NULL, NULL));
 }
 
@@ -206,8 +206,8 @@ Test(enable_many, missing_memory_changes_nothing)
     for (uint32_t i = 0; i < LONG_LIST; i++)
         list[i] = entities[i % ENTITIES];
     failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
-                   quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, false));
+    must_refuse(OUT_OF_MEMORY, world,
+                quern_entity_set_component_enabled_many(world, list, LONG_LIST, number, false));
     must(quern_entity_set_component_enabled_many(world, list, ENTITIES, number,
                                                  false)); /* a short list needs no memory */
     failing_allocator_heal(allocator);

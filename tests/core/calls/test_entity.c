@@ -212,11 +212,11 @@ Test(entity, the_256th_world_is_refused_until_one_is_destroyed)
     for (uint32_t i = 1; i < QUERN_MAX_WORLDS; i++)
         worlds[i] = setup_world();
     quern_world *one_more = NULL;
-    assert_refused(world, QUERN_ERROR_LIMIT, quern_world_create(NULL, &one_more));
+    must_refuse(LIMIT, world, quern_world_create(NULL, &one_more));
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_WORLDS"));
     quern_world_destroy(worlds[100]);
     worlds[100] = setup_world();
-    assert_refused(world, QUERN_ERROR_LIMIT, quern_world_create(NULL, &one_more));
+    must_refuse(LIMIT, world, quern_world_create(NULL, &one_more));
     for (uint32_t i = 1; i < QUERN_MAX_WORLDS; i++)
         quern_world_destroy(worlds[i]);
 }
@@ -238,9 +238,9 @@ Test(entity, bad_world_definitions_are_refused)
     quern_world_def other_half = {.allocator = quern_allocator_default()};
     other_half.allocator.allocate = NULL;
     const quern_world_def neither = {.allocator = {.user_data = &created}};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&half, &created));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&other_half, &created));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&neither, &created));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_create(&half, &created));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_create(&other_half, &created));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_create(&neither, &created));
     cr_assert_null(created);
     cr_assert_eq(quern_world_create(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
     quern_world_destroy(NULL);
@@ -434,13 +434,10 @@ Test(entity, immediate_calls_refuse_provisional_handles_in_values)
                        other = setup_entity(world);
     must(quern_entity_set(world, with, component, &good));
     for (uint32_t i = 0; i < 2; i++) { /* without and with cached edges between archetypes */
-        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                       quern_entity_set(world, with, component, &wrong));
+        must_refuse(PROVISIONAL_ENTITY, world, quern_entity_set(world, with, component, &wrong));
         assert_names_command("quern_commands_set");
-        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                       quern_entity_set(world, without, component, &wrong));
-        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                       quern_entity_add(world, without, component, &wrong));
+        must_refuse(PROVISIONAL_ENTITY, world, quern_entity_set(world, without, component, &wrong));
+        must_refuse(PROVISIONAL_ENTITY, world, quern_entity_add(world, without, component, &wrong));
         assert_names_command("quern_commands_set");
         if (i == 0) must(quern_entity_add(world, other, component, &good));
     }
@@ -455,14 +452,14 @@ Test(entity, creates_refuse_provisional_handles_in_values)
     const void *const values[] = {NULL, &wrong}, *const good_values[] = {NULL, &good},
                       *const columns[] = {NULL, many};
     for (uint32_t i = 0; i < 3; i++) { /* a new list, the latest list, and an older cached list */
-        assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                       quern_entity_create_with(world, components, values, 2, NULL));
+        must_refuse(PROVISIONAL_ENTITY, world,
+                    quern_entity_create_with(world, components, values, 2, NULL));
         assert_names_command("quern_commands_create_with");
         must(quern_entity_create_with(world, components, good_values, 2, NULL));
         if (i == 1) must(quern_entity_create_with(world, components, NULL, 1, NULL));
     }
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_entity_create_many(world, components, columns, 2, 3, NULL));
+    must_refuse(PROVISIONAL_ENTITY, world,
+                quern_entity_create_many(world, components, columns, 2, 3, NULL));
     assert_names_command("quern_commands_create_many");
     must(quern_entity_create_many(world, components, columns, 2, 2, NULL));
 }
@@ -475,12 +472,10 @@ Test(entity, bulk_calls_refuse_provisional_handles_in_values)
     must(quern_prefab_capture(world, setup_entity_with(world, &component, 1), &prefab));
     setup_entity_with(world, &position, 1);
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_entity_add_matching(query, component, &wrong, NULL));
+    must_refuse(PROVISIONAL_ENTITY, world, quern_entity_add_matching(query, component, &wrong, NULL));
     quern_query_destroy(query);
     const quern_spawn_def def = {.overrides = {{.component = component, .column = two}}};
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_prefab_spawn_many(world, prefab, 2, &def, NULL, NULL));
+    must_refuse(PROVISIONAL_ENTITY, world, quern_prefab_spawn_many(world, prefab, 2, &def, NULL, NULL));
     assert_names_command("quern_commands_spawn");
     must(quern_prefab_spawn_many(world, prefab, 1, &def, NULL, NULL));
 }

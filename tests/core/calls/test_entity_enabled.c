@@ -174,16 +174,15 @@ Test(entity_enabled, wrong_calls_are_refused)
 {
     const quern_entity entity = root(), dead = root();
     must(quern_entity_destroy(world, dead));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_set_enabled(NULL, entity, false));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_set_enabled(world, dead, false));
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_set_enabled(world, quern_entity_null(), true));
+    must_refuse(NULL_ARGUMENT, NULL, quern_entity_set_enabled(NULL, entity, false));
+    must_refuse(STALE_ENTITY, world, quern_entity_set_enabled(world, dead, false));
+    must_refuse(NULL_ENTITY, world, quern_entity_set_enabled(world, quern_entity_null(), true));
     assert_refused_value(world, quern_entity_is_enabled(world, dead));
     assert_refused_value(NULL, quern_entity_is_enabled(NULL, entity));
     quern_world *other = setup_world();
     const quern_entity there = setup_entity(other);
     setup_tag(other, "disabled");
-    assert_refused(other, QUERN_ERROR_DUPLICATE_NAME, quern_entity_set_enabled(other, there, false));
+    must_refuse(DUPLICATE_NAME, other, quern_entity_set_enabled(other, there, false));
     must(quern_entity_set_enabled(other, there, true));
     quern_world_destroy(other);
 }
@@ -194,7 +193,7 @@ Test(entity_enabled, hidden_tag_is_not_found_by_name)
     const quern_component hidden = {disabled.bits + 1};
     const quern_entity entity = root();
     cr_assert_eq(quern_component_find(world, quern_component_name(world, hidden)).bits, 0u);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add(world, entity, hidden, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add(world, entity, hidden, NULL));
     setup_tag(world, "disabled by parent"); /* the hidden tag does not occupy its name */
 }
 

@@ -249,13 +249,13 @@ Test(getter, wrong_definitions_are_refused)
     const quern_getter_def good = {.component = number}, of_tag = {.component = tag}, none = {0};
     const quern_getter_def unknown = {.component = component_unregistered(number)};
     const quern_getter_def foreign = {.component = component_of_other_world(number), .refs = true};
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_getter_create(NULL, &good, &made));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_getter_create(world, NULL, &made));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_getter_create(world, &good, NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_getter_create(world, &none, &made));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_getter_create(world, &unknown, &made));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_getter_create(world, &foreign, &made));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_getter_create(world, &of_tag, &made));
+    must_refuse(NULL_ARGUMENT, NULL, quern_getter_create(NULL, &good, &made));
+    must_refuse(NULL_ARGUMENT, world, quern_getter_create(world, NULL, &made));
+    must_refuse(NULL_ARGUMENT, world, quern_getter_create(world, &good, NULL));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_getter_create(world, &none, &made));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_getter_create(world, &unknown, &made));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_getter_create(world, &foreign, &made));
+    must_refuse(INVALID_ARGUMENT, world, quern_getter_create(world, &of_tag, &made));
     cr_assert_not_null(strstr(quern_error_message(), "'tag' is a tag"), "%s", quern_error_message());
     cr_assert_eq(made, getter, "a refused call leaves it as it was");
 }

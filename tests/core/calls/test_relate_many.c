@@ -142,8 +142,8 @@ Test(relate_many, taken_name_restores_all_names)
     const quern_entity twin = many.nodes[TREE_NODES + 1];
     must(quern_entity_set_name(many.world, twin, "hand"));
     const quern_entity pair_sources[] = {a, b}, pair_targets[] = {other, other};
-    assert_refused(many.world, QUERN_ERROR_SIBLING_NAME_TAKEN,
-                   quern_entity_relate_many(many.world, pair_sources, many.parent, pair_targets, 2));
+    must_refuse(SIBLING_NAME_TAKEN, many.world,
+                quern_entity_relate_many(many.world, pair_sources, many.parent, pair_targets, 2));
     cr_assert(quern_entity_equal(quern_entity_find_child(many.world, many.nodes[0], "arm"), a));
     cr_assert(quern_entity_is_null(quern_entity_find_child(many.world, other, "arm")));
     must(quern_entity_set_name(many.world, twin, NULL));
@@ -174,12 +174,11 @@ Test(relate_many, passes_change_filters)
 
 Test(relate_many, wrong_arguments_are_refused)
 {
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_relate_many(NULL, sources, many.parent, targets, 1));
-    assert_refused(many.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_relate_many(many.world, NULL, many.parent, targets, 1));
-    assert_refused(many.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_relate_many(many.world, sources, many.parent, NULL, 1));
+    must_refuse(NULL_ARGUMENT, NULL, quern_entity_relate_many(NULL, sources, many.parent, targets, 1));
+    must_refuse(NULL_ARGUMENT, many.world,
+                quern_entity_relate_many(many.world, NULL, many.parent, targets, 1));
+    must_refuse(NULL_ARGUMENT, many.world,
+                quern_entity_relate_many(many.world, sources, many.parent, NULL, 1));
     assert_refused(
         many.world, QUERN_ERROR_INVALID_ARGUMENT,
         quern_entity_relate_many(many.world, many.nodes, (quern_relation){0}, many.nodes + 1, 1));

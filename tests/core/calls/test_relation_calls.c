@@ -96,8 +96,8 @@ Test(relation_calls, removing_the_component_from_all_matches_unrelates_them)
     cr_assert(quern_entity_is_null(quern_entity_target(world, b, parent)));
     cr_assert_eq(quern_entity_target(world, c, parent).bits, b.bits);
     cr_assert_eq(number_of(c), 3u);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_add_matching(query, quern_relation_component(parent), &root, NULL));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_entity_add_matching(query, quern_relation_component(parent), &root, NULL));
     quern_query_destroy(query);
 }
 
@@ -218,16 +218,16 @@ Test(relation_calls, wrong_registration_is_reported)
                              other = {.name = "owner", .ordered = true},
                              policy = {.name = "x", .on_target_destroyed = (quern_target_policy)9},
                              good = {.name = "good"};
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_relation_register(NULL, &good, &got));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_relation_register(world, NULL, &got));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_relation_register(world, &good, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_relation_register(world, &nameless, &got));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_NAME, quern_relation_register(world, &taken, &got));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_NAME, quern_relation_register(world, &other, &got));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_relation_register(world, &policy, &got));
+    must_refuse(NULL_ARGUMENT, world, quern_relation_register(NULL, &good, &got));
+    must_refuse(NULL_ARGUMENT, world, quern_relation_register(world, NULL, &got));
+    must_refuse(NULL_ARGUMENT, world, quern_relation_register(world, &good, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_relation_register(world, &nameless, &got));
+    must_refuse(DUPLICATE_NAME, world, quern_relation_register(world, &taken, &got));
+    must_refuse(DUPLICATE_NAME, world, quern_relation_register(world, &other, &got));
+    must_refuse(INVALID_ARGUMENT, world, quern_relation_register(world, &policy, &got));
     quern_component component = {0};
     const quern_component_def def = {.name = "owner", .size_bytes = 8, .alignment_bytes = 8};
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &component));
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &def, &component));
 }
 
 Test(relation_calls, component_limit_includes_levels)
@@ -242,7 +242,7 @@ Test(relation_calls, component_limit_includes_levels)
     const uint32_t count = stats_of_world(world).component_count;
     quern_relation got = {0};
     const quern_relation_def def = {.name = "late", .levels = true};
-    assert_refused(world, QUERN_ERROR_LIMIT, quern_relation_register(world, &def, &got));
+    must_refuse(LIMIT, world, quern_relation_register(world, &def, &got));
     cr_assert_eq(stats_of_world(world).component_count, count);
 }
 
@@ -252,13 +252,12 @@ Test(relation_calls, wrong_relate_is_reported)
                        dead = make(3, quern_entity_null());
     const quern_relation none = {0}, foreign = {quern_relation_component(parent).bits ^ 1u << 24};
     cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_relate(NULL, a, parent, b));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_relate(world, a, parent, a));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_relate(world, a, owner, a));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_relate(world, a, none, b));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_relate(world, a, foreign, b));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_relate(world, a, (quern_relation){number.bits}, b));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_relate(NULL, a, parent, b));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_relate(world, a, parent, a));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_relate(world, a, owner, a));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_relate(world, a, none, b));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_relate(world, a, foreign, b));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_relate(world, a, (quern_relation){number.bits}, b));
     const quern_entity wrong[] = {quern_entity_null(), dead, entity_of_other_world(a),
                                   entity_provisional(0)};
     const quern_result results[] = {QUERN_ERROR_NULL_ENTITY, QUERN_ERROR_STALE_ENTITY,
@@ -274,9 +273,8 @@ Test(relation_calls, wrong_relate_is_reported)
         assert_refused_value(world, quern_entity_target(world, wrong[i], parent).bits);
         assert_refused_value(world, quern_entity_source_count(world, wrong[i], parent));
     }
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add(world, a, component, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_create_with(world, &component, NULL, 1, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_add(world, a, component, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_create_with(world, &component, NULL, 1, NULL));
 }
 
 Test(relation_calls, wrong_move_before_is_reported)
@@ -287,11 +285,10 @@ Test(relation_calls, wrong_move_before_is_reported)
     cr_assert_eq(quern_entity_relate(world, b, owner, root), QUERN_OK);
     cr_assert_eq(quern_entity_first_source(world, root, owner).bits,
                  b.bits); /* unordered: new sources become the first */
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_move_before(world, a, owner, b));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_move_before(world, a, parent, stranger));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_move_before(world, a, parent, root));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_move_before(world, root, parent, a));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_move_before(world, a, owner, b));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_move_before(world, a, parent, stranger));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_move_before(world, a, parent, root));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_move_before(world, root, parent, a));
     cr_assert_eq(quern_entity_move_before(world, a, parent, a), QUERN_OK);
     cr_assert_eq(quern_entity_sibling_index(world, root, parent), QUERN_NO_SIBLING_INDEX);
 }
@@ -305,14 +302,12 @@ Test(relation_calls, managed_components_are_refused_by_other_calls)
                                                         quern__relation_tag(relation, 1)),
                           other = quern__component_handle(&world->storage.components,
                                                           quern__relation_tag(relation, 2));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_remove(world, a, tag));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add(world, a, other, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_set(world, a, tag, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_create_with(world, &tag, NULL, 1, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_create_many(world, &component, NULL, 1, 3, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_remove(world, a, tag));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add(world, a, other, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set(world, a, tag, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_create_with(world, &tag, NULL, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_create_many(world, &component, NULL, 1, 3, NULL));
     quern_query *query;
     const quern_query_def writing = {.terms = {quern_term_write(component)}};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &writing, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &writing, &query));
 }

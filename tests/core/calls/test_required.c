@@ -116,21 +116,21 @@ Test(required, wrong_requirements_are_refused)
     quern_component out;
     const quern_component unknown = component_unregistered(s.plain), tag = quern_world_disabled_tag(world);
     const quern_component parent = quern_relation_component(quern_world_parent(world));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_component_register(
-                       world, &(quern_component_def){.name = "x", .required = {s.plain, unknown}}, &out));
+    must_refuse(UNKNOWN_COMPONENT, world,
+                quern_component_register(
+                    world, &(quern_component_def){.name = "x", .required = {s.plain, unknown}}, &out));
     assert_refused(
         world, QUERN_ERROR_INVALID_ARGUMENT,
         quern_component_register(world, &(quern_component_def){.name = "x", .required = {parent}}, &out));
     assert_refused(
         world, QUERN_ERROR_INVALID_ARGUMENT,
         quern_component_register(world, &(quern_component_def){.name = "x", .required = {tag}}, &out));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_component_register(
-                       world, &(quern_component_def){.name = "x", .required = {s.plain, s.plain}}, &out));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_component_register(
+                    world, &(quern_component_def){.name = "x", .required = {s.plain, s.plain}}, &out));
     quern_component_def gap = {.name = "x"};
     gap.required[1] = s.plain;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_component_register(world, &gap, &out));
+    must_refuse(INVALID_ARGUMENT, world, quern_component_register(world, &gap, &out));
     cr_assert(quern_component_is_null(quern_component_find(world, "x")));
 }
 
@@ -142,9 +142,9 @@ Test(required, registering_again_needs_the_same_requirements)
     must(quern_component_register(world, &def, &out)); /* another order is the same */
     cr_assert_eq(out.bits, s.body.bits);
     def.required[1] = s.plain;
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &out));
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &def, &out));
     def.required[0] = def.required[1] = (quern_component){0};
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &out));
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &def, &out));
     const uint32_t other_default = 9;
     must(quern_component_register(world,
                                   &(quern_component_def){.name = "label",
@@ -165,10 +165,10 @@ Test(required, wrong_default_values_are_refused)
                                       .alignment_bytes = 8,
                                       .default_value = &provisional,
                                       .fields = {{.name = "to", .type = QUERN_FIELD_ENTITY}}};
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY, quern_component_register(world, &link, &out));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_component_register(
-                       world, &(quern_component_def){.name = "tag", .default_value = &provisional}, &out));
+    must_refuse(PROVISIONAL_ENTITY, world, quern_component_register(world, &link, &out));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_component_register(
+                    world, &(quern_component_def){.name = "tag", .default_value = &provisional}, &out));
     quern_type_info info;
     atomic_llong live_count = 0;
     must(quern_component_get_info(world, owned_register(world, "owned", &live_count), &info));
@@ -177,7 +177,7 @@ Test(required, wrong_default_values_are_refused)
                                .alignment_bytes = info.alignment_bytes,
                                .default_value = &provisional,
                                .hooks = info.hooks};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_component_register(world, &own, &out));
+    must_refuse(INVALID_ARGUMENT, world, quern_component_register(world, &own, &out));
 }
 
 Test(required, default_values_with_hooks_are_copied)
@@ -239,10 +239,9 @@ Test(required, repeated_adds_and_sets_take_the_same_way)
 Test(required, a_required_component_cannot_be_removed)
 {
     const quern_entity entity = setup_entity_with(world, &s.car, 1);
-    assert_refused(world, QUERN_ERROR_COMPONENT_REQUIRED, quern_entity_remove(world, entity, s.body));
-    assert_refused(world, QUERN_ERROR_COMPONENT_REQUIRED, quern_entity_remove(world, entity, s.frame));
-    assert_refused(world, QUERN_ERROR_COMPONENT_REQUIRED,
-                   quern_entity_remove_by_name(world, entity, "engine"));
+    must_refuse(COMPONENT_REQUIRED, world, quern_entity_remove(world, entity, s.body));
+    must_refuse(COMPONENT_REQUIRED, world, quern_entity_remove(world, entity, s.frame));
+    must_refuse(COMPONENT_REQUIRED, world, quern_entity_remove_by_name(world, entity, "engine"));
     cr_assert_not_null(strstr(quern_error_message(), "'car'"));
     must(quern_entity_remove(world, entity, s.car));
     must(quern_entity_remove(world, entity, s.body));
@@ -318,8 +317,7 @@ Test(required, bulk_calls_add_what_is_missing)
     const quern_term bodies_only = quern_term_with(s.body);
     quern_query *query = setup_query(world, &bodies_only, 1);
     uint64_t count;
-    assert_refused(world, QUERN_ERROR_COMPONENT_REQUIRED,
-                   quern_entity_remove_matching(query, s.place, &count));
+    must_refuse(COMPONENT_REQUIRED, world, quern_entity_remove_matching(query, s.place, &count));
     must(quern_entity_add_matching(query, s.car, NULL, &count));
     cr_assert_eq(count, 2 * COUNT);
     assert_constructed_car(entities[0]);
@@ -421,9 +419,8 @@ Test(required, too_many_required_components_are_refused)
     }
     const quern_entity entity = setup_entity(world);
     quern_entity created;
-    assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS, quern_entity_add(world, entity, previous, NULL));
-    assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
-                   quern_entity_create_with(world, &previous, NULL, 1, &created));
+    must_refuse(TOO_MANY_COMPONENTS, world, quern_entity_add(world, entity, previous, NULL));
+    must_refuse(TOO_MANY_COMPONENTS, world, quern_entity_create_with(world, &previous, NULL, 1, &created));
     quern_commands *commands = quern_world_commands(world);
     must(quern_commands_add(commands, entity, previous, NULL));
     must(quern_commands_add(commands, entity, s.body, NULL));

@@ -106,14 +106,14 @@ Test(reserve, failed_allocations_are_reported_and_change_nothing)
 Test(reserve, wrong_definitions_are_refused)
 {
     quern_reserve_def def = {.components = {number}};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_reserve(world, &def));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_reserve(world, &def));
     def = (quern_reserve_def){.components = {number, number}, .row_count = 1};
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT, quern_world_reserve(world, &def));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_world_reserve(world, &def));
     def = (quern_reserve_def){.entity_count = UINT32_MAX};
-    assert_refused(world, QUERN_ERROR_LIMIT, quern_world_reserve(world, &def));
+    must_refuse(LIMIT, world, quern_world_reserve(world, &def));
     def = (quern_reserve_def){.relations = {{12345}}};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_reserve(world, &def));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_reserve(world, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_reserve(world, &def));
+    must_refuse(NULL_ARGUMENT, world, quern_world_reserve(world, NULL));
     def = (quern_reserve_def){.entity_count = 0};
     must(quern_world_reserve(world, &def));
 }

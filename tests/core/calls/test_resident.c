@@ -168,8 +168,7 @@ Test(resident, a_system_without_memory_is_out_of_memory_like_any_allocator)
     low = limit;
     low.rlim_cur = (rlim_t)statm_bytes(0) + (rlim_t)16 * 1024 * 1024;
     cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
-                   quern_entity_create_many(world, &wide, NULL, 1, MANY, many));
+    must_refuse(OUT_OF_MEMORY, world, quern_entity_create_many(world, &wide, NULL, 1, MANY, many));
     cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
     cr_assert_eq(quern_entity_create_many(world, &wide, NULL, 1, MANY, many), QUERN_OK);
     cr_assert(quern_entity_is_alive(world, first));
@@ -231,7 +230,7 @@ Test(resident, handles_before_a_trim_stay_invalid)
     create_all(world, wide, entities);
     assert_none_alive(world, later);
     cr_assert_eq(quern_entity_use_count(world, entities[COUNT - 1]), 3u);
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, later[7]));
+    must_refuse(STALE_ENTITY, world, quern_entity_destroy(world, later[7]));
     quern_world_destroy(world);
 }
 
@@ -255,8 +254,8 @@ Test(resident, early_reallocation_of_records_is_not_visible)
         /* every second time, the page stays and the next call reserves less */
         const bool stays = failing % 2 == 0;
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + (stays ? 1 : failing));
-        assert_refused(troubled, QUERN_ERROR_OUT_OF_MEMORY,
-                       quern_entity_create_many(troubled, &wide_too, NULL, 1, COUNT, entities));
+        must_refuse(OUT_OF_MEMORY, troubled,
+                    quern_entity_create_many(troubled, &wide_too, NULL, 1, COUNT, entities));
         failing_allocator_heal(memory);
         cr_assert_eq(quern_world_hash(troubled), quern_world_hash(plain));
         assert_valid(troubled);

@@ -80,9 +80,9 @@ Test(trim, keeps_iterators_valid)
 
 Test(trim, fails_without_a_world_or_in_a_frame)
 {
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_trim(NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_world_trim(NULL));
     world->locked = true;
-    assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_trim(world));
+    must_refuse(WORLD_LOCKED, world, quern_world_trim(world));
     world->locked = false;
 }
 
@@ -155,12 +155,10 @@ Test(archetype_stats, out_of_range_are_refused)
     quern_archetype_stats found;
     quern_component component;
     uint32_t count = stats().archetype_count;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_get_archetype_stats(world, count, &found));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_world_get_archetype_stats(world, UINT32_MAX, &found));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_get_archetype_stats(NULL, 0, &found));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_get_archetype_stats(world, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_get_archetype_stats(world, count, &found));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_get_archetype_stats(world, UINT32_MAX, &found));
+    must_refuse(NULL_ARGUMENT, world, quern_world_get_archetype_stats(NULL, 0, &found));
+    must_refuse(NULL_ARGUMENT, world, quern_world_get_archetype_stats(world, 0, NULL));
     assert_refused_value(world, quern_world_list_archetype_components(world, count, &component, 1));
     assert_refused_value(world, quern_world_list_archetype_components(NULL, 0, &component, 1));
     refusal before = refusal_begin(world);

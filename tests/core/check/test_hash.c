@@ -211,14 +211,12 @@ Test(hash, refused_calls_do_not_change_the_hash)
     quern_entity entity = built.entities[0], created;
     quern_component twice[] = {built.plain, built.plain};
     uint64_t value = 1;
-    assert_refused(built.world, QUERN_ERROR_COMPONENT_PRESENT,
-                   quern_entity_add(built.world, entity, built.plain, &value));
-    assert_refused(built.world, QUERN_ERROR_COMPONENT_ABSENT,
-                   quern_entity_remove(built.world, built.entities[1], built.described));
-    assert_refused(built.world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_with(built.world, twice, NULL, 2, &created));
-    assert_refused(built.world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_destroy(built.world, quern_entity_null()));
+    must_refuse(COMPONENT_PRESENT, built.world, quern_entity_add(built.world, entity, built.plain, &value));
+    must_refuse(COMPONENT_ABSENT, built.world,
+                quern_entity_remove(built.world, built.entities[1], built.described));
+    must_refuse(DUPLICATE_COMPONENT, built.world,
+                quern_entity_create_with(built.world, twice, NULL, 2, &created));
+    must_refuse(NULL_ENTITY, built.world, quern_entity_destroy(built.world, quern_entity_null()));
     assert_refused_value(built.world, quern_entity_get(built.world, entity, (quern_component){0}));
     quern_world_destroy(built.world);
 }

@@ -120,7 +120,7 @@ Test(validate, world_with_retired_slots_is_valid)
     cr_assert_not(quern_entity_is_alive(world, last_life));
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_neq(quern_entity_index(setup_entity(world)), slot);
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, last_life));
+    must_refuse(STALE_ENTITY, world, quern_entity_destroy(world, last_life));
 }
 
 static void check_locked_entities(void)

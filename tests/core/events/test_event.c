@@ -89,11 +89,11 @@ Test(event, registering_the_same_layout_again_returns_the_same_event)
     quern_event again = {0};
     must(QUERN_EVENT_REGISTER_FIELDS(world, &again, Hit, target, damage, number));
     cr_assert_eq(again.bits, hit.bits);
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, QUERN_EVENT_REGISTER(world, &again, Hit));
+    must_refuse(LAYOUT_MISMATCH, world, QUERN_EVENT_REGISTER(world, &again, Hit));
     quern_event_def def = {.name = "spark", .size_bytes = 8, .limit_bytes = 1000};
     must(quern_event_register(world, &def, &again));
     def.limit_bytes = 2000;
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_event_register(world, &def, &again));
+    must_refuse(LAYOUT_MISMATCH, world, quern_event_register(world, &def, &again));
 }
 
 static void destroy_nothing(void *values, uint32_t count, void *user_data) {}
@@ -102,19 +102,19 @@ Test(event, invalid_definition_is_refused)
 {
     quern_event out;
     quern_event_def def = {.name = "spark", .size_bytes = 8};
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_register(NULL, &def, &out));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_register(world, NULL, &out));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_register(world, &def, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_event_register(NULL, &def, &out));
+    must_refuse(NULL_ARGUMENT, world, quern_event_register(world, NULL, &out));
+    must_refuse(NULL_ARGUMENT, world, quern_event_register(world, &def, NULL));
     def.alignment_bytes = 3;
-    assert_refused(world, QUERN_ERROR_BAD_ALIGNMENT, quern_event_register(world, &def, &out));
+    must_refuse(BAD_ALIGNMENT, world, quern_event_register(world, &def, &out));
     def.alignment_bytes = 16;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
+    must_refuse(INVALID_ARGUMENT, world, quern_event_register(world, &def, &out));
     def = (quern_event_def){.name = "spark", .size_bytes = QUERN_MAX_COMPONENT_BYTES + 1};
-    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE, quern_event_register(world, &def, &out));
+    must_refuse(COMPONENT_TOO_LARGE, world, quern_event_register(world, &def, &out));
     def = (quern_event_def){.size_bytes = 4};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
+    must_refuse(INVALID_ARGUMENT, world, quern_event_register(world, &def, &out));
     def = (quern_event_def){.name = "spark", .hooks = {.destroy = destroy_nothing}}; /* 0 bytes */
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
+    must_refuse(INVALID_ARGUMENT, world, quern_event_register(world, &def, &out));
 }
 
 Test(event, number_of_event_types_is_limited)
@@ -127,8 +127,7 @@ Test(event, number_of_event_types_is_limited)
         cr_assert_eq(quern_event_find(world, name).bits, event.bits);
     }
     quern_event one_more;
-    assert_refused(world, QUERN_ERROR_LIMIT,
-                   quern_event_register(world, &(quern_event_def){.name = "more"}, &one_more));
+    must_refuse(LIMIT, world, quern_event_register(world, &(quern_event_def){.name = "more"}, &one_more));
     must(QUERN_EVENT_REGISTER_FIELDS(world, &one_more, Hit, target, damage, number));
 }
 
@@ -258,28 +257,28 @@ Test(event, invalid_calls_are_refused)
     quern_event_block block;
     quern_event_stats stats;
     const quern_event none = {0}, unknown = {hit.bits + 1};
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_emit(NULL, hit, &one, 1));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_emit(world, hit, NULL, 1));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_world_emit(world, none, &one, 1));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_world_emit(world, unknown, &one, 1));
+    must_refuse(NULL_ARGUMENT, world, quern_world_emit(NULL, hit, &one, 1));
+    must_refuse(NULL_ARGUMENT, world, quern_world_emit(world, hit, NULL, 1));
+    must_refuse(UNKNOWN_EVENT, world, quern_world_emit(world, none, &one, 1));
+    must_refuse(UNKNOWN_EVENT, world, quern_world_emit(world, unknown, &one, 1));
     one.target = entity_provisional(3);
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY, quern_world_emit(world, hit, &one, 1));
+    must_refuse(PROVISIONAL_ENTITY, world, quern_world_emit(world, hit, &one, 1));
     cr_assert_eq(stats_of(hit).waiting_count, 0u);
     quern_event_reader_def def = {.event = none};
-    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_reader_create(world, &def, &other));
+    must_refuse(UNKNOWN_EVENT, world, quern_event_reader_create(world, &def, &other));
     def = (quern_event_reader_def){.event = hit, .name = ""};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_reader_create(world, &def, &other));
+    must_refuse(INVALID_ARGUMENT, world, quern_event_reader_create(world, &def, &other));
     def.name = "b";
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(NULL, &def, &other));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(world, NULL, &other));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(world, &def, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_event_reader_create(NULL, &def, &other));
+    must_refuse(NULL_ARGUMENT, world, quern_event_reader_create(world, NULL, &other));
+    must_refuse(NULL_ARGUMENT, world, quern_event_reader_create(world, &def, NULL));
     assert_refused_value(world,
                          quern_event_reader_next(NULL, &block)); /* a reader that was never created */
     assert_refused_value(world, quern_event_reader_next(reader, NULL));
     assert_refused_value(world, quern_event_reader_lost_count(NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_get_stats(world, none, &stats));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_get_stats(world, hit, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_get_stats(NULL, hit, &stats));
+    must_refuse(UNKNOWN_EVENT, world, quern_event_get_stats(world, none, &stats));
+    must_refuse(NULL_ARGUMENT, world, quern_event_get_stats(world, hit, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_event_get_stats(NULL, hit, &stats));
     captured_reports reports;
     capture_reports(&reports);
     quern_world_destroy(world); /* fails, because a reader refers to the world */

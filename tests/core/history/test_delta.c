@@ -592,8 +592,7 @@ Test(delta, a_delta_keeps_its_pages_after_its_frames_are_dropped)
         must(quern_history_save(many_it.history, frame, NULL));
         if (frame % 4 == 0) must(quern_history_restore(many_it.history, frame - 1, NULL));
     }
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_restore(many_it.history, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_restore(many_it.history, 1, NULL));
     copy_model(&replayed, &models[0]);
     apply(&replayed, delta);
     expect_same(&replayed, &models[1]);
@@ -676,24 +675,19 @@ Test(delta, invalid_arguments_are_rejected)
     uint32_t count = 7;
     many_open_world(NULL);
     many_open_history(NULL);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_create(many_it.history, 0, 1, &delta));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_delta_create(many_it.history, 0, 1, &delta));
     cr_assert(strstr(quern_error_message(), "no frame was saved") != NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 1, NULL));
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_create(many_it.history, 0, 2, &delta));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_delta_create(many_it.history, 0, 2, &delta));
     cr_assert(strstr(quern_error_message(), "frame 2 is not kept") != NULL);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_create(many_it.history, 3, 0, &delta));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_delta_create(many_it.history, 3, 0, &delta));
     cr_assert(strstr(quern_error_message(), "frame 3 is not kept") != NULL);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_create(many_it.history, 1, 1, &delta));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_delta_create(many_it.history, 1, 1, &delta));
     cr_assert(strstr(quern_error_message(), "both frame 1") != NULL);
-    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_create(NULL, 0, 1, &delta));
-    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_delta_create(many_it.history, 0, 1, NULL));
-    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_get_stats(NULL, NULL));
+    must_refuse(NULL_ARGUMENT, many_it.world, quern_delta_create(NULL, 0, 1, &delta));
+    must_refuse(NULL_ARGUMENT, many_it.world, quern_delta_create(many_it.history, 0, 1, NULL));
+    must_refuse(NULL_ARGUMENT, many_it.world, quern_delta_get_stats(NULL, NULL));
     cr_assert_null(quern_delta_batches(NULL, &count));
     cr_assert_eq(count, 0);
     cr_assert_null(delta);

@@ -311,10 +311,8 @@ Test(delta_bytes, entities_in_other_slots_are_mapped)
         must(quern_delta_apply(mapped, quern_source_bytes(bytes.bytes, bytes.size_bytes)));
         cr_assert_eq(quern_world_hash_by(other.world, other.id), hash_from());
     }
-    assert_refused(other.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_applier_map(mapped, 0, loaded[0]));
-    assert_refused(other.world, QUERN_ERROR_NULL_ENTITY,
-                   quern_delta_applier_map(mapped, 1, (quern_entity){0}));
+    must_refuse(INVALID_ARGUMENT, other.world, quern_delta_applier_map(mapped, 0, loaded[0]));
+    must_refuse(NULL_ENTITY, other.world, quern_delta_applier_map(mapped, 1, (quern_entity){0}));
     quern_archive_destroy(list);
     quern_delta_applier_destroy(mapped);
     quern_byte_buffer_release(&archive);
@@ -379,17 +377,15 @@ Test(delta_bytes, values_with_hooks_are_rejected)
     must(quern_entity_add(from.world, entity, owned, &(uint64_t){1}));
     save_frame();
     must(quern_delta_create(history, 0, frame, &delta));
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
+    must_refuse(INVALID_ARGUMENT, from.world, quern_delta_write(delta, NULL, quern_sink_bytes(&bytes)));
     cr_assert_eq(bytes.size_bytes, 0u);
     must(quern_delta_write(delta, &(quern_delta_write_def){.components = {from.place}},
                            quern_sink_bytes(&bytes)));
-    assert_refused(from.world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_delta_write(delta, &(quern_delta_write_def){.components = {to.place}},
-                                     quern_sink_bytes(&bytes)));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_delta_write(NULL, NULL, quern_sink_bytes(&bytes)));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_write(delta, NULL, (quern_sink){0}));
+    must_refuse(UNKNOWN_COMPONENT, from.world,
+                quern_delta_write(delta, &(quern_delta_write_def){.components = {to.place}},
+                                  quern_sink_bytes(&bytes)));
+    must_refuse(NULL_ARGUMENT, from.world, quern_delta_write(NULL, NULL, quern_sink_bytes(&bytes)));
+    must_refuse(NULL_ARGUMENT, from.world, quern_delta_write(delta, NULL, (quern_sink){0}));
     quern_delta_destroy(delta);
 }
 
@@ -401,13 +397,12 @@ Test(delta_bytes, missing_and_different_types_are_rejected)
     must(quern_entity_add(from.world, entity, extra, NULL));
     save_frame();
     write_delta(0, frame, NULL);
-    assert_refused(to.world, QUERN_ERROR_UNKNOWN_COMPONENT, apply_bytes());
+    must_refuse(UNKNOWN_COMPONENT, to.world, apply_bytes());
     setup_component(to.world, "extra", 8, 8);
-    assert_refused(to.world, QUERN_ERROR_LAYOUT_MISMATCH, apply_bytes());
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_apply(NULL, quern_source_bytes("", 0)));
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_delta_apply(applier, (quern_source){0}));
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE,
-                   quern_delta_apply(applier, quern_source_bytes("", 0)));
+    must_refuse(LAYOUT_MISMATCH, to.world, apply_bytes());
+    must_refuse(NULL_ARGUMENT, to.world, quern_delta_apply(NULL, quern_source_bytes("", 0)));
+    must_refuse(NULL_ARGUMENT, to.world, quern_delta_apply(applier, (quern_source){0}));
+    must_refuse(BAD_ARCHIVE, to.world, quern_delta_apply(applier, quern_source_bytes("", 0)));
 }
 
 /* A delta that was applied before creates entities that exist. */
@@ -417,12 +412,12 @@ Test(delta_bytes, delta_for_another_state_is_rejected)
     save_frame();
     write_delta(0, frame, NULL);
     must(apply_bytes());
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, apply_bytes());
+    must_refuse(BAD_ARCHIVE, to.world, apply_bytes());
     must(quern_entity_destroy(from.world, entities[next_id % MOST]));
     save_frame();
     write_delta(1, frame, NULL);
     must(apply_bytes());
-    assert_refused(to.world, QUERN_ERROR_BAD_ARCHIVE, apply_bytes());
+    must_refuse(BAD_ARCHIVE, to.world, apply_bytes());
 }
 
 Test(delta_bytes, every_truncation_and_flipped_bit_is_rejected, .timeout = 120)
@@ -819,15 +814,10 @@ Test(delta_limited, impossible_limits_are_refused)
     expect_refused(NULL, (quern_component){1}, QUERN_ERROR_UNKNOWN_COMPONENT, "component 1");
     quern_delta *delta = NULL;
     const quern_delta_def gap = {.components = {{0}, from.id}}, zero = {.query = NULL};
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_create_limited(history, 0, 1, &gap, &delta));
-    assert_refused(from.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_delta_create_limited(history, 0, 9, &zero, &delta));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_delta_create_limited(NULL, 0, 1, &zero, &delta));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_delta_create_limited(history, 0, 1, NULL, &delta));
-    assert_refused(from.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_delta_create_limited(history, 0, 1, &zero, NULL));
+    must_refuse(INVALID_ARGUMENT, from.world, quern_delta_create_limited(history, 0, 1, &gap, &delta));
+    must_refuse(INVALID_ARGUMENT, from.world, quern_delta_create_limited(history, 0, 9, &zero, &delta));
+    must_refuse(NULL_ARGUMENT, from.world, quern_delta_create_limited(NULL, 0, 1, &zero, &delta));
+    must_refuse(NULL_ARGUMENT, from.world, quern_delta_create_limited(history, 0, 1, NULL, &delta));
+    must_refuse(NULL_ARGUMENT, from.world, quern_delta_create_limited(history, 0, 1, &zero, NULL));
     cr_assert_null(delta);
 }

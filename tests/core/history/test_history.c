@@ -61,8 +61,7 @@ Test(history, later_frames_can_be_restored_until_the_next_save)
     must(quern_history_restore(many_it.history, 1, NULL));
     must(quern_history_save(many_it.history, 2, NULL)); /* begins another time line */
     cr_assert_eq(many_hash(), hashes[1]);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_restore(many_it.history, 3, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_restore(many_it.history, 3, NULL));
     must(quern_history_restore(many_it.history, 0, NULL));
     cr_assert_eq(many_hash(), hashes[0]);
     cr_assert_eq(quern_world_restore_count(many_it.world), 9);
@@ -111,8 +110,7 @@ Test(history, the_ring_retains_the_newest_frames)
         must(quern_history_save(many_it.history, frame, NULL));
     cr_assert(quern_history_get_frames(many_it.history, &oldest, &newest));
     cr_assert(oldest == 18 && newest == 28);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_restore(many_it.history, 19, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_restore(many_it.history, 19, NULL));
     must(quern_history_save(many_it.history, 22, NULL));
     cr_assert(quern_history_get_frames(many_it.history, &oldest, &newest));
     cr_assert(oldest == 18 && newest == 22);
@@ -375,20 +373,18 @@ Test(history, types_that_cannot_be_saved_are_rejected_by_name)
     many_open_world(NULL);
     many_open_history(NULL);
     quern_history *other;
-    assert_refused(many_it.world, QUERN_ERROR_LIMIT, quern_history_create(many_it.world, NULL, &other));
+    must_refuse(LIMIT, many_it.world, quern_history_create(many_it.world, NULL, &other));
     cr_assert(strstr(quern_error_message(), "has a history already") != NULL);
-    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_history_create(NULL, NULL, &other));
-    assert_refused(many_it.world, QUERN_ERROR_NULL_ARGUMENT, quern_history_save(NULL, 0, NULL));
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_restore(many_it.history, 0, NULL));
+    must_refuse(NULL_ARGUMENT, many_it.world, quern_history_create(NULL, NULL, &other));
+    must_refuse(NULL_ARGUMENT, many_it.world, quern_history_save(NULL, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_restore(many_it.history, 0, NULL));
     must(quern_history_save(many_it.history, 0, NULL));
     atomic_llong live_count = 0;
     const quern_component owned_type = owned_register(many_it.world, "owned", &live_count);
     owned value;
     owned_construct(&value, 5, &live_count);
     must(quern_entity_create_with(many_it.world, &owned_type, (const void *const[]){&value}, 1, NULL));
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_save(many_it.history, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_save(many_it.history, 1, NULL));
     cr_assert(strstr(quern_error_message(), "'owned'") != NULL);
     must(quern_history_restore(many_it.history, 0, NULL));
     cr_assert_eq(live_count, 0);
@@ -401,12 +397,10 @@ Test(history, the_number_of_frames_has_a_limit)
     const quern_allocator interface = failing_allocator_interface(allocator);
     quern_history_def def = {.frame_count = QUERN_MAX_HISTORY_FRAMES + 1, .allocator = interface};
     many_open_world(NULL);
-    assert_refused(many_it.world, QUERN_ERROR_LIMIT,
-                   quern_history_create(many_it.world, &def, &many_it.history));
+    must_refuse(LIMIT, many_it.world, quern_history_create(many_it.world, &def, &many_it.history));
     cr_assert(strstr(quern_error_message(), "QUERN_MAX_HISTORY_FRAMES") != NULL);
     def.frame_count = UINT32_MAX;
-    assert_refused(many_it.world, QUERN_ERROR_LIMIT,
-                   quern_history_create(many_it.world, &def, &many_it.history));
+    must_refuse(LIMIT, many_it.world, quern_history_create(many_it.world, &def, &many_it.history));
     cr_assert_eq(failing_allocator_call_count(allocator), 0);
     def.frame_count = QUERN_MAX_HISTORY_FRAMES;
     must(quern_history_create(many_it.world, &def, &many_it.history));

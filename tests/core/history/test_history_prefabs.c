@@ -86,8 +86,7 @@ Test(history_prefabs, prefabs_themselves_are_not_removed)
     step(5);
     must(quern_history_restore(many_it.history, 0, NULL));
     cr_assert_eq(many_hash(), before); /* with the instances of the destroyed prefab */
-    assert_refused(many_it.world, QUERN_ERROR_UNKNOWN_PREFAB,
-                   quern_prefab_spawn(many_it.world, first, NULL, NULL));
+    must_refuse(UNKNOWN_PREFAB, many_it.world, quern_prefab_spawn(many_it.world, first, NULL, NULL));
     cr_assert_eq(quern_prefab_member_count(many_it.world, second), member_count);
     const uint64_t count = stats_of_world(many_it.world).entity_count;
     spawn(second);

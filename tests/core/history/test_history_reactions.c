@@ -215,8 +215,7 @@ Test(history_reactions, another_number_of_reactions_is_rejected)
     quern_schedule *other;
     must(quern_schedule_create(many_it.world, NULL, &other));
     add_watching(other, "new", quern_term_with(many_it.tag), NULL);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_restore(many_it.history, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_restore(many_it.history, 1, NULL));
     cr_assert(strstr(quern_error_message(), "with reactions were added") != NULL);
     quern_schedule_destroy(other);
     expect_told(1);
@@ -267,9 +266,9 @@ Test(history_reactions, the_target_of_a_system_is_restored)
     cr_assert_eq(told.count, 1u);
     quern_history *twice;
     quern_history_destroy(many_it.history);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_create(many_it.world,
-                                        &(quern_history_def){.schedules = {schedule, schedule}}, &twice));
+    must_refuse(INVALID_ARGUMENT, many_it.world,
+                quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedule, schedule}},
+                                     &twice));
     cr_assert(strstr(quern_error_message(), "twice") != NULL);
     must(quern_history_create(many_it.world, &(quern_history_def){.schedules = {schedule}},
                               &many_it.history));

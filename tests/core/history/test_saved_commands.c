@@ -391,8 +391,7 @@ Test(saved_commands, events_that_cannot_be_copied_are_rejected_by_name)
     many_open_history(NULL);
     must(quern_history_save(many_it.history, 0, NULL));
     must(quern_world_emit(many_it.world, event, &value, 1));
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_save(many_it.history, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_save(many_it.history, 1, NULL));
     cr_assert(strstr(quern_error_message(), "'owning'") != NULL);
     while (quern_event_reader_next(reader, &block)) {
     }
@@ -477,8 +476,7 @@ static void fail_frame(quern_schedule *schedule, failing_allocator *allocator)
     failing_allocator_heal(allocator);
     refusing = NULL;
     cr_assert_gt(quern_schedule_kept_command_count(schedule), 0);
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_save(many_it.history, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_save(many_it.history, 1, NULL));
 }
 
 Test(saved_commands, a_restore_discards_commands_of_failed_frames_in_all_schedules)
@@ -522,8 +520,7 @@ Test(saved_commands, commands_that_cannot_be_copied_are_rejected_by_name)
     owned value;
     owned_construct(&value, 5, &live_count);
     must(quern_commands_set(quern_world_commands(many_it.world), entity, owned_type, &value));
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_save(many_it.history, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_save(many_it.history, 0, NULL));
     cr_assert(strstr(quern_error_message(), "'owned'") != NULL);
     must(quern_world_flush(many_it.world));
     must(quern_entity_remove(many_it.world, entity, owned_type));
@@ -533,8 +530,7 @@ Test(saved_commands, commands_that_cannot_be_copied_are_rejected_by_name)
     quern_prefab prefab;
     must(quern_prefab_capture(many_it.world, entity, &prefab));
     must(quern_commands_spawn(quern_world_commands(many_it.world), prefab, NULL, NULL));
-    assert_refused(many_it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_history_save(many_it.history, 1, NULL));
+    must_refuse(INVALID_ARGUMENT, many_it.world, quern_history_save(many_it.history, 1, NULL));
     cr_assert(strstr(quern_error_message(), "spawn") != NULL);
     must(quern_world_flush(many_it.world));
     must(quern_history_save(many_it.history, 1, NULL));

@@ -144,11 +144,11 @@ Test(name_commands, invalid_names_and_handles_are_refused_when_recorded)
     char text[QUERN_MAX_ENTITY_NAME_BYTES + 2];
     memset(text, 'n', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_set_name(commands(), a, text));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_set_name(commands(), a, "a/b"));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_commands_set_name(commands(), a, "\xFF"));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_commands_set_name(commands(), dead, "b"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_commands_set_name(NULL, a, "b"));
+    must_refuse(INVALID_ARGUMENT, world, quern_commands_set_name(commands(), a, text));
+    must_refuse(INVALID_ARGUMENT, world, quern_commands_set_name(commands(), a, "a/b"));
+    must_refuse(INVALID_ARGUMENT, world, quern_commands_set_name(commands(), a, "\xFF"));
+    must_refuse(STALE_ENTITY, world, quern_commands_set_name(commands(), dead, "b"));
+    must_refuse(NULL_ARGUMENT, world, quern_commands_set_name(NULL, a, "b"));
     text[QUERN_MAX_ENTITY_NAME_BYTES] = '\0';
     must(quern_commands_set_name(commands(), a, text));
     cr_assert_eq(flush(), 0u);

@@ -95,13 +95,13 @@ Test(switch_commands, wrong_calls_are_refused)
 {
     quern_world *world = setup_world();
     const quern_entity entity = setup_entity(world);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_commands_set_enabled(quern_world_commands(world), entity, false));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_commands_set_enabled(quern_world_commands(world), entity, false));
     cr_assert_not_null(strstr(quern_error_message(), "quern_world_disabled_tag"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_commands_set_enabled(NULL, entity, false));
+    must_refuse(NULL_ARGUMENT, world, quern_commands_set_enabled(NULL, entity, false));
     quern_world_disabled_tag(world);
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_commands_set_enabled(quern_world_commands(world), quern_entity_null(), false));
+    must_refuse(NULL_ENTITY, world,
+                quern_commands_set_enabled(quern_world_commands(world), quern_entity_null(), false));
     quern_world_destroy(world);
 }
 

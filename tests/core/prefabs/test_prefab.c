@@ -203,7 +203,7 @@ Test(prefab, refuses_types_that_cannot_be_copied, .init = open_scene)
     owned_construct(&value, 5, &live);
     must(quern_entity_set(it.world, child, owner, &value));
     quern_prefab prefab = {77};
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_capture(it.world, root, &prefab));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_prefab_capture(it.world, root, &prefab));
     cr_assert_not_null(strstr(quern_error_message(), "'owner'"));
     cr_assert_eq(prefab.bits, 77u);
     close_scene(&it);
@@ -313,9 +313,8 @@ Test(prefab, targets_inside_the_tree_are_remapped_and_others_kept, .init = open_
     const quern_prefab rebels = capture(&it, base);
     must(quern_entity_unrelate(it.world, captured[3], serves));
     must(quern_entity_destroy(it.world, rebel));
-    assert_refused(it.world, QUERN_ERROR_STALE_ENTITY, quern_prefab_spawn(it.world, rebels, NULL, NULL));
-    assert_refused(it.world, QUERN_ERROR_STALE_ENTITY,
-                   quern_prefab_spawn_many(it.world, rebels, 0, NULL, NULL, NULL));
+    must_refuse(STALE_ENTITY, it.world, quern_prefab_spawn(it.world, rebels, NULL, NULL));
+    must_refuse(STALE_ENTITY, it.world, quern_prefab_spawn_many(it.world, rebels, 0, NULL, NULL, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "serves"));
     close_scene(&it);
 }
@@ -366,31 +365,27 @@ Test(prefab, invalid_calls_are_refused, .init = open_scene)
     quern_prefab prefab;
     quern_entity dead = make(&it, 0, quern_entity_null());
     must(quern_entity_destroy(world, dead));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_capture(NULL, base, &prefab));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_capture(world, base, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_prefab_capture(world, quern_entity_null(), &prefab));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_prefab_capture(world, dead, &prefab));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_destroy(NULL, tower));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_PREFAB, quern_prefab_destroy(world, gone));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_PREFAB, quern_prefab_spawn(world, gone, NULL, NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_PREFAB,
-                   quern_prefab_spawn(world, (quern_prefab){0}, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_prefab_capture(NULL, base, &prefab));
+    must_refuse(NULL_ARGUMENT, world, quern_prefab_capture(world, base, NULL));
+    must_refuse(NULL_ENTITY, world, quern_prefab_capture(world, quern_entity_null(), &prefab));
+    must_refuse(STALE_ENTITY, world, quern_prefab_capture(world, dead, &prefab));
+    must_refuse(NULL_ARGUMENT, world, quern_prefab_destroy(NULL, tower));
+    must_refuse(UNKNOWN_PREFAB, world, quern_prefab_destroy(world, gone));
+    must_refuse(UNKNOWN_PREFAB, world, quern_prefab_spawn(world, gone, NULL, NULL));
+    must_refuse(UNKNOWN_PREFAB, world, quern_prefab_spawn(world, (quern_prefab){0}, NULL, NULL));
     assert_refused_value(world, quern_prefab_member_count(world, gone));
     assert_refused_value(world, quern_prefab_member_count(NULL, tower));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_spawn(NULL, tower, NULL, NULL));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY,
-                   quern_prefab_spawn(world, tower, &(quern_spawn_def){.parent = dead}, NULL));
-    assert_refused(world, QUERN_ERROR_LIMIT,
-                   quern_prefab_spawn_many(world, tower, UINT32_MAX, NULL, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_prefab_spawn(NULL, tower, NULL, NULL));
+    must_refuse(STALE_ENTITY, world,
+                quern_prefab_spawn(world, tower, &(quern_spawn_def){.parent = dead}, NULL));
+    must_refuse(LIMIT, world, quern_prefab_spawn_many(world, tower, UINT32_MAX, NULL, NULL, NULL));
     must(quern_prefab_spawn_many(world, tower, 0, NULL, NULL, NULL));
     assert_refused(
         world, QUERN_ERROR_STALE_ENTITY,
         quern_prefab_spawn_many(world, tower, 0, &(quern_spawn_def){.parent = dead}, NULL, NULL));
     scene other;
     open_scene_with(&other, NULL);
-    assert_refused(other.world, QUERN_ERROR_UNKNOWN_PREFAB,
-                   quern_prefab_spawn(other.world, tower, NULL, NULL));
+    must_refuse(UNKNOWN_PREFAB, other.world, quern_prefab_spawn(other.world, tower, NULL, NULL));
     close_scene(&other);
     const quern_prefab again = capture(&it, base);
     cr_assert_neq(again.bits, gone.bits, "a destroyed one does not come alive again");

@@ -314,11 +314,9 @@ Test(prefab_described, wrong_lists_are_refused)
     const scene *types = &in.scene;
     const quern_prefab_member_def one = {0};
     quern_prefab prefab;
-    assert_refused(types->world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_create(NULL, &one, 1, &prefab));
-    assert_refused(types->world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_prefab_create(types->world, NULL, 1, &prefab));
-    assert_refused(types->world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_prefab_create(types->world, &one, 1, NULL));
+    must_refuse(NULL_ARGUMENT, types->world, quern_prefab_create(NULL, &one, 1, &prefab));
+    must_refuse(NULL_ARGUMENT, types->world, quern_prefab_create(types->world, NULL, 1, &prefab));
+    must_refuse(NULL_ARGUMENT, types->world, quern_prefab_create(types->world, &one, 1, NULL));
     expect_error(&in, &one, 0, QUERN_ERROR_INVALID_ARGUMENT, CALL "the list has no members");
     expect_error(&in, &one, QUERN_MAX_PREFAB_MEMBERS + 1, QUERN_ERROR_LIMIT, CALL "the list has 65537");
     expect_error(&in, (quern_prefab_member_def[]){{.parent = 1}, {0}}, 2, QUERN_ERROR_INVALID_ARGUMENT,

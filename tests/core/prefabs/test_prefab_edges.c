@@ -164,7 +164,7 @@ Test(prefab_edges, dead_targets_outside_are_refused_or_dropped)
     must(quern_world_get_flush_stats(world, &stats));
     cr_assert_eq(stats.dropped_count, 1u);
     cr_assert_eq(stats_of_world(world).edge_count, 0u);
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_prefab_spawn(world, prefab, NULL, NULL));
+    must_refuse(STALE_ENTITY, world, quern_prefab_spawn(world, prefab, NULL, NULL));
 }
 
 Test(prefab_edges, spawns_without_memory_leave_no_edge)

@@ -105,14 +105,13 @@ Test(prefab_overrides, bad_overrides_and_fills_are_refused, .init = open_scene)
                     (quern_spawn_override){component_unregistered(it.number), 1, &number});
     quern_spawn_def def = {
         .overrides = {{it.number, 1, &number}, {it.number, 2, &number}, {it.number, 1, &number}}};
-    assert_refused(it.world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_prefab_spawn(it.world, tower, &def, NULL));
+    must_refuse(DUPLICATE_COMPONENT, it.world, quern_prefab_spawn(it.world, tower, &def, NULL));
     def = (quern_spawn_def){.fill_components = {it.number}};
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_prefab_spawn(it.world, tower, &def, NULL));
     def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 4};
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    must_refuse(INVALID_ARGUMENT, it.world, quern_prefab_spawn(it.world, tower, &def, NULL));
     def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 1, .fill_components = {it.point}};
-    assert_refused(it.world, QUERN_ERROR_COMPONENT_ABSENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    must_refuse(COMPONENT_ABSENT, it.world, quern_prefab_spawn(it.world, tower, &def, NULL));
     close_scene(&it);
 }
 

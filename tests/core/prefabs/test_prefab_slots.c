@@ -125,8 +125,7 @@ Test(prefab_slots, wrong_calls_are_refused)
     must(quern_prefab_slot_register(it.world, "seat", &slot));
     must(quern_prefab_slot_register(it.world, "seat", &again));
     cr_assert_eq(slot.bits, again.bits);
-    assert_refused(it.world, QUERN_ERROR_LAYOUT_MISMATCH,
-                   quern_prefab_slot_register(it.world, "frozen", &again));
+    must_refuse(LAYOUT_MISMATCH, it.world, quern_prefab_slot_register(it.world, "frozen", &again));
     assert_refused_value(it.world, !quern_entity_is_null(quern_prefab_part(it.world, of.hull, it.number)));
     assert_refused_value(it.world,
                          !quern_entity_is_null(quern_prefab_part(it.world, quern_entity_null(), slot)));

@@ -81,7 +81,7 @@ Test(prefab_values, tree_with_a_provisional_handle_is_refused, .init = open_worl
     ((reference *)quern_entity_get(world, entity, plain))->entity =
         provisional; /* written through a pointer, so no call checks it */
     quern_prefab prefab;
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY, quern_prefab_capture(world, entity, &prefab));
+    must_refuse(PROVISIONAL_ENTITY, world, quern_prefab_capture(world, entity, &prefab));
     must(quern_entity_set(world, entity, plain, &(reference){entity}));
     must(quern_prefab_capture(world, entity, &prefab));
 }

@@ -197,10 +197,9 @@ Test(changed, writes_through_a_pointer_must_be_marked_by_the_caller)
     cr_assert(shows(query, entities[1]));
     must(quern_entity_mark_changed(world, entities[1], other));
     cr_assert_eq(look(query), 0u);
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_mark_changed(world, entities[1], tag));
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_mark_changed(world, (quern_entity){0}, number));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_mark_changed(NULL, entities[1], number));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_mark_changed(world, entities[1], tag));
+    must_refuse(NULL_ENTITY, world, quern_entity_mark_changed(world, (quern_entity){0}, number));
+    must_refuse(NULL_ARGUMENT, NULL, quern_entity_mark_changed(NULL, entities[1], number));
 }
 
 Test(changed, several_filters_select_rows_that_pass_any_of_them)
@@ -263,7 +262,7 @@ Test(changed, excluded_component_cannot_have_a_change_filter)
 {
     quern_query_def def = {.terms = {quern_term_read(number), quern_term_changed(quern_term_without(tag))}};
     quern_query *query;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
 }
 
 /* ------------------------------------------------------------------------------------ random programs */

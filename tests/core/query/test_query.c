@@ -648,18 +648,18 @@ Test(query, bad_terms_are_refused)
     quern_term twice[] = {quern_term_read(position), quern_term_without(position)};
     quern_term foreign = quern_term_read(component_of_other_world(position));
     quern_term unregistered = quern_term_read(component_unregistered(position));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT, try_query(twice, 2));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(foreign));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(unregistered));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(quern_term_read((quern_component){0})));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE_CONCURRENT)));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, (quern_match)9, QUERN_ACCESS_READ)));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, QUERN_MATCH_ALL, (quern_access)9)));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_term(quern_term_make(position, QUERN_MATCH_NONE, QUERN_ACCESS_READ)));
+    must_refuse(DUPLICATE_COMPONENT, world, try_query(twice, 2));
+    must_refuse(UNKNOWN_COMPONENT, world, try_term(foreign));
+    must_refuse(UNKNOWN_COMPONENT, world, try_term(unregistered));
+    must_refuse(UNKNOWN_COMPONENT, world, try_term(quern_term_read((quern_component){0})));
+    must_refuse(INVALID_ARGUMENT, world,
+                try_term(quern_term_make(position, QUERN_MATCH_ALL, QUERN_ACCESS_WRITE_CONCURRENT)));
+    must_refuse(INVALID_ARGUMENT, world,
+                try_term(quern_term_make(position, (quern_match)9, QUERN_ACCESS_READ)));
+    must_refuse(INVALID_ARGUMENT, world,
+                try_term(quern_term_make(position, QUERN_MATCH_ALL, (quern_access)9)));
+    must_refuse(INVALID_ARGUMENT, world,
+                try_term(quern_term_make(position, QUERN_MATCH_NONE, QUERN_ACCESS_READ)));
 }
 
 Test(query, bad_definitions_are_refused)
@@ -668,13 +668,13 @@ Test(query, bad_definitions_are_refused)
     quern_query_def gap = good;
     gap.terms[2] = quern_term_read(velocity);
     quern_query *query = NULL;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &nothing, &query));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &gap, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &nothing, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &gap, &query));
     cr_assert_not_null(strstr(quern_error_message(),
                               "term 1 is zero, which ends the list, but term 2 is set: leave no gap"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(NULL, &good, &query));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(world, NULL, &query));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(world, &good, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_query_create(NULL, &good, &query));
+    must_refuse(NULL_ARGUMENT, world, quern_query_create(world, NULL, &query));
+    must_refuse(NULL_ARGUMENT, world, quern_query_create(world, &good, NULL));
     cr_assert_null(query);
 }
 
@@ -682,7 +682,7 @@ Test(query, a_term_that_names_no_component_does_not_end_the_list)
 {
     quern_term terms[] = {quern_term_read(position), quern_term_without((quern_component){0}),
                           quern_term_read(velocity)};
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_query(terms, 3));
+    must_refuse(UNKNOWN_COMPONENT, world, try_query(terms, 3));
     cr_assert_not_null(
         strstr(quern_error_message(), "quern_query_create: term 1 names no component: was it registered?"));
 }

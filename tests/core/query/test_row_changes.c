@@ -512,8 +512,7 @@ Test(row_changes, row_changes_flag_is_part_of_the_component_layout)
 {
     quern_component component;
     const quern_component_def without = {.name = "other", .size_bytes = 8, .alignment_bytes = 8};
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH,
-                   quern_component_register(world, &without, &component));
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &without, &component));
     cr_assert_not_null(strstr(quern_error_message(), "row_changes"));
     quern_component_def same = without;
     same.row_changes = true;

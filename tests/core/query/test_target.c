@@ -215,30 +215,30 @@ Test(target, invalid_target_terms_are_refused)
     const quern_entity dead = setup_entity(world);
     must(quern_entity_destroy(world, dead));
     quern_query_def def = {.terms = {quern_term_target(owner, dead)}};
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_query_create(world, &def, &query));
+    must_refuse(STALE_ENTITY, world, quern_query_create(world, &def, &query));
     def.terms[0] = quern_term_target(owner, entity_of_other_world(targets[0]));
-    assert_refused(world, QUERN_ERROR_FOREIGN_ENTITY, quern_query_create(world, &def, &query));
+    must_refuse(FOREIGN_ENTITY, world, quern_query_create(world, &def, &query));
     def.terms[0] = quern_term_target((quern_relation){0}, targets[0]);
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_query_create(world, &def, &query));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_query_create(world, &def, &query));
     def.terms[0] = quern_term_target((quern_relation){number.bits}, targets[0]);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
     def.terms[0] = quern_term_target(owner, targets[0]);
     def.terms[0].match = QUERN_MATCH_OPTIONAL;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
     quern_relation other;
     must(quern_relation_register(world, &(quern_relation_def){.name = "other"}, &other));
     def.terms[0] = quern_term_target(owner, targets[0]);
     def.terms[1] = quern_term_target(other, targets[0]);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &def, &query));
     query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_set_target(query, targets[0]));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_set_target(query, targets[0]));
     quern_query_destroy(query);
     query = children_of(targets[0]);
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_query_set_target(query, dead));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_destroy_matching(query, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add_matching(query, tag, NULL, NULL));
+    must_refuse(STALE_ENTITY, world, quern_query_set_target(query, dead));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_destroy_matching(query, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add_matching(query, tag, NULL, NULL));
     quern_query_destroy(query);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_query_set_target(NULL, targets[0]));
+    must_refuse(NULL_ARGUMENT, NULL, quern_query_set_target(NULL, targets[0]));
 }
 
 Test(target, iteration_fails_without_memory_and_works_later)
@@ -331,18 +331,17 @@ Test(target, systems_with_target_terms_have_restrictions)
 {
     quern_schedule *schedule = setup_schedule(world);
     const quern_system plain = setup_writer(schedule, "plain", number);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_set_target(schedule, plain, targets[0]));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_set_target(schedule, plain, targets[0]));
     assert_message_has("'plain'");
     quern_system_def def = system_def("children", idle_run);
     def.terms[0] = quern_term_target(quern_world_parent(world), targets[0]);
     def.levels = quern_world_parent(world);
     quern_system system;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, &def, &system));
     def.levels = (quern_relation){0};
     system = setup_system(schedule, &def);
-    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY,
-                   quern_schedule_set_target(schedule, system, entity_provisional(1)));
+    must_refuse(PROVISIONAL_ENTITY, world,
+                quern_schedule_set_target(schedule, system, entity_provisional(1)));
     quern_schedule_destroy(schedule);
 }
 

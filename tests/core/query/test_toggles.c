@@ -491,30 +491,26 @@ Test(toggles_refused, registering_with_another_toggle_flag)
 {
     quern_component component;
     const quern_component_def def = {.name = "number", .size_bytes = 8, .alignment_bytes = 8};
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &component));
+    must_refuse(LAYOUT_MISMATCH, world, quern_component_register(world, &def, &component));
 }
 
 Test(toggles_refused, calls_on_components_that_cannot_be_disabled)
 {
     const quern_entity entity = entities[0];
     must(quern_entity_add(world, entity, solid, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_set_component_enabled(world, entity, solid, false));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT,
-                   quern_entity_set_component_enabled(world, entity, other, false));
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_set_component_enabled(world, quern_entity_null(), number, false));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_component_enabled(world, entity, solid, false));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_set_component_enabled(world, entity, other, false));
+    must_refuse(NULL_ENTITY, world,
+                quern_entity_set_component_enabled(world, quern_entity_null(), number, false));
     assert_refused(
         world, QUERN_ERROR_UNKNOWN_COMPONENT,
         quern_entity_set_component_enabled(world, entity, component_unregistered(number), false));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_set_component_enabled(NULL, entity, number, false));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_set_component_enabled(NULL, entity, number, false));
     assert_refused_value(world, quern_entity_is_component_enabled(world, quern_entity_null(), number));
     quern_commands *commands = quern_world_commands(world);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_commands_set_component_enabled(commands, entity, solid, false));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_commands_set_component_enabled(NULL, entity, number, false));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_commands_set_component_enabled(commands, entity, solid, false));
+    must_refuse(NULL_ARGUMENT, world, quern_commands_set_component_enabled(NULL, entity, number, false));
 }
 
 static void refuse_term(quern_term term, quern_result expected)
@@ -540,9 +536,8 @@ Test(toggles_refused, terms_for_components_that_cannot_be_disabled)
 Test(toggles_refused, bulk_calls_on_queries_that_select_single_rows)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_destroy_matching(query, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_add_matching(query, solid, NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_destroy_matching(query, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add_matching(query, solid, NULL, NULL));
     quern_query *either = setup_query(world, (quern_term[]){quern_term_either(quern_term_read(number))}, 1);
     disable(0);
     must(quern_entity_add_matching(either, solid, NULL, NULL));

@@ -515,9 +515,8 @@ Test(up_refused, bulk_calls_on_a_query_with_required_up_terms)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
     uint64_t count = 77;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_destroy_matching(query, &count));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_add_matching(query, tag, NULL, &count));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_destroy_matching(query, &count));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add_matching(query, tag, NULL, &count));
     cr_assert_eq(count, 77u);
     quern_query_destroy(query);
     query = setup_query(world,
@@ -580,8 +579,7 @@ Test(up_refused, parallel_query_that_writes_a_component_read_upward)
 {
     quern_query *query =
         setup_query(world, (quern_term[]){quern_term_write(number), quern_term_up(number, parent)}, 2);
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
-                   quern_query_parallel_for(query, NULL, do_nothing, NULL));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_query_parallel_for(query, NULL, do_nothing, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "term 1 reads 'number' upward"), "%s",
                        quern_error_message());
 }

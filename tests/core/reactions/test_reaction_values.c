@@ -59,8 +59,7 @@ Test(reaction_values, types_without_copy_hook_are_refused)
                                .matches = quern__query_matches,
                                .query = query};
     quern__reaction *reaction;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern__reaction_add(&world->storage, &def, &reaction));
+    must_refuse(INVALID_ARGUMENT, world, quern__reaction_add(&world->storage, &def, &reaction));
     cr_assert_not_null(strstr(quern_error_message(), "boxed"));
     def.kinds = QUERN_REACT_ADDED | QUERN_REACT_SET;
     must(quern__reaction_add(&world->storage, &def, &reaction));

@@ -329,8 +329,8 @@ static void create_with_wild_counts(quern_context *context)
     for (uint32_t i = 0; i < COUNT_OF(counts); i++) {
         assert_refused_value(NULL, quern_commands_create_with(commands, alone, NULL, counts[i]).bits);
         assert_message_has("QUERN_MAX_ENTITY_COMPONENTS");
-        assert_refused(NULL, QUERN_ERROR_TOO_MANY_COMPONENTS,
-                       quern_commands_create_many(commands, alone, NULL, counts[i], 3, NULL));
+        must_refuse(TOO_MANY_COMPONENTS, NULL,
+                    quern_commands_create_many(commands, alone, NULL, counts[i], 3, NULL));
         assert_message_has("QUERN_MAX_ENTITY_COMPONENTS");
     }
     free(alone);
@@ -488,8 +488,7 @@ static void record_refused_values(quern_context *context)
     owned_construct(&value, 3, &owned_count);
     const void *values[] = {&value, NULL};
     quern_component twice[] = {owned_component, owned_component};
-    assert_refused(NULL, QUERN_ERROR_STALE_ENTITY,
-                   quern_commands_set(commands, stale, owned_component, &value));
+    must_refuse(STALE_ENTITY, NULL, quern_commands_set(commands, stale, owned_component, &value));
     assert_refused_value(NULL, quern_commands_create_with(commands, twice, values, 2).bits);
     cr_assert(owned_is_intact(&value));
     owned_destroy(&value, &owned_count);
@@ -572,8 +571,8 @@ static void create_all_there_can_be(quern_context *context)
     uint64_t bytes = failing_allocator_outstanding_bytes(memory);
     for (uint32_t i = 1; i < 3; i++) { /* the maximum, and a little less */
         failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 40);
-        assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY,
-                       quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES - i, NULL));
+        must_refuse(OUT_OF_MEMORY, NULL,
+                    quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES - i, NULL));
         failing_allocator_heal(memory);
     }
     cr_assert_lt(failing_allocator_outstanding_bytes(memory), bytes + 64 * 1024, "blocks are still held");

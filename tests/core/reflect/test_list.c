@@ -220,19 +220,15 @@ Test(list, wrong_calls_are_refused)
     assert_refused_value(world, quern_event_at(world, 0).bits);
     assert_refused_value(NULL, quern_event_at(NULL, 0).bits);
     assert_refused_value(world, quern_relation_at(world, 0).bits);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_get_info(NULL, tag, &info));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_get_info(world, tag, NULL));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_component_get_info(world, component_unregistered(tag), &info));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_RESOURCE,
-                   quern_resource_get_info(world, (quern_resource){0}, &info));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_get_info(world, (quern_event){0}, &info));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_relation_get_def(world, (quern_relation){tag.bits}, &def));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_relation_get_def(world, (quern_relation){0}, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_relation_get_def(NULL, (quern_relation){0}, &def));
+    must_refuse(NULL_ARGUMENT, world, quern_component_get_info(NULL, tag, &info));
+    must_refuse(NULL_ARGUMENT, world, quern_component_get_info(world, tag, NULL));
+    must_refuse(UNKNOWN_COMPONENT, world,
+                quern_component_get_info(world, component_unregistered(tag), &info));
+    must_refuse(UNKNOWN_RESOURCE, world, quern_resource_get_info(world, (quern_resource){0}, &info));
+    must_refuse(UNKNOWN_EVENT, world, quern_event_get_info(world, (quern_event){0}, &info));
+    must_refuse(INVALID_ARGUMENT, world, quern_relation_get_def(world, (quern_relation){tag.bits}, &def));
+    must_refuse(NULL_ARGUMENT, world, quern_relation_get_def(world, (quern_relation){0}, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_relation_get_def(NULL, (quern_relation){0}, &def));
     assert_refused_value(world, quern_world_list_entities(NULL, NULL, 0));
     assert_refused_value(world, quern_world_list_entities(world, NULL, 1));
     assert_refused_value(world, quern_entity_component_count(world, dead));

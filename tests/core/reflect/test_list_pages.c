@@ -347,9 +347,9 @@ Test(list_pages, names_of_queries_are_checked_and_their_memory_is_returned)
     cr_assert_gt(failures, 1u);
     quern_query_destroy(query);
     def.name = "";
-    assert_refused(other, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(other, &def, &query));
+    must_refuse(INVALID_ARGUMENT, other, quern_query_create(other, &def, &query));
     def.name = "a name of 64 bytes, which is one more than a name is allowed to h";
-    assert_refused(other, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(other, &def, &query));
+    must_refuse(INVALID_ARGUMENT, other, quern_query_create(other, &def, &query));
     quern_world_destroy(other);
     failing_allocator_close(allocator);
 }
@@ -516,7 +516,7 @@ Test(list_pages, text_that_is_no_entity_is_refused)
     must(quern_entity_set_name(world, arena, "arena"));
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         quern_entity read = arena;
-        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_from_text(world, texts[i], &read));
+        must_refuse(INVALID_ARGUMENT, world, quern_entity_from_text(world, texts[i], &read));
         cr_assert(quern_entity_equal(read, arena), "'%s'", texts[i]);
     }
     quern_entity read;
@@ -555,21 +555,19 @@ Test(list_pages, wrong_calls_are_refused)
     assert_refused_value(world, quern_world_list_queries_from(NULL, &cursor, &query, 1));
     assert_refused_value(world, quern_world_list_queries_from(world, &cursor, NULL, 1));
     assert_refused_value(world, quern_world_list_queries_from(world, NULL, &query, 1));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_get_def(NULL, &def));
+    must_refuse(NULL_ARGUMENT, world, quern_query_get_def(NULL, &def));
     add_query(setup_tag(world, "tag"), NULL);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_get_def(queries[0], NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_query_get_def(queries[0], NULL));
     destroy_queries();
     assert_refused_value(world, quern_world_list_named(NULL, "", &entity, 1));
     assert_refused_value(world, quern_world_list_named(world, NULL, &entity, 1));
     assert_refused_value(world, quern_world_list_named(world, "", NULL, 1));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_to_text(NULL, entity, quern_sink_text(&buffer)));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_to_text(world, entity, (quern_sink){0}));
-    assert_refused(world, QUERN_ERROR_IO,
-                   quern_entity_to_text(world, entity, (quern_sink){.write = fail_to_write}));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_from_text(NULL, "none", &entity));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_from_text(world, NULL, &entity));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_from_text(world, "none", NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_to_text(NULL, entity, quern_sink_text(&buffer)));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_to_text(world, entity, (quern_sink){0}));
+    must_refuse(IO, world, quern_entity_to_text(world, entity, (quern_sink){.write = fail_to_write}));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_from_text(NULL, "none", &entity));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_from_text(world, NULL, &entity));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_from_text(world, "none", NULL));
 }
 
 Test(list_pages, lists_and_text_allocate_nothing)

@@ -259,19 +259,19 @@ Test(query_text, wrong_arguments_are_refused)
     quern_query_def def = {.terms = {quern_term_read(position)}};
     quern_text_buffer buffer = {text, sizeof text, 0};
     const quern_sink sink = quern_sink_text(&buffer);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_parse(NULL, "Position", &def));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_parse(world, NULL, &def));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_parse(world, "Position", NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_to_text(NULL, &def, sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_to_text(world, NULL, sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_to_text(world, &def, (quern_sink){0}));
+    must_refuse(NULL_ARGUMENT, world, quern_query_parse(NULL, "Position", &def));
+    must_refuse(NULL_ARGUMENT, world, quern_query_parse(world, NULL, &def));
+    must_refuse(NULL_ARGUMENT, world, quern_query_parse(world, "Position", NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_query_to_text(NULL, &def, sink));
+    must_refuse(NULL_ARGUMENT, world, quern_query_to_text(world, NULL, sink));
+    must_refuse(NULL_ARGUMENT, world, quern_query_to_text(world, &def, (quern_sink){0}));
     def.terms[0].component = component_unregistered(position);
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_query_to_text(world, &def, sink));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_query_to_text(world, &def, sink));
     def.terms[0] = quern_term_changed(quern_term_without(position));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_to_text(world, &def, sink));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));
     def.terms[0] = quern_term_target(likes, arena);
     def.terms[0].match = QUERN_MATCH_OPTIONAL;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_to_text(world, &def, sink));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_to_text(world, &def, sink));
 }
 
 /* ------------------------------------------------------------------------------------------- random */

@@ -112,8 +112,7 @@ static void assert_text(const char *path, const char *given, const char *expecte
 static void refuse(const char *path, const char *text, const char *words)
 {
     const Thing before = thing;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_value_set_text(world, &type, &thing, path, text));
+    must_refuse(INVALID_ARGUMENT, world, quern_value_set_text(world, &type, &thing, path, text));
     cr_assert_eq(memcmp(&before, &thing, sizeof thing), 0);
     cr_assert_not_null(strstr(quern_error_message(), words), "%s = %s: %s", path, text,
                        quern_error_message());
@@ -426,8 +425,7 @@ Test(text, setting_component_text_is_reported_as_a_change)
     cr_assert(quern_query_next(&it), "change filters see it");
     while (quern_query_next(&it))
         ;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_set_text(world, entity, "Thing.i8", "1000"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, "Thing.i8", "1000"));
     it = quern_query_iterate(query);
     cr_assert_not(quern_query_next(&it), "what is refused is no change");
     quern_query_destroy(query);
@@ -461,14 +459,11 @@ Test(text, targets_relate_and_unrelate)
     cr_assert(quern_entity_equal(quern_entity_target(world, entity, parent), target));
     cr_assert_str_eq(get_of(entity, "parent.target"), "/home");
     must(quern_entity_set_name(world, entity, "guest"));
-    assert_refused(world, QUERN_ERROR_CYCLE,
-                   quern_entity_set_text(world, target, "parent.target", "/home/guest"));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY,
-                   quern_entity_set_text(world, target, "parent.target", "1000:1"));
+    must_refuse(CYCLE, world, quern_entity_set_text(world, target, "parent.target", "/home/guest"));
+    must_refuse(STALE_ENTITY, world, quern_entity_set_text(world, target, "parent.target", "1000:1"));
     must(quern_entity_set_text(world, entity, "parent.target", "none"));
     cr_assert(quern_entity_is_null(quern_entity_target(world, entity, parent)));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT,
-                   quern_entity_set_text(world, entity, "parent.target", "none"));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_set_text(world, entity, "parent.target", "none"));
     assert_valid(world);
 }
 
@@ -511,17 +506,16 @@ Test(text, components_are_added_and_removed_by_name)
     must(quern_entity_relate(world, other, parent, entity));
     must(quern_entity_remove_by_name(world, other, "parent"));
     cr_assert(quern_entity_is_null(quern_entity_target(world, other, parent)));
-    assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT, quern_entity_add_by_name(world, other, "tag"));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_remove_by_name(world, other, "Thing"));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_entity_add_by_name(world, other, "Tag"));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_entity_remove_by_name(world, other, ""));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_add_by_name(world, other, "level 1 of parent"));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add_by_name(world, other, "parent"));
+    must_refuse(COMPONENT_PRESENT, world, quern_entity_add_by_name(world, other, "tag"));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_remove_by_name(world, other, "Thing"));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_add_by_name(world, other, "Tag"));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_remove_by_name(world, other, ""));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_add_by_name(world, other, "level 1 of parent"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_add_by_name(world, other, "parent"));
     cr_assert_not_null(strstr(quern_error_message(), "'parent.target'"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add_by_name(NULL, other, "tag"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add_by_name(world, other, NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_remove_by_name(world, other, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_add_by_name(NULL, other, "tag"));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_add_by_name(world, other, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_remove_by_name(world, other, NULL));
 }
 
 Test(text, resources)
@@ -537,16 +531,13 @@ Test(text, resources)
     cr_assert_eq(((const float *)quern_resource_get(world, resource))[1], -9.81f);
     must(quern_resource_get_text(world, "rules.gravity", quern_sink_text(&buffer)));
     cr_assert_str_eq(said, "-9.81");
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_resource_set_text(world, "rules.gravity", "-21"));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_resource_set_text(world, "rules", "1"));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_RESOURCE,
-                   quern_resource_set_text(world, "rule.gravity", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_resource_set_text(world, "rules.gravity", NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_resource_set_text(world, NULL, "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_resource_set_text(NULL, "rules.gravity", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_resource_get_text(world, "rules.gravity", (quern_sink){0}));
+    must_refuse(INVALID_ARGUMENT, world, quern_resource_set_text(world, "rules.gravity", "-21"));
+    must_refuse(INVALID_ARGUMENT, world, quern_resource_set_text(world, "rules", "1"));
+    must_refuse(UNKNOWN_RESOURCE, world, quern_resource_set_text(world, "rule.gravity", "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_resource_set_text(world, "rules.gravity", NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_resource_set_text(world, NULL, "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_resource_set_text(NULL, "rules.gravity", "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_resource_get_text(world, "rules.gravity", (quern_sink){0}));
 }
 
 Test(text, wrong_calls_are_refused)
@@ -557,42 +548,31 @@ Test(text, wrong_calls_are_refused)
     setup_tag(world, "tag");
     setup_component(world, "blob", 4, 4);
     must(quern_entity_destroy(world, dead));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT,
-                   quern_entity_set_text(world, bare, "Thing.i8", "1"));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT,
-                   quern_entity_get_text(world, bare, "Thing.i8", sink));
-    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_set_text(world, dead, "Thing.i8", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_get_text(world, quern_entity_null(), "Thing.i8", sink));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_entity_set_text(world, entity, "Thin.i8", "1"));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, quern_entity_set_text(world, entity, "", "1"));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_set_text(world, entity, "Thing", "1"));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_set_text(world, entity, "tag.x", "1"));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_entity_set_text(world, entity, "blob.x", "1"));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_set_text(world, bare, "Thing.i8", "1"));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_get_text(world, bare, "Thing.i8", sink));
+    must_refuse(STALE_ENTITY, world, quern_entity_set_text(world, dead, "Thing.i8", "1"));
+    must_refuse(NULL_ENTITY, world, quern_entity_get_text(world, quern_entity_null(), "Thing.i8", sink));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_set_text(world, entity, "Thin.i8", "1"));
+    must_refuse(UNKNOWN_COMPONENT, world, quern_entity_set_text(world, entity, "", "1"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, "Thing", "1"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, "tag.x", "1"));
+    must_refuse(INVALID_ARGUMENT, world, quern_entity_set_text(world, entity, "blob.x", "1"));
     cr_assert_not_null(strstr(quern_error_message(), "'blob' has no described fields"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_set_text(NULL, entity, "Thing.i8", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_set_text(world, entity, NULL, "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_set_text(world, entity, "Thing.i8", NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_get_text(NULL, entity, "Thing.i8", sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_get_text(world, entity, NULL, sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_entity_get_text(world, entity, "Thing.i8", (quern_sink){0}));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_get_text(NULL, &type, &thing, "i8", sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_get_text(world, NULL, &thing, "i8", sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_get_text(world, &type, NULL, "i8", sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_value_get_text(world, &type, &thing, NULL, sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_value_get_text(world, &type, &thing, "i8", (quern_sink){0}));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_value_get_text(world, &type, &thing, "i9", sink));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_set_text(NULL, &type, &thing, "i8", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_set_text(world, NULL, &thing, "i8", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_set_text(world, &type, NULL, "i8", "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_value_set_text(world, &type, &thing, NULL, "1"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_value_set_text(world, &type, &thing, "i8", NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_set_text(NULL, entity, "Thing.i8", "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_set_text(world, entity, NULL, "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_set_text(world, entity, "Thing.i8", NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_get_text(NULL, entity, "Thing.i8", sink));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_get_text(world, entity, NULL, sink));
+    must_refuse(NULL_ARGUMENT, world, quern_entity_get_text(world, entity, "Thing.i8", (quern_sink){0}));
+    must_refuse(NULL_ARGUMENT, world, quern_value_get_text(NULL, &type, &thing, "i8", sink));
+    must_refuse(NULL_ARGUMENT, world, quern_value_get_text(world, NULL, &thing, "i8", sink));
+    must_refuse(NULL_ARGUMENT, world, quern_value_get_text(world, &type, NULL, "i8", sink));
+    must_refuse(NULL_ARGUMENT, world, quern_value_get_text(world, &type, &thing, NULL, sink));
+    must_refuse(NULL_ARGUMENT, world, quern_value_get_text(world, &type, &thing, "i8", (quern_sink){0}));
+    must_refuse(INVALID_ARGUMENT, world, quern_value_get_text(world, &type, &thing, "i9", sink));
+    must_refuse(NULL_ARGUMENT, world, quern_value_set_text(NULL, &type, &thing, "i8", "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_value_set_text(world, NULL, &thing, "i8", "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_value_set_text(world, &type, NULL, "i8", "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_value_set_text(world, &type, &thing, NULL, "1"));
+    must_refuse(NULL_ARGUMENT, world, quern_value_set_text(world, &type, &thing, "i8", NULL));
 }

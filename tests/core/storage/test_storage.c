@@ -63,9 +63,9 @@ Test(storage, add_of_a_present_component_fails)
     uint64_t other = 7;
     must_add_u64(entity, health, 42);
     must(quern_entity_add(world, entity, frozen, NULL));
-    assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT, quern_entity_add(world, entity, health, &other));
-    assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT, quern_entity_add(world, entity, health, NULL));
-    assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT, quern_entity_add(world, entity, frozen, NULL));
+    must_refuse(COMPONENT_PRESENT, world, quern_entity_add(world, entity, health, &other));
+    must_refuse(COMPONENT_PRESENT, world, quern_entity_add(world, entity, health, NULL));
+    must_refuse(COMPONENT_PRESENT, world, quern_entity_add(world, entity, frozen, NULL));
     cr_assert_eq(u64_of(entity, health), 42u);
 }
 
@@ -76,8 +76,8 @@ Test(storage, remove_removes_the_value)
     must_add_u64(entity, health, 42);
     must(quern_entity_remove(world, entity, health));
     cr_assert_not(quern_entity_has(world, entity, health));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_remove(world, entity, health));
-    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_remove(world, entity, frozen));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_remove(world, entity, health));
+    must_refuse(COMPONENT_ABSENT, world, quern_entity_remove(world, entity, frozen));
     assert_valid(world);
 }
 
@@ -90,19 +90,17 @@ Test(storage, calls_along_cached_edges_are_checked)
     uint64_t value = 1;
     for (uint32_t i = 0; i < 3; i++) {
         must(quern_entity_add(world, entity, health, &value));
-        assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT,
-                       quern_entity_add(world, entity, health, &value));
-        assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                       quern_entity_remove(world, entity, component_of_other_world(health)));
-        assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                       quern_entity_remove(world, entity, (quern_component){0}));
+        must_refuse(COMPONENT_PRESENT, world, quern_entity_add(world, entity, health, &value));
+        must_refuse(UNKNOWN_COMPONENT, world,
+                    quern_entity_remove(world, entity, component_of_other_world(health)));
+        must_refuse(UNKNOWN_COMPONENT, world, quern_entity_remove(world, entity, (quern_component){0}));
         must(quern_entity_remove(world, entity, health));
-        assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_remove(world, entity, health));
-        assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                       quern_entity_add(world, entity, component_of_other_world(health), &value));
-        assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_add(world, gone, health, &value));
-        assert_refused(world, QUERN_ERROR_FOREIGN_ENTITY,
-                       quern_entity_add(world, entity_of_other_world(entity), health, &value));
+        must_refuse(COMPONENT_ABSENT, world, quern_entity_remove(world, entity, health));
+        must_refuse(UNKNOWN_COMPONENT, world,
+                    quern_entity_add(world, entity, component_of_other_world(health), &value));
+        must_refuse(STALE_ENTITY, world, quern_entity_add(world, gone, health, &value));
+        must_refuse(FOREIGN_ENTITY, world,
+                    quern_entity_add(world, entity_of_other_world(entity), health, &value));
     }
 }
 
@@ -197,10 +195,8 @@ Test(storage, create_with_a_component_twice_fails)
     quern_component health = u64_component("health"), frozen = setup_tag(world, "frozen");
     quern_component first[] = {health, frozen, health}, second[] = {frozen, frozen};
     quern_entity entity;
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_with(world, first, NULL, 3, &entity));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_with(world, second, NULL, 2, &entity));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_entity_create_with(world, first, NULL, 3, &entity));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_entity_create_with(world, second, NULL, 2, &entity));
 }
 
 /* ------------------------------------------------------------------------------------------- moves */
@@ -575,12 +571,9 @@ Test(hooks, failed_calls_call_no_hooks)
     tracked_counts before = counts;
     quern_component twice[] = {tracked_type, tracked_type};
     const void *values[] = {&value, &value};
-    assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT,
-                   quern_entity_add(world, entity, tracked_type, &value));
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_entity_create_with(world, twice, values, 2, &created));
-    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
-                   quern_entity_set(world, quern_entity_null(), tracked_type, &value));
+    must_refuse(COMPONENT_PRESENT, world, quern_entity_add(world, entity, tracked_type, &value));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_entity_create_with(world, twice, values, 2, &created));
+    must_refuse(NULL_ENTITY, world, quern_entity_set(world, quern_entity_null(), tracked_type, &value));
     cr_assert_eq(counts.copied_count, before.copied_count);
     cr_assert_eq(counts.constructed_count, before.constructed_count);
     cr_assert_eq(counts.destroyed_count, before.destroyed_count);
@@ -688,8 +681,7 @@ Test(handed_over, after_a_failure_the_caller_remains_owner)
     set_owned(entity, 1);
     owned value;
     owned_construct(&value, 2, &owned_live);
-    assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT,
-                   quern_entity_add(world, entity, owned_type, &value));
+    must_refuse(COMPONENT_PRESENT, world, quern_entity_add(world, entity, owned_type, &value));
     cr_assert_eq(*value.box, 2u);
     owned_destroy(&value, &owned_live);
     assert_owned(entity, 1);

@@ -230,8 +230,8 @@ Test(describe, archetypes_that_appear_are_described)
 
 Test(describe, a_format_that_does_not_exist_is_refused)
 {
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_describe(schedule, (quern_describe_format)2, quern_sink_file(stderr)));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_describe(schedule, (quern_describe_format)2, quern_sink_file(stderr)));
     assert_message_has("format 2 ");
 }
 
@@ -254,8 +254,7 @@ static void assert_file_error(const char *path, const char *mode)
     FILE *file = fopen(path, mode);
     cr_assert_not_null(file, "%s", path);
     for (quern_describe_format format = QUERN_DESCRIBE_TEXT; format <= QUERN_DESCRIBE_JSON; format++) {
-        assert_refused(world, QUERN_ERROR_IO,
-                       quern_schedule_describe(schedule, format, quern_sink_file(file)));
+        must_refuse(IO, world, quern_schedule_describe(schedule, format, quern_sink_file(file)));
         clearerr(file);
     }
     fclose(file);

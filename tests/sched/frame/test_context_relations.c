@@ -166,8 +166,7 @@ Test(context_relations, bad_declarations_are_refused)
     quern_system system;
     quern_system_def def = define(ask_all);
     def.relations[1] = parent;
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_schedule_add_system(schedule, &def, &system));
     def.relations[1] = (quern_relation){quern_component_find(world, "number").bits};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, &def, &system));
 }

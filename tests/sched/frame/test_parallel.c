@@ -161,9 +161,8 @@ static void run_in_frame(quern_context *context)
 Test(parallel, wrong_calls_are_refused)
 {
     reset_counts(1);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_query_parallel_for(NULL, NULL, increment, &counts));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_parallel_for(query, NULL, NULL, &counts));
+    must_refuse(NULL_ARGUMENT, NULL, quern_query_parallel_for(NULL, NULL, increment, &counts));
+    must_refuse(NULL_ARGUMENT, world, quern_query_parallel_for(query, NULL, NULL, &counts));
     assert_refused_value(NULL, quern_query_view_count(NULL));
     run_once(world, run_in_frame);
     cr_assert_eq(counts.refused_count, 1u);

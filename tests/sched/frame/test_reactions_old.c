@@ -108,7 +108,7 @@ Test(reactions_old, the_type_of_the_column_is_checked)
 static void expect_wrong(const quern_system_def *def, const char *message)
 {
     quern_system system;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, def, &system));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, def, &system));
     cr_assert_not_null(strstr(quern_error_message(), message), "%s", quern_error_message());
 }
 
@@ -144,11 +144,10 @@ Test(reactions_old, wrong_definitions_are_refused)
     def = old_def();
     def.terms[1] = quern_term_old(health);
     quern_system system;
-    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_schedule_add_system(schedule, &def, &system));
+    must_refuse(DUPLICATE_COMPONENT, world, quern_schedule_add_system(schedule, &def, &system));
     quern_query_def query_def = {.terms = {quern_term_old(health)}};
     quern_query *query;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &query_def, &query));
+    must_refuse(INVALID_ARGUMENT, world, quern_query_create(world, &query_def, &query));
     cr_assert_not_null(strstr(quern_error_message(), "reactions"));
     close_valid_world();
 }

@@ -93,7 +93,7 @@ Test(reactions_seen, capture_has_tasks_for_removed_and_for_added_rows)
 
 static void must_not_add(const quern_system_def *def, const char *reason)
 {
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, def, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, def, NULL));
     assert_message_has(reason);
 }
 

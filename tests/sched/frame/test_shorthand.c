@@ -159,9 +159,9 @@ Test(shorthand, a_system_whose_type_has_another_size_is_refused)
 {
     quern_component place;
     must(quern_component_register(world, &(quern_component_def){.name = "Place", .size_bytes = 4}, &place));
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, QUERN_ADD_SYSTEM(schedule, move));
+    must_refuse(LAYOUT_MISMATCH, world, QUERN_ADD_SYSTEM(schedule, move));
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_ADD_SYSTEM: component 'Place' has 4 bytes"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, QUERN_ADD_SYSTEM(NULL, move));
+    must_refuse(NULL_ARGUMENT, world, QUERN_ADD_SYSTEM(NULL, move));
 }
 
 Test(shorthand, a_system_with_more_terms_than_fit_is_refused)
@@ -172,8 +172,7 @@ Test(shorthand, a_system_with_more_terms_than_fit_is_refused)
         snprintf(name, sizeof name, "tag %u", i);
         def.terms[i] = quern_term_with(setup_tag(world, name));
     }
-    assert_refused(world, QUERN_ERROR_LIMIT,
-                   quern__schedule_add_typed(schedule, &def, "much", move, move_columns, 2));
+    must_refuse(LIMIT, world, quern__schedule_add_typed(schedule, &def, "much", move, move_columns, 2));
     def.terms[QUERN_MAX_TERMS - 2] = (quern_term){.match = 0};
     def.terms[QUERN_MAX_TERMS - 1] = (quern_term){.match = 0};
     must(quern__schedule_add_typed(schedule, &def, "much", move, move_columns, 2));
@@ -228,19 +227,19 @@ Test(shorthand, wrong_calls_are_refused_and_name_the_macro)
 {
     const quern_entity entity = setup_entity(world);
     quern_component place;
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, QUERN_ADD(world, entity, Unknown));
+    must_refuse(UNKNOWN_COMPONENT, world, QUERN_ADD(world, entity, Unknown));
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_ADD: the world has no component 'Unknown'"));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, QUERN_REMOVE(world, entity, Unknown));
-    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, QUERN_CREATE(world, NULL, QUERN_TAG(Unknown)));
+    must_refuse(UNKNOWN_COMPONENT, world, QUERN_REMOVE(world, entity, Unknown));
+    must_refuse(UNKNOWN_COMPONENT, world, QUERN_CREATE(world, NULL, QUERN_TAG(Unknown)));
     assert_refused_value(world, QUERN_HAS(world, entity, Unknown));
     assert_refused_value(world, QUERN_GET(world, entity, Score) != NULL);
     must(quern_component_register(world, &(quern_component_def){.name = "Place", .size_bytes = 4}, &place));
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, QUERN_SET(world, entity, Place, 1, 2));
-    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, QUERN_CREATE(world, NULL, QUERN_VALUE(Place, 1, 2)));
+    must_refuse(LAYOUT_MISMATCH, world, QUERN_SET(world, entity, Place, 1, 2));
+    must_refuse(LAYOUT_MISMATCH, world, QUERN_CREATE(world, NULL, QUERN_VALUE(Place, 1, 2)));
     assert_refused_value(world, QUERN_GET(world, entity, Place) != NULL);
     assert_refused_value(world, !quern_component_is_null(QUERN_ID(world, Place)));
     quern_world *const nowhere = NULL;
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, QUERN_SET(nowhere, entity, Place, 1, 2));
+    must_refuse(NULL_ARGUMENT, world, QUERN_SET(nowhere, entity, Place, 1, 2));
     assert_refused_value(world, QUERN_HAS(nowhere, entity, Place));
     assert_refused_value(world, QUERN_GET(nowhere, entity, Place) != NULL);
 }
@@ -250,8 +249,8 @@ Test(shorthand, too_many_values_are_refused)
     quern_value values[QUERN_MAX_ENTITY_COMPONENTS + 1];
     for (uint32_t i = 0; i <= QUERN_MAX_ENTITY_COMPONENTS; i++)
         values[i] = QUERN_VALUE(Score, 1);
-    assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
-                   quern__world_create_typed(world, NULL, values, QUERN_MAX_ENTITY_COMPONENTS + 1));
+    must_refuse(TOO_MANY_COMPONENTS, world,
+                quern__world_create_typed(world, NULL, values, QUERN_MAX_ENTITY_COMPONENTS + 1));
 }
 
 Test(shorthand, a_tag_name_that_is_too_long_is_refused)
@@ -259,7 +258,7 @@ Test(shorthand, a_tag_name_that_is_too_long_is_refused)
     char names[2 * QUERN_MAX_NAME_BYTES];
     memset(names, 'a', sizeof names);
     names[sizeof names - 1] = '\0';
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern__world_register_tags(world, names));
+    must_refuse(INVALID_ARGUMENT, world, quern__world_register_tags(world, names));
     cr_assert_eq(quern_component_count(world), 0u);
 }
 

@@ -244,7 +244,7 @@ Test(up_frame, writing_own_up_term_component_is_refused_unless_serial)
 {
     quern_system_def def = up_def("down", add_up);
     def.terms[0] = quern_term_write(number);
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "system 'down' reads 'number' upward by 'belongs to'"),
                        "%s", quern_error_message());
     cr_assert_not_null(strstr(quern_error_message(), ".levels"), "%s", quern_error_message());

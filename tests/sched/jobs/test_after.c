@@ -380,23 +380,21 @@ Test(after, a_bad_list_is_rejected_and_nothing_is_counted)
         list[i] = held.list[i % 3];
     def.after = list;
     def.after_count = QUERN_MAX_AFTER + 1;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit(of.jobs, &def));
     cr_assert_not_null(strstr(quern_error_message(), "def->after_count is 65"));
     def.after_count = 3;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_jobs_submit_after(of.jobs, &def, held.list[0]));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit_after(of.jobs, &def, held.list[0]));
     list[2] = &of.counter;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit(of.jobs, &def));
     cr_assert_not_null(strstr(quern_error_message(), "def->after[2]"));
     list[2] = NULL;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_submit(of.jobs, &def));
     cr_assert_not_null(strstr(quern_error_message(), "def->after[2]"));
     def.after = NULL;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_submit(of.jobs, &def));
     def.after = held.list;
     def.after_count = 0;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_jobs_submit_after(of.jobs, &def, held.list[0]));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit_after(of.jobs, &def, held.list[0]));
     cr_assert(quern_counter_is_done(&of.counter));
     for (uint32_t i = 0; i < 3; i++)
         release(&of, held.list[i]);
@@ -421,7 +419,7 @@ Test(after, without_memory_nothing_is_counted_and_nothing_lost)
     def.counter = &failed;
     for (uint32_t i = 0; i < 3; i++) {
         failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
-        assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_jobs_submit(of.jobs, &def));
+        must_refuse(OUT_OF_MEMORY, NULL, quern_jobs_submit(of.jobs, &def));
         cr_assert(quern_counter_is_done(&failed));
     }
     def.counter = &of.counter;

@@ -236,9 +236,8 @@ static void submit_sizes(quern_jobs *jobs, quern_job_def *def, uint32_t room)
         memset(bytes, 0xFF, sizeof bytes);
     }
     def->payload_bytes = room + 1;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(jobs, def));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_jobs_submit_after(jobs, def, &(quern_counter){0}));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit(jobs, def));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit_after(jobs, def, &(quern_counter){0}));
 }
 
 Test(cancel, request_and_name_each_reduce_the_payload_by_a_pointer)

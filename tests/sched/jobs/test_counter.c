@@ -80,7 +80,7 @@ Test(counter, a_job_cannot_wait_for_its_own_counter)
     board of = {.jobs = open_pool(2)};
     ticket mine = {&of, 0};
     quern_job_def def = job_of(count_run, &mine, &of.counter);
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit_after(of.jobs, &def, &of.counter));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit_after(of.jobs, &def, &of.counter));
     cr_assert(quern_counter_is_done(&of.counter));
     quern_jobs_destroy(of.jobs);
     cr_assert_eq(atomic_load(&of.run_count), 0u);

@@ -90,7 +90,7 @@ Test(external_threads, pool_has_worker_per_own_thread_and_external_slot)
 static void refuse(const quern_jobs_def *def, const char *part)
 {
     quern_jobs *jobs = NULL;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_create(def, &jobs));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_create(def, &jobs));
     cr_expect(strstr(quern_error_message(), part) != NULL, "%s", quern_error_message());
     cr_expect(jobs == NULL);
 }
@@ -106,7 +106,7 @@ Test(external_threads, too_many_slots_are_refused)
         "QUERN_MAX_THREADS");
     quern_jobs *jobs = open_with_slots(1, QUERN_MAX_EXTERNAL_THREADS);
     cr_expect_eq(quern_jobs_worker_count(jobs), (uint32_t)QUERN_MAX_EXTERNAL_THREADS);
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_resize(jobs, QUERN_MAX_THREADS));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_resize(jobs, QUERN_MAX_THREADS));
     quern_jobs_destroy(jobs);
 }
 

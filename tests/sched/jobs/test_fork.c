@@ -80,11 +80,11 @@ static void join_wrongly(void *argument, uint32_t worker_index)
 {
     quern_fork fork = {.function = NULL};
     uint64_t number = 3;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(argument, &fork));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_join(argument, &fork));
     cr_expect(quern_jobs_fork(argument, &fork, note_number, &number) == QUERN_OK);
     cr_expect(quern_jobs_join(argument, &fork) == QUERN_OK);
     cr_expect_eq(number, 4u);
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(argument, &fork));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_join(argument, &fork));
 }
 
 Test(fork, joining_twice_or_before_forking_is_rejected)
@@ -100,13 +100,13 @@ Test(fork, forks_are_rejected_outside_of_a_job)
 {
     quern_jobs *jobs = open_pool(2);
     quern_fork fork;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_fork(jobs, &fork, run_fib, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(jobs, &fork));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_fork(NULL, &fork, run_fib, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_fork(jobs, NULL, run_fib, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_fork(jobs, &fork, NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_join(jobs, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_run(jobs, NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_run(NULL, run_fib, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_fork(jobs, &fork, run_fib, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_join(jobs, &fork));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_fork(NULL, &fork, run_fib, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_fork(jobs, NULL, run_fib, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_fork(jobs, &fork, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_join(jobs, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_run(jobs, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_run(NULL, run_fib, NULL));
     quern_jobs_destroy(jobs);
 }

@@ -318,12 +318,12 @@ Test(graph, bad_arguments_are_rejected)
     quern_allocator half = quern_allocator_default();
     half.allocate = NULL;
     quern_graph *other;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_create(NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_create(&half, &other));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_node(NULL, &def, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_set_count(NULL, 0, 1));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_set_count(graph, 0, 1));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_run(NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_create(NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_create(&half, &other));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_add_node(NULL, &def, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_set_count(NULL, 0, 1));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_set_count(graph, 0, 1));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_run(NULL, NULL));
     quern_graph_destroy(graph);
 }
 
@@ -332,11 +332,11 @@ Test(graph, bad_edges_are_rejected)
     quern_graph *graph = open_graph();
     for (uint32_t i = 0; i < 3; i++)
         add_node(graph, NULL, NULL, 1);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_edge(NULL, 0, 1));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 1, 1));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 2, 1));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 0, 3));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 3, 4));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_add_edge(NULL, 0, 1));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_edge(graph, 1, 1));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_edge(graph, 2, 1));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_edge(graph, 0, 3));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_edge(graph, 3, 4));
     run_graph(graph, NULL);
     quern_graph_destroy(graph);
 }

@@ -248,23 +248,23 @@ Test(graph_choices, bad_nodes_are_rejected)
         {.priority = (quern_priority)3},
     };
     for (size_t i = 0; i < QUERN__COUNT_OF(bad); i++)
-        assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_node(graph, &bad[i], NULL));
+        must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_node(graph, &bad[i], NULL));
     const quern_graph_node_def choice = {.choose = go_around}, node = {.graph = other};
     cr_assert_eq(quern_graph_add_node(graph, &choice, NULL), QUERN_OK);
     cr_assert_eq(quern_graph_add_node(graph, &node, NULL), QUERN_OK);
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_set_count(graph, 0, 2));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_set_count(graph, 1, 2));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 2, 0));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 1, 0));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_set_count(graph, 0, 2));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_set_count(graph, 1, 2));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_edge(graph, 2, 0));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_add_edge(graph, 1, 0));
     quern_graph_destroy(graph);
     quern_graph_destroy(other);
 }
 
 static void refuse_run(quern_graph *graph, quern_jobs *jobs, const char *word)
 {
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_run(graph, jobs));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_run(graph, jobs));
     cr_assert_not_null(strstr(quern_error_message(), word), "%s", quern_error_message());
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_submit(graph, jobs, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_submit(graph, jobs, NULL));
     cr_assert_not_null(strstr(quern_error_message(), word), "%s", quern_error_message());
 }
 

@@ -507,17 +507,17 @@ Test(graph_submit, misuse_is_rejected)
 {
     gate of = {open_graph(), open_pool(2)};
     quern_counter counter = {0};
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_submit(NULL, of.jobs, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_submit(of.graph, NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_result(NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_submit(NULL, of.jobs, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_submit(of.graph, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_result(NULL));
     cr_assert_eq(quern_graph_result(of.graph), QUERN_OK, "of none");
     quern_counter *itself[] = {&counter, NULL};
     const quern_graph_run_def in_itself = {.counter = &counter, .after = itself, .after_count = 1};
     const quern_graph_run_def of_null = {.after = itself, .after_count = 2};
     const quern_graph_run_def too_many = {.after = itself, .after_count = QUERN_MAX_AFTER + 1};
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_submit(of.graph, of.jobs, &in_itself));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_submit(of.graph, of.jobs, &of_null));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_submit(of.graph, of.jobs, &too_many));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_submit(of.graph, of.jobs, &in_itself));
+    must_refuse(NULL_ARGUMENT, NULL, quern_graph_submit(of.graph, of.jobs, &of_null));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_graph_submit(of.graph, of.jobs, &too_many));
     add_node(of.graph, try_all, &of, 1);
     submit(of.graph, of.jobs, &counter);
     wait_for(of.jobs, &counter);

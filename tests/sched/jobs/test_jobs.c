@@ -225,8 +225,8 @@ Test(jobs, loop_takes_the_largest_count)
 Test(jobs, loop_refuses_bad_arguments)
 {
     quern_jobs *jobs = open_pool(2);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_parallel_for(NULL, 1, 1, do_nothing, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_parallel_for(jobs, 1, 1, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_parallel_for(NULL, 1, 1, do_nothing, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_parallel_for(jobs, 1, 1, NULL, NULL));
     _Atomic uint64_t sum = 0;
     cr_assert_eq(quern_jobs_parallel_for(jobs, 0, 1, sum_items, (void *)&sum), QUERN_OK);
     cr_assert_eq(atomic_load(&sum), 0u);
@@ -417,8 +417,7 @@ static void check_busy(uint32_t thread_count)
     cr_assert_eq(pthread_create(&thread, NULL, call_and_stay, &shared), 0);
     while (!atomic_load(&shared.is_inside))
         sleep_ms(1);
-    assert_refused(NULL, QUERN_ERROR_POOL_BUSY,
-                   quern_jobs_parallel_for(shared.jobs, 4, 1, do_nothing, NULL));
+    must_refuse(POOL_BUSY, NULL, quern_jobs_parallel_for(shared.jobs, 4, 1, do_nothing, NULL));
     captured_reports reports;
     capture_reports(&reports);
     quern_jobs_destroy(shared.jobs);

@@ -369,8 +369,8 @@ static void resize_inside(void *argument, uint32_t worker_index)
 Test(lifetime, resize_refuses_invalid_calls)
 {
     board of = {.jobs = open_pool(2)};
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_resize(NULL, 2));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_resize(of.jobs, QUERN_MAX_THREADS + 1));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_resize(NULL, 2));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_resize(of.jobs, QUERN_MAX_THREADS + 1));
     cr_assert_eq(quern_jobs_run(of.jobs, resize_inside, &of), QUERN_OK);
     cr_assert_eq(quern_jobs_thread_count(of.jobs), 2u);
     quern_jobs_destroy(of.jobs);

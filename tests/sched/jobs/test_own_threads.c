@@ -352,9 +352,8 @@ Test(own_threads, processors_that_may_not_be_used_are_refused)
 Test(own_threads, bad_sets_of_processors_are_refused)
 {
     quern_jobs_def def = {.thread_count = 2, .host_threads.submit = submit_to_new_thread};
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_processors_add(NULL, 0));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_processors_add(&def.processors, QUERN_MAX_PROCESSORS));
+    must_refuse(NULL_ARGUMENT, NULL, quern_processors_add(NULL, 0));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_processors_add(&def.processors, QUERN_MAX_PROCESSORS));
     for (uint32_t word = 0; word < QUERN_MAX_PROCESSORS / 64; word++)
         cr_assert_eq(def.processors.words[word], 0u);
     cr_assert_eq(quern_processors_add(&def.processors, 0), QUERN_OK);

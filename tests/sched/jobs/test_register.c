@@ -137,8 +137,8 @@ static void *try_to_run(void *argument)
 {
     uint32_t seen = UINT32_MAX;
     scene *of = argument;
-    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_run(of->jobs, note_worker, &seen));
-    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_register_thread(of->jobs, NULL));
+    must_refuse(POOL_BUSY, NULL, quern_jobs_run(of->jobs, note_worker, &seen));
+    must_refuse(POOL_BUSY, NULL, quern_jobs_register_thread(of->jobs, NULL));
     cr_expect_not_null(strstr(quern_error_message(), "external_thread_count"));
     /* A wait sleeps, and submitted jobs run. */
     const quern_job_def def = {
@@ -299,7 +299,7 @@ Test(register_thread, a_pool_is_kept_while_other_threads_are_registered)
 {
     scene of = {.jobs = open_with_slots(2, 2), .unregisters = true};
     pthread_t window = start_window(&of);
-    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_resize(of.jobs, 3));
+    must_refuse(POOL_BUSY, NULL, quern_jobs_resize(of.jobs, 3));
     if (!QUERN_CHECKS) assert_refused_value(NULL, (quern_jobs_destroy(of.jobs), false));
     submit_there(&of, run_there);
     cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
@@ -368,7 +368,7 @@ Test(register_thread, refused_registrations_leave_no_key_with_the_system)
     const uint32_t free_key_count = count_free_keys();
     scene of = {.jobs = open_with_slots(2, 1)};
     pthread_t window = start_window(&of);
-    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_register_thread(of.jobs, NULL));
+    must_refuse(POOL_BUSY, NULL, quern_jobs_register_thread(of.jobs, NULL));
     end_window(&of, window); /* the thread ends without unregistering */
     quern_jobs_destroy(of.jobs);
     cr_expect_eq(count_free_keys(), free_key_count);
@@ -379,8 +379,8 @@ Test(register_thread, refused_registrations_leave_no_key_with_the_system)
 static void register_inside(void *argument, uint32_t worker_index)
 {
     scene *of = argument;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_register_thread(of->jobs, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_unregister_thread(of->jobs));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_register_thread(of->jobs, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_unregister_thread(of->jobs));
 }
 
 Test(register_thread, invalid_calls_are_refused)
@@ -388,14 +388,14 @@ Test(register_thread, invalid_calls_are_refused)
     scene of = {.jobs = open_with_slots(2, 2)};
     scene *address = &of;
     const quern_job_def def = job_for(&address, run_there);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_register_thread(NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_unregister_thread(NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_unregister_thread(of.jobs));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_register_thread(NULL, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_unregister_thread(NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_unregister_thread(of.jobs));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_submit(of.jobs, &def));
     cr_assert_not_null(strstr(quern_error_message(), "quern_jobs_register_thread"));
     cr_assert_eq(quern_jobs_run(of.jobs, register_inside, &of), QUERN_OK);
     cr_assert_eq(quern_jobs_register_thread(of.jobs, NULL), QUERN_OK);
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_register_thread(of.jobs, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_register_thread(of.jobs, NULL));
     cr_assert_not_null(strstr(quern_error_message(), "as worker 0"));
     cr_assert_eq(quern_jobs_run(of.jobs, register_inside, &of), QUERN_OK);
     quern_jobs_destroy(of.jobs);

@@ -572,20 +572,18 @@ Test(wait_any, bad_lists_are_rejected)
     quern_counter *list[MOST + 1] = {0};
     hold_all(&of, 2);
     of.index = 7;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_jobs_wait_any(of.jobs, of.list, 0, 0, &of.index));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_wait_any(of.jobs, of.list, 0, 0, &of.index));
     cr_assert_eq(of.index, 0u);
     for (uint32_t i = 0; i <= MOST; i++)
         list[i] = of.list[0];
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_jobs_wait_any(of.jobs, list, MOST + 1, 0, &of.index));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_jobs_wait_any(of.jobs, list, MOST + 1, 0, &of.index));
     cr_assert_eq(of.index, (uint32_t)MOST + 1);
     list[5] = NULL;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_wait_any(of.jobs, list, MOST, 0, &of.index));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_wait_any(of.jobs, list, MOST, 0, &of.index));
     cr_assert_not_null(strstr(quern_error_message(), "counters[5]"));
     cr_assert_eq(of.index, (uint32_t)MOST);
     of.is_done = true;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_wait_for(of.jobs, NULL, 0, &of.is_done));
+    must_refuse(NULL_ARGUMENT, NULL, quern_jobs_wait_for(of.jobs, NULL, 0, &of.is_done));
     cr_assert(!of.is_done);
     cr_assert_eq(quern_jobs_wait_any(of.jobs, of.list, 2, 0, NULL), QUERN_OK);
     cr_assert_eq(quern_jobs_wait_for(of.jobs, of.list[0], 0, NULL), QUERN_OK);

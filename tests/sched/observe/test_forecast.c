@@ -416,8 +416,8 @@ Test(forecast, as_many_threads_as_a_pool_can_have)
     add_task(capture, "a", QUERN_MAX_THREADS, 1000);
     assert_frame(capture, &no_costs, QUERN_MAX_THREADS, 1000);
     quern_forecast forecast;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_frame_capture_forecast(capture, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
+    must_refuse(INVALID_ARGUMENT, NULL,
+                quern_frame_capture_forecast(capture, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
     quern_frame_capture_destroy(capture);
 }
 
@@ -606,8 +606,8 @@ Test(forecast, invalid_costs_are_rejected)
         for (uint32_t k = 0; k < COUNT_OF(wrong); k++) {
             quern_forecast_costs costs = quern__typical_costs;
             memcpy((char *)&costs + fields[i], &wrong[k], sizeof wrong[k]);
-            assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                           quern_frame_capture_forecast(capture, &costs, 4, &forecast));
+            must_refuse(INVALID_ARGUMENT, NULL,
+                        quern_frame_capture_forecast(capture, &costs, 4, &forecast));
             assert_message_has(names[i]);
         }
     cr_assert_eq(forecast.thread_count, 77);
@@ -620,17 +620,13 @@ Test(forecast, misuse_is_rejected)
     must(quern_frame_capture_create(NULL, &capture));
     quern_forecast forecast;
     quern_forecast_costs costs;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_frame_capture_create(NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_frame_capture_forecast(capture, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_frame_capture_forecast(NULL, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_frame_capture_forecast(capture, &no_costs, 4, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_frame_capture_forecast(capture, &no_costs, 0, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_forecast_measure_costs(NULL, &costs));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_captured(NULL, NULL, 0, capture));
+    must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_create(NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_frame_capture_forecast(capture, &no_costs, 4, &forecast));
+    must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_forecast(NULL, &no_costs, 4, &forecast));
+    must_refuse(NULL_ARGUMENT, NULL, quern_frame_capture_forecast(capture, &no_costs, 4, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_frame_capture_forecast(capture, &no_costs, 0, &forecast));
+    must_refuse(NULL_ARGUMENT, NULL, quern_forecast_measure_costs(NULL, &costs));
+    must_refuse(NULL_ARGUMENT, NULL, quern_schedule_run_captured(NULL, NULL, 0, capture));
     assert_message_has("quern_schedule_run_captured");
     quern_frame_capture_destroy(capture);
     quern_frame_capture_destroy(NULL);

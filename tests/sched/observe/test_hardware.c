@@ -425,7 +425,7 @@ Test(counting, a_frame_without_memory_for_counts_does_not_run)
     must(quern_schedule_set_counting(schedule, &source));
     failing_allocator_fail_at(failing, failing_allocator_call_count(failing) + 1);
     const uint64_t frame_index = schedule->frame_index;
-    assert_refused(scarce, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0.1));
+    must_refuse(OUT_OF_MEMORY, scarce, quern_schedule_run(schedule, NULL, 0.1));
     cr_expect_eq(schedule->frame_index, frame_index);
     const scene opened = {.schedule = schedule};
     run_until_counted(&opened, NULL, system);
@@ -440,18 +440,15 @@ Test(counting, misuse_is_rejected)
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     quern_hardware_source partial = source;
     partial.read = NULL;
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_set_counting(NULL, &source));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_set_counting(opened.schedule, &partial));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_set_counting(NULL, &source));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_set_counting(opened.schedule, &partial));
     processor.is_unreadable = true;
-    assert_refused(world, QUERN_ERROR_UNAVAILABLE, quern_schedule_set_counting(opened.schedule, &source));
+    must_refuse(UNAVAILABLE, world, quern_schedule_set_counting(opened.schedule, &source));
     processor.is_unreadable = false;
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_get_system_counts(NULL, opened.slow, counts));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_get_system_counts(opened.schedule, opened.slow, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_get_system_counts(opened.schedule, (quern_system){.bits = 99}, counts));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_system_counts(NULL, opened.slow, counts));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_system_counts(opened.schedule, opened.slow, NULL));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_get_system_counts(opened.schedule, (quern_system){.bits = 99}, counts));
     quern_schedule_destroy(opened.schedule);
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
 }

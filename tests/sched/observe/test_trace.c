@@ -231,17 +231,17 @@ Test(trace, wrong_definitions_are_rejected)
 {
     quern_trace *trace = NULL;
     quern_trace_def def = {0};
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_create(&def, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_create(&def, NULL));
     def.track_count = QUERN_MAX_TRACKS + 1;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_create(&def, &trace));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_create(&def, &trace));
     def = (quern_trace_def){0};
     def.events_per_track = 1;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_create(&def, &trace));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_create(&def, &trace));
     def.events_per_track = QUERN_MAX_TRACK_EVENTS + 1;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_create(&def, &trace));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_create(&def, &trace));
     def = (quern_trace_def){.allocator = quern_allocator_default()};
     def.allocator.release = NULL;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_create(&def, &trace));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_create(&def, &trace));
     cr_assert_null(trace);
 }
 
@@ -252,17 +252,17 @@ Test(trace, wrong_names_are_rejected)
     char name[QUERN_MAX_NAME_BYTES + 2];
     memset(name, 'n', sizeof name);
     name[sizeof name - 1] = '\0';
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_add_name(NULL, "n", &number));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_add_name(trace, NULL, &number));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_add_name(trace, "n", NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_add_name(trace, "", &number));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_add_name(trace, name, &number));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_set_track_name(NULL, 0, "n"));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_set_track_name(trace, 0, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_set_track_name(trace, 1, "n"));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_set_track_name(trace, 0, ""));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_save(NULL, "path"));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_save(trace, NULL));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_add_name(NULL, "n", &number));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_add_name(trace, NULL, &number));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_add_name(trace, "n", NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_add_name(trace, "", &number));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_add_name(trace, name, &number));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_set_track_name(NULL, 0, "n"));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_set_track_name(trace, 0, NULL));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_set_track_name(trace, 1, "n"));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_trace_set_track_name(trace, 0, ""));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_save(NULL, "path"));
+    must_refuse(NULL_ARGUMENT, NULL, quern_trace_save(trace, NULL));
     cr_assert_eq(number, 5);
     name[QUERN_MAX_NAME_BYTES] = '\0';
     cr_assert_eq(quern_trace_add_name(trace, name, &number), QUERN_OK);
@@ -287,11 +287,11 @@ Test(trace, failed_allocations_leak_nothing)
     cr_assert_eq(failures, 6, "the trace, its tracks, three rings, and none");
     uint32_t number = 9;
     failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
-    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_trace_add_name(trace, "n", &number));
+    must_refuse(OUT_OF_MEMORY, NULL, quern_trace_add_name(trace, "n", &number));
     cr_assert_eq(number, 9);
     for (uint64_t call = 1; call <= 2; call++) {
         failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-        assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_trace_save(trace, "nowhere/to/be/seen"));
+        must_refuse(OUT_OF_MEMORY, NULL, quern_trace_save(trace, "nowhere/to/be/seen"));
     }
     failing_allocator_heal(allocator);
     cr_assert_eq(add_name(trace, "n"), 0);

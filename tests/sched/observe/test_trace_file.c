@@ -468,12 +468,12 @@ Test(trace_file, devices_and_pipes_are_not_replaced)
 Test(trace_file, write_errors_are_reported)
 {
     quern_trace *trace = open_trace(1, 16);
-    assert_refused(NULL, QUERN_ERROR_IO, quern_trace_save(trace, "/nonexistent/trace.json"));
+    must_refuse(IO, NULL, quern_trace_save(trace, "/nonexistent/trace.json"));
     cr_assert_eq(quern_trace_save(trace, path), QUERN_OK);
     cr_expect_not(part_exists());
     unlink(path);
     cr_assert_eq(mkdir(path, 0700), 0);
-    assert_refused(NULL, QUERN_ERROR_IO, quern_trace_save(trace, path));
+    must_refuse(IO, NULL, quern_trace_save(trace, path));
     cr_expect_not(part_exists());
     rmdir(path);
     quern_trace_destroy(trace);

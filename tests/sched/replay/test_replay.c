@@ -580,31 +580,29 @@ Test(replay, misuse_is_refused)
     const quern_resource_def def = {.name = "hooked", .size_bytes = 8, .hooks = {.copy = copy_nothing}};
     must(quern_resource_register(it.world, &def, &hooked));
     const quern_sink sink = quern_sink_bytes(&memory);
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_replay_recorder_create(NULL, sink, NULL, &recorder));
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_replay_recorder_create(it.schedule, quern_sink_file(NULL), NULL, &recorder));
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_replay_recorder_create(it.schedule, sink, NULL, NULL));
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_replay_recorder_create(
-                       it.schedule, sink, &(quern_replay_recorder_def){.inputs = {hooked}}, &recorder));
+    must_refuse(NULL_ARGUMENT, it.world, quern_replay_recorder_create(NULL, sink, NULL, &recorder));
+    must_refuse(NULL_ARGUMENT, it.world,
+                quern_replay_recorder_create(it.schedule, quern_sink_file(NULL), NULL, &recorder));
+    must_refuse(NULL_ARGUMENT, it.world, quern_replay_recorder_create(it.schedule, sink, NULL, NULL));
+    must_refuse(INVALID_ARGUMENT, it.world,
+                quern_replay_recorder_create(it.schedule, sink,
+                                             &(quern_replay_recorder_def){.inputs = {hooked}}, &recorder));
     cr_assert(strstr(quern_error_message(), "'hooked'") != NULL, "%s", quern_error_message());
     assert_refused(
         it.world, QUERN_ERROR_INVALID_ARGUMENT,
         quern_replay_recorder_create(
             it.schedule, sink, &(quern_replay_recorder_def){.inputs = {it.input, it.input}}, &recorder));
-    assert_refused(it.world, QUERN_ERROR_UNKNOWN_RESOURCE,
-                   quern_replay_recorder_create(
-                       it.schedule, sink, &(quern_replay_recorder_def){.inputs = {{0xABCDEF}}}, &recorder));
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_replay_recorder_create(it.schedule, sink,
-                                                &(quern_replay_recorder_def){.detail = 7}, &recorder));
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT, quern_replay_record(NULL, NULL, 1));
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_replay_run(NULL, NULL, quern_source_bytes("", 0), NULL, NULL));
-    assert_refused(it.world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_replay_run(it.schedule, NULL, quern_source_file(NULL), NULL, NULL));
+    must_refuse(UNKNOWN_RESOURCE, it.world,
+                quern_replay_recorder_create(
+                    it.schedule, sink, &(quern_replay_recorder_def){.inputs = {{0xABCDEF}}}, &recorder));
+    must_refuse(INVALID_ARGUMENT, it.world,
+                quern_replay_recorder_create(it.schedule, sink, &(quern_replay_recorder_def){.detail = 7},
+                                             &recorder));
+    must_refuse(NULL_ARGUMENT, it.world, quern_replay_record(NULL, NULL, 1));
+    must_refuse(NULL_ARGUMENT, it.world,
+                quern_replay_run(NULL, NULL, quern_source_bytes("", 0), NULL, NULL));
+    must_refuse(NULL_ARGUMENT, it.world,
+                quern_replay_run(it.schedule, NULL, quern_source_file(NULL), NULL, NULL));
     cr_assert(recorder == NULL);
     replay_scene_close(&it);
 }

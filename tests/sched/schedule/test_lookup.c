@@ -297,15 +297,15 @@ Test(lookup, lookup_of_component_that_own_views_write_needs_disjoint_limit)
     quern_system_def def = system_def("own", idle_run);
     def.terms[0] = WRITES(health);
     def.lookups[0] = LOOKUP(.component = health);
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, NULL));
     assert_message_has("looks up 'health', which its own views write");
     def.lookups[0] = LOOKUP(.component = health, .with = enemy);
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, NULL));
     def.terms[1] = WITHOUT(enemy);
     setup_system(schedule, &def);
     def.name = "other way round";
     def.terms[1] = WITH(turret);
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, NULL));
     def.lookups[0] = LOOKUP(.component = health, .without = turret);
     setup_system(schedule, &def);
     def.name = "serial";

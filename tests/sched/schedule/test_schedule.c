@@ -297,12 +297,12 @@ Test(schedule, a_message_names_what_is_wrong)
 {
     quern_system_def def = system_def("candidate", idle_run);
     after_after_the_end(&def);
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(schedule, &def, NULL));
     assert_message_has("candidate");
     assert_message_has("after 1 is zero, which ends the list, but after 2 is set: leave no gap");
     def = system_def("candidate", idle_run);
     lookup_of_own_write(&def);
-    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(SCHEDULE_CONFLICT, world, quern_schedule_add_system(schedule, &def, NULL));
     assert_message_has("candidate");
     assert_message_has("position");
 }
@@ -358,11 +358,11 @@ Test(schedule, wrong_definitions_of_a_schedule_are_refused)
     assert_message_has("phase 1 is zero, which ends the list, but phase 2 is set: leave no gap");
     quern_schedule *other = NULL;
     quern_schedule_def def = {.prefetch = QUERN_PREFETCH_CHUNKS + 1};
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_create(world, &def, &other));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_create(world, &def, &other));
     assert_message_has("quern_schedule_create: prefetch is 4, which is no quern_prefetch");
     cr_assert_null(other);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(NULL, NULL, &other));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(world, NULL, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_create(NULL, NULL, &other));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_create(world, NULL, NULL));
 }
 
 Test(schedule, the_default_schedule_has_one_phase_and_may_be_empty)
@@ -372,7 +372,7 @@ Test(schedule, the_default_schedule_has_one_phase_and_may_be_empty)
     must_run(other, NULL);
     quern_system_def def = system_def("late", idle_run);
     def.phase = 1;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(other, &def, NULL));
+    must_refuse(INVALID_ARGUMENT, world, quern_schedule_add_system(other, &def, NULL));
     quern_schedule_destroy(other);
     quern_schedule_destroy(NULL);
 }
@@ -589,7 +589,7 @@ Test(schedule, schedule_has_room_for_65535_systems, .timeout = 120)
         setup_system(schedule, &def);
     }
     def.name = "one more";
-    assert_refused(world, QUERN_ERROR_LIMIT, quern_schedule_add_system(schedule, &def, NULL));
+    must_refuse(LIMIT, world, quern_schedule_add_system(schedule, &def, NULL));
     assert_message_has("QUERN_MAX_SYSTEMS");
     quern_jobs *jobs = setup_jobs(2);
     must_run(schedule, jobs);
@@ -761,17 +761,17 @@ Test(schedule, schedule_describes_itself_to_tools)
     must_run(schedule, NULL);
     must(quern_schedule_get_info(schedule, &info));
     cr_assert(info.name == NULL && info.system_count == 1 && info.frame_index == 2);
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_info(NULL, &info));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_info(schedule, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_info(NULL, &info));
+    must_refuse(NULL_ARGUMENT, world, quern_schedule_get_info(schedule, NULL));
 }
 
 Test(schedule, names_of_schedules_are_checked)
 {
     quern_schedule *none = NULL;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_create(world, &(quern_schedule_def){.name = ""}, &none));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_create(world, &(quern_schedule_def){.name = too_long}, &none));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_create(world, &(quern_schedule_def){.name = ""}, &none));
+    must_refuse(INVALID_ARGUMENT, world,
+                quern_schedule_create(world, &(quern_schedule_def){.name = too_long}, &none));
     cr_assert_null(none);
     cr_assert_eq(quern_world_list_schedules(world, NULL, 0), 1u);
 }

@@ -38,7 +38,6 @@ uint64_t bench_operations_per_entity(uint32_t entity_count)
 
 uint64_t bench_operations_per_frame(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1;
 }
 

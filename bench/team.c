@@ -68,21 +68,11 @@ static void unpin_caller(const raw_team *team)
 
 #else
 
-static void pin_self(const raw_team *team, uint32_t part)
-{
-    (void)team;
-    (void)part;
-}
+static void pin_self(const raw_team *team, uint32_t part) {}
 
-static void pin_caller(raw_team *team)
-{
-    (void)team;
-}
+static void pin_caller(raw_team *team) {}
 
-static void unpin_caller(const raw_team *team)
-{
-    (void)team;
-}
+static void unpin_caller(const raw_team *team) {}
 
 #endif
 
@@ -116,12 +106,7 @@ static void *member_main(void *argument)
     }
 }
 
-static void do_nothing(void *argument, uint32_t part, uint32_t part_count)
-{
-    (void)argument;
-    (void)part;
-    (void)part_count;
-}
+static void do_nothing(void *argument, uint32_t part, uint32_t part_count) {}
 
 raw_team *raw_team_start(uint32_t part_count)
 {

@@ -175,7 +175,6 @@ void tree_begin_raw(void *state)
 
 void tree_create_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_tree *tree = state;
     for (uint32_t i = 0; i < tree->count; i++) {
         const uint32_t parent = tree_parent(i);
@@ -246,7 +245,6 @@ static void create_node(tree_scene *trees, uint32_t i, uint32_t parent)
 
 void tree_create_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     for (uint32_t i = 0; i < trees->tree->count; i++)
         create_node(trees, i, tree_parent(i));

@@ -28,7 +28,6 @@ enum { TURN_BYTES = 16, PATH_BYTES = 20, HEALTH_BYTES = 12, LOOK_BYTES = 1 };
 
 static void move(void *const *columns, size_t count, uint32_t value_bytes)
 {
-    (void)value_bytes;
     Place *restrict places = columns[0];
     const Motion *restrict motions = columns[1];
     for (size_t i = 0; i < count; i++) {
@@ -40,7 +39,6 @@ static void move(void *const *columns, size_t count, uint32_t value_bytes)
 /* Moves every mood towards 1 by a hundredth of the distance. */
 static void think(void *const *columns, size_t count, uint32_t value_bytes)
 {
-    (void)value_bytes;
     Mind *minds = columns[0];
     for (size_t i = 0; i < count; i++) {
         minds[i].seed = next_seed(minds[i].seed);
@@ -78,7 +76,6 @@ static void start_minds(Mind *minds, size_t first_row, size_t count)
 
 static void start(uint32_t column, void *values, size_t first_row, size_t count, uint32_t value_bytes)
 {
-    (void)value_bytes;
     if (column == PLACE) start_places(values, first_row, count);
     if (column == MOTION) start_motions(values, first_row, count);
     if (column == MIND) start_minds(values, first_row, count);

@@ -48,7 +48,6 @@ static void begin_raw(void *state)
 
 static void run_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     bulk_scene *bulk = state;
     raw_create_many_moving(&bulk->store, bulk->positions, bulk->velocities, bulk->entity_count);
 }
@@ -75,7 +74,6 @@ static void begin_quern(void *state)
 
 static void run_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     bulk_scene *bulk = state;
     const quern_component components[] = {bulk->bench.position, bulk->bench.velocity};
     const void *const columns[] = {bulk->positions, bulk->velocities};

@@ -158,7 +158,6 @@ static change_scene *open_scene(const bench_case *scene, bool by_row)
 
 static void think(quern_context *context, const quern_view *view)
 {
-    (void)view;
     change_scene *quern = quern_context_user_data(context);
     for (uint32_t i = 0; i < quern->picked.entity_count / HUNDREDTH; i++) {
         const quern_entity entity = quern->entities[next_row(&quern->picked)];
@@ -201,15 +200,10 @@ static void *open_changed(const bench_case *scene)
 
 static void move(quern_context *context, const quern_view *view)
 {
-    (void)context;
     kernel_move(quern_view_write(view, 0), quern_view_read(view, 1), view->count);
 }
 
-static void look(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void look(quern_context *context, const quern_view *view) {}
 
 /* Adds a system with a change filter, so that versions are kept, and disables it, so that it costs
  * nothing. */

@@ -143,9 +143,6 @@ static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes
 
 static void release(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
 {
-    (void)user_data;
-    (void)size_bytes;
-    (void)alignment_bytes;
     free(pointer);
 }
 

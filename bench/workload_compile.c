@@ -203,11 +203,7 @@ typedef struct compile_scene {
     quern_schedule *schedule;
 } compile_scene;
 
-static void run_nothing(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    (void)view;
-}
+static void run_nothing(quern_context *context, const quern_view *view) {}
 
 static void *open_quern(const bench_case *scene)
 {

@@ -119,7 +119,6 @@ static void begin_raw(void *state)
 
 static void run_add_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const raw_edges *edges = state;
     for (uint32_t i = 0; i < edges->plan.count; i++) {
         const uint32_t source = edges->plan.sources[i], target = edges->plan.targets[i];
@@ -140,7 +139,6 @@ static void fill_raw(void *state)
 /* Leaves the first edge of each entity. */
 static void run_remove_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const raw_edges *edges = state;
     for (uint32_t i = 0; i < edges->plan.count; i++) {
         const uint32_t at = edges->plan.order[i];
@@ -250,7 +248,6 @@ static void begin_quern(void *state)
 
 static void run_add_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const quern_edges *edges = state;
     for (uint32_t i = 0; i < edges->plan.count; i++)
         REQUIRE(
@@ -259,7 +256,6 @@ static void run_add_quern(void *state, uint32_t pass_count)
 
 static void run_add_many_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const quern_edges *edges = state;
     REQUIRE(quern_entity_relate_many(edges->bench.world, edges->sources, edges->likes, edges->targets,
                                      edges->plan.count));
@@ -267,7 +263,6 @@ static void run_add_many_quern(void *state, uint32_t pass_count)
 
 static void run_add_command_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const quern_edges *edges = state;
     quern_commands *commands = quern_world_commands(edges->bench.world);
     for (uint32_t i = 0; i < edges->plan.count; i++)
@@ -283,7 +278,6 @@ static void fill_quern(void *state)
 
 static void run_remove_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const quern_edges *edges = state;
     for (uint32_t i = 0; i < edges->plan.count; i++) {
         const uint32_t at = edges->plan.order[i];

@@ -13,7 +13,6 @@ enum { SYSTEM_COUNT = 100, FRAMES_PER_SAMPLE = 2000 };
 
 static uint32_t pass_count(uint32_t entity_count)
 {
-    (void)entity_count;
     return FRAMES_PER_SAMPLE;
 }
 
@@ -80,7 +79,6 @@ typedef struct empty_scene {
 
 static void increment(quern_context *context, const quern_view *view)
 {
-    (void)context;
     increment_all(quern_view_write(view, 0), view->count);
 }
 

@@ -86,7 +86,6 @@ static void emit_raw(void *argument, uint32_t part_index, uint32_t part_count)
 static void read_raw(void *argument, uint32_t part_index, uint32_t part_count)
 {
     raw_part *part = &((const raw_scene *)argument)->parts[part_index];
-    (void)part_count;
     part->sum = sum_sparks(part->sparks, part->count);
 }
 
@@ -112,13 +111,11 @@ static void run_team(raw_scene *raw, raw_team_function *function)
 
 static void run_raw_emit(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     run_team(state, emit_raw);
 }
 
 static void run_raw_read(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     run_team(state, read_raw);
 }
 
@@ -266,14 +263,12 @@ static void close_quern(void *state)
 static void run_quern_emit(void *state, uint32_t pass_count)
 {
     const quern_scene *scene = state;
-    (void)pass_count;
     REQUIRE(quern_schedule_run(scene->emitting, scene->jobs, STEP_SECONDS));
 }
 
 static void run_quern_read(void *state, uint32_t pass_count)
 {
     const quern_scene *scene = state;
-    (void)pass_count;
     REQUIRE(quern_schedule_run(scene->reading, scene->jobs, STEP_SECONDS));
 }
 

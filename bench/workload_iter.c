@@ -165,7 +165,6 @@ static void iterate_query(const iter_scene *iter)
 
 static void move(quern_context *context, const quern_view *view)
 {
-    (void)context;
     kernel_move(quern_view_write(view, 0), quern_view_read(view, 1), view->count);
 }
 

@@ -73,7 +73,6 @@ static void share(loop_scene *loop, quern_range_function *function)
 
 static uint64_t one_loop(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1;
 }
 
@@ -81,8 +80,6 @@ static uint64_t one_loop(uint32_t entity_count)
 
 static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         __asm__ volatile("" ::"r"(i));
 }
@@ -200,7 +197,6 @@ static void run_uneven(void *state, uint32_t pass_count)
 
 static uint32_t passes_of_uneven(uint32_t item_count)
 {
-    (void)item_count;
     return 2;
 }
 
@@ -264,13 +260,11 @@ static void *open_gap(const bench_case *scene)
 
 static void enter_wake(void *state)
 {
-    (void)state;
     bench_burn_for(WAKE_IDLE_NS);
 }
 
 static void enter_gap(void *state)
 {
-    (void)state;
     bench_burn_for(GAP_NS);
 }
 
@@ -299,13 +293,11 @@ static void run_items(void *state, uint32_t pass_count)
 
 static uint32_t passes_of_wake(uint32_t item_count)
 {
-    (void)item_count;
     return 20;
 }
 
 static uint32_t passes_of_gap(uint32_t item_count)
 {
-    (void)item_count;
     return 200;
 }
 

@@ -20,7 +20,6 @@ typedef struct after_scene {
 
 static void *open_raw(const bench_case *bench)
 {
-    (void)bench;
     return bench_allocate(1, sizeof(after_scene));
 }
 
@@ -89,7 +88,6 @@ static void run_batches(void *argument, uint32_t worker_index)
 {
     after_scene *scene = argument;
     quern_counter all = {0};
-    (void)worker_index;
     for (uint32_t batch = 0; batch < BATCH_COUNT; batch++) {
         submit_batch(scene, &all);
         for (uint32_t i = 0; i < BATCH_JOBS; i++)
@@ -115,7 +113,6 @@ static uint64_t checksum(void *state)
 
 static uint32_t one_pass(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1;
 }
 

@@ -109,13 +109,11 @@ static external_scene *open_scene(quern_jobs *jobs, void (*run_once)(external_th
 
 static void *open_raw(const bench_case *bench)
 {
-    (void)bench;
     return open_scene(NULL, run_loop);
 }
 
 static void *open_batch_raw(const bench_case *bench)
 {
-    (void)bench;
     return open_scene(NULL, run_batch);
 }
 
@@ -191,19 +189,16 @@ static uint64_t checksum_batch(void *state)
 
 static uint32_t batches_per_sample(uint32_t entity_count)
 {
-    (void)entity_count;
     return BATCHES_PER_SAMPLE;
 }
 
 static uint64_t operations_of_batch(uint32_t entity_count)
 {
-    (void)entity_count;
     return BATCH_JOBS;
 }
 
 static uint32_t loops_per_sample(uint32_t entity_count)
 {
-    (void)entity_count;
     return LOOPS_PER_SAMPLE;
 }
 

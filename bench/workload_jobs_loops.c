@@ -51,7 +51,6 @@ static void close_scene(void *state)
 
 static uint64_t one_operation(uint32_t item_count)
 {
-    (void)item_count;
     return 1;
 }
 
@@ -109,7 +108,6 @@ static uint64_t checksum_async(void *state)
 
 static uint32_t passes_of_async(uint32_t item_count)
 {
-    (void)item_count;
     return 500;
 }
 
@@ -134,7 +132,6 @@ const bench_workload workload_jobs_loop_async = {
 static void burn_and_count(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     submitted_scene *scene = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         bench_burn(scene->item_steps);
     const uint32_t before =
@@ -191,7 +188,6 @@ static void enter_cancel(void *state)
 static void run_cancel(void *state, uint32_t pass_count)
 {
     submitted_scene *scene = state;
-    (void)pass_count;
     if (scene->thread_count == 1)
         submit(scene);
     else
@@ -202,14 +198,12 @@ static void run_cancel(void *state, uint32_t pass_count)
 static void run_cancel_raw(void *state, uint32_t pass_count)
 {
     const submitted_scene *scene = state;
-    (void)pass_count;
     for (uint32_t i = 0; i < (scene->thread_count == 1 ? CANCEL_SEEN_ITEMS : 1); i++)
         bench_burn(scene->item_steps);
 }
 
 static uint64_t checksum_cancel_raw(void *state)
 {
-    (void)state;
     return 1;
 }
 
@@ -223,7 +217,6 @@ static uint64_t checksum_cancel(void *state)
 
 static uint32_t passes_of_cancel(uint32_t item_count)
 {
-    (void)item_count;
     return 50;
 }
 

@@ -54,13 +54,11 @@ static void enter_awake(void *state)
 
 static uint32_t one_pass(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1;
 }
 
 static uint64_t one_operation(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1;
 }
 
@@ -68,7 +66,6 @@ static uint64_t one_operation(uint32_t entity_count)
 
 static void *open_many_raw(const bench_case *bench)
 {
-    (void)bench;
     return open_raw(JOB_NS);
 }
 
@@ -79,7 +76,6 @@ static void *open_many(const bench_case *bench)
 
 static void burn_job(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     bench_burn(*(const uint64_t *)argument);
 }
 
@@ -99,7 +95,6 @@ static void submit_and_wait(void *argument, uint32_t worker_index)
                                .payload = &scene->steps,
                                .payload_bytes = sizeof scene->steps,
                                .counter = &counter};
-    (void)worker_index;
     for (uint32_t i = 0; i < JOB_COUNT; i++)
         REQUIRE(quern_jobs_submit(scene->jobs, &def));
     REQUIRE(quern_jobs_wait(scene->jobs, &counter));
@@ -120,7 +115,6 @@ static uint64_t checksum_steps(void *state)
 
 static uint64_t operations_of_many(uint32_t entity_count)
 {
-    (void)entity_count;
     return JOB_COUNT;
 }
 
@@ -144,13 +138,11 @@ const bench_workload workload_jobs_many = {
 static void step(void *argument, uint32_t worker_index)
 {
     job_scene *scene = *(job_scene **)argument;
-    (void)worker_index;
     scene->result++;
 }
 
 static void *open_chain_raw(const bench_case *bench)
 {
-    (void)bench;
     return open_raw(0);
 }
 
@@ -191,7 +183,6 @@ static void run_chain_raw(void *state, uint32_t pass_count)
 static void run_chain(void *state, uint32_t pass_count)
 {
     job_scene *scene = state;
-    (void)pass_count;
     REQUIRE(quern_counter_release(scene->jobs, &scene->chain[0]));
     REQUIRE(quern_jobs_wait(scene->jobs, &scene->chain[CHAIN_STEPS]));
 }
@@ -199,7 +190,6 @@ static void run_chain(void *state, uint32_t pass_count)
 static void count_item(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     job_scene *scene = argument;
-    (void)worker_index;
     scene->result += end - begin;
 }
 
@@ -227,7 +217,6 @@ static void enter_chain_graph(void *state)
 static void run_chain_graph(void *state, uint32_t pass_count)
 {
     job_scene *scene = state;
-    (void)pass_count;
     REQUIRE(quern_graph_run(scene->graph, scene->jobs));
 }
 
@@ -239,7 +228,6 @@ static uint64_t checksum_chain(void *state)
 
 static uint64_t operations_of_chain(uint32_t entity_count)
 {
-    (void)entity_count;
     return CHAIN_STEPS;
 }
 
@@ -271,7 +259,6 @@ typedef struct fib_call {
 
 static void *open_fib_raw(const bench_case *bench)
 {
-    (void)bench;
     return open_raw(0);
 }
 
@@ -297,7 +284,6 @@ static uint64_t fib(quern_jobs *jobs, uint32_t n);
 static void run_fib_call(void *argument, uint32_t worker_index)
 {
     fib_call *fork = argument;
-    (void)worker_index;
     fork->result = fib(fork->jobs, fork->n);
 }
 
@@ -408,14 +394,12 @@ static uint64_t checksum_graph(void *state)
 
 static uint64_t checksum_graph_raw(void *state)
 {
-    (void)state;
     return 0;
 }
 
 /* A sample has many frames in a row. */
 static uint32_t passes_of_graph(uint32_t entity_count)
 {
-    (void)entity_count;
     return 5;
 }
 

@@ -64,7 +64,6 @@ static void sleep_while(wake_scene *scene, uint32_t count)
 
 static void wake(wake_scene *scene)
 {
-    (void)scene;
     pthread_mutex_lock(&mutex);
     pthread_cond_broadcast(&condition);
     pthread_mutex_unlock(&mutex);
@@ -101,7 +100,6 @@ static void wake_sleeper(wake_scene *scene)
 
 static void *open_futex(const bench_case *bench)
 {
-    (void)bench;
     wake_scene *scene = bench_allocate(1, sizeof *scene);
     if (pthread_create(&scene->thread, NULL, sleeper_main, scene) != 0)
         bench_die("cannot start the control's thread");
@@ -112,7 +110,6 @@ static void *open_futex(const bench_case *bench)
 
 static void begin_job(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     publish_begin(*(wake_scene **)argument);
 }
 
@@ -146,7 +143,6 @@ static void run_pool(void *state, uint32_t pass_count)
                                .payload = &scene,
                                .payload_bytes = sizeof scene,
                                .counter = &scene->counter};
-    (void)pass_count;
     REQUIRE(quern_jobs_submit(scene->jobs, &def));
     wait_for_begin(scene);
 }
@@ -186,39 +182,33 @@ static void sleep_for(uint64_t ns)
 
 static void enter_1ms(void *state)
 {
-    (void)state;
     sleep_for(1000000);
 }
 
 static void enter_10ms(void *state)
 {
-    (void)state;
     sleep_for(10000000);
 }
 
 static void enter_100ms(void *state)
 {
-    (void)state;
     sleep_for(100000000);
 }
 
 static void enter_1s(void *state)
 {
-    (void)state;
     sleep_for(1000000000);
 }
 
 /* Sleeps until the next frame of 60 Hz begins, and then works on the caller, as at the start of a frame. */
 static void enter_60hz(void *state)
 {
-    (void)state;
     sleep_for(FRAME_NS - bench_now_ns() % FRAME_NS);
     bench_burn_for(FRAME_WORK_NS);
 }
 
 static uint32_t one_pass(uint32_t entity_count)
 {
-    (void)entity_count;
     return 1;
 }
 

@@ -135,7 +135,6 @@ static inline __attribute__((always_inline)) void raw_spawn(raw_towers *towers, 
 
 static void run_raw(void *state, uint32_t pass)
 {
-    (void)pass;
     raw_towers *towers = state;
     const raw_blueprint base = rows_of(0, 1), parts = rows_of(1, PART_COUNT);
     for (uint32_t i = 0; i < towers->tower_count; i++) {
@@ -265,7 +264,6 @@ static void begin_quern(void *state)
 
 static void run_bulk(void *state, uint32_t pass)
 {
-    (void)pass;
     const tower_scene *towers = state;
     REQUIRE(quern_prefab_spawn_many(towers->bench.world, towers->prefab, towers->tower_count, NULL, NULL,
                                     NULL));
@@ -273,7 +271,6 @@ static void run_bulk(void *state, uint32_t pass)
 
 static void run_single(void *state, uint32_t pass)
 {
-    (void)pass;
     const tower_scene *towers = state;
     for (uint32_t i = 0; i < towers->tower_count; i++)
         REQUIRE(quern_prefab_spawn(towers->bench.world, towers->prefab, NULL, NULL));
@@ -281,7 +278,6 @@ static void run_single(void *state, uint32_t pass)
 
 static void run_command(void *state, uint32_t pass)
 {
-    (void)pass;
     const tower_scene *towers = state;
     quern_commands *commands = quern_world_commands(towers->bench.world);
     for (uint32_t i = 0; i < towers->tower_count; i++)

@@ -56,7 +56,6 @@ static void enter_raw(void *state)
 static void run_raw_set(void *state, uint32_t pass_count)
 {
     raw_scene *raw = state;
-    (void)pass_count;
     for (uint32_t i = 0; i < raw->count; i++) {
         const uint32_t row = raw->order[i];
         raw->values[row] = start_velocity(row);
@@ -67,7 +66,6 @@ static void run_raw_set(void *state, uint32_t pass_count)
 static void run_raw_copy(void *state, uint32_t pass_count)
 {
     raw_scene *raw = state;
-    (void)pass_count;
     for (uint32_t i = 0; i < raw->count; i++)
         raw->copies[raw->copy_count++] = raw->values[raw->order[i]];
 }
@@ -174,25 +172,21 @@ static void run_change(react_scene *quern, change kind)
 
 static void run_add(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     run_change(state, ADD_ONE);
 }
 
 static void run_set(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     run_change(state, SET_ONE);
 }
 
 static void run_remove(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     run_change(state, REMOVE_ONE);
 }
 
 static void run_emit(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     run_change(state, EMIT_ONE);
 }
 

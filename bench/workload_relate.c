@@ -8,7 +8,6 @@
 
 static void run_reparent_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_tree *tree = state;
     for (uint32_t i = 0; i < tree->count / TREE_NODES_PER_MOVE; i++)
         tree_raw_move(tree, &tree->moves[i]);
@@ -16,7 +15,6 @@ static void run_reparent_raw(void *state, uint32_t pass_count)
 
 static void run_reparent_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     for (uint32_t i = 0; i < trees->tree->count / TREE_NODES_PER_MOVE; i++) {
         const tree_move move = trees->tree->moves[i];
@@ -28,7 +26,6 @@ static void run_reparent_quern(void *state, uint32_t pass_count)
 /* Makes all moves in one call. */
 static void run_reparent_many(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     const uint32_t count = trees->tree->count / TREE_NODES_PER_MOVE;
     for (uint32_t i = 0; i < count; i++) {
@@ -42,7 +39,6 @@ static void run_reparent_many(void *state, uint32_t pass_count)
 /* Records all moves as commands and applies them. */
 static void run_reparent_commands(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     quern_world *world = trees->bench.world;
     quern_commands *commands = quern_world_commands(world);

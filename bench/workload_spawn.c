@@ -15,7 +15,6 @@ enum { FRAMES_PER_SAMPLE = 20 };
 
 static uint32_t pass_count(uint32_t entity_count)
 {
-    (void)entity_count;
     return FRAMES_PER_SAMPLE;
 }
 

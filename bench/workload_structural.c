@@ -81,7 +81,6 @@ static void close_raw(void *state)
 
 static void run_create_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_structural *raw = state;
     for (uint32_t i = 0; i < raw->entity_count; i++)
         raw_create_moving(&raw->store, i);
@@ -89,7 +88,6 @@ static void run_create_raw(void *state, uint32_t pass_count)
 
 static void run_destroy_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_structural *raw = state;
     for (uint32_t i = 0; i < raw->entity_count; i++) {
         const uint32_t number = raw->order != NULL ? raw->order[i] : i;
@@ -107,7 +105,6 @@ static void *open_shuffled_raw(const bench_case *scene)
 /* Adds a component to all rows by allocating and filling one array. */
 static void run_add_query_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_structural *raw = state;
     raw_table *table = &raw->store.tables[RAW_MAIN];
     Health *healths = malloc(table->capacity * sizeof *healths);
@@ -182,7 +179,6 @@ static void close_quern(void *state)
 
 static void run_create_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     structural_scene *quern = state;
     for (uint32_t i = 0; i < quern->entity_count; i++)
         bench_world_create_moving(&quern->bench, i);
@@ -190,7 +186,6 @@ static void run_create_quern(void *state, uint32_t pass_count)
 
 static void run_create_naive_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     structural_scene *quern = state;
     quern_world *world = quern->bench.world;
     for (uint32_t i = 0; i < quern->entity_count; i++) {
@@ -205,7 +200,6 @@ static void run_create_naive_quern(void *state, uint32_t pass_count)
 
 static void run_destroy_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     structural_scene *quern = state;
     for (uint32_t i = 0; i < quern->entity_count; i++) {
         const uint32_t number = quern->order != NULL ? quern->order[i] : i;
@@ -236,7 +230,6 @@ static void fill_listed_quern(void *state)
 
 static void run_destroy_many_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     const structural_scene *quern = state;
     REQUIRE(quern_entity_destroy_many(quern->bench.world, quern->doomed, quern->doomed_count));
 }
@@ -251,7 +244,6 @@ static void fill_add_query_quern(void *state)
 
 static void run_add_query_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     structural_scene *quern = state;
     REQUIRE(
         quern_entity_add_matching(quern->query, quern->bench.health, &added_health, &quern->added_count));

@@ -12,19 +12,16 @@ enum { PHASE_COUNT = QUERN_MAX_PHASES, FRAMES_PER_SAMPLE = 20000 };
 
 static uint32_t pass_count(uint32_t entity_count)
 {
-    (void)entity_count;
     return FRAMES_PER_SAMPLE;
 }
 
 static uint64_t operation_count(uint32_t entity_count)
 {
-    (void)entity_count;
     return PHASE_COUNT;
 }
 
 static uint64_t no_checksum(void *state)
 {
-    (void)state;
     return 0;
 }
 
@@ -32,7 +29,6 @@ static uint64_t no_checksum(void *state)
 
 static void *open_raw(const bench_case *scene)
 {
-    (void)scene;
     return bench_allocate(1, sizeof(volatile uint32_t));
 }
 

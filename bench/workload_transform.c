@@ -251,7 +251,6 @@ static void create_entities(quern_scene *quern, bool is_shuffled)
 /* Requests all locals for writing, like a system that animates all nodes, but changes none. */
 static void touch(quern_context *context, const quern_view *view)
 {
-    (void)context;
     quern_bench_keep(QUERN_COLUMN(view, 0, quern_local3));
 }
 
@@ -373,7 +372,6 @@ static uint64_t moved_nodes(uint32_t entity_count)
 
 static uint32_t sparse_passes(uint32_t entity_count)
 {
-    (void)entity_count;
     return 200;
 }
 

@@ -22,7 +22,6 @@ static void *open_raw(const bench_case *scene)
 
 static void run_destroy_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_tree *tree = state;
     for (uint32_t root = 0; root < tree->count - TREE_NODES; root += TREE_NODES)
         for (uint32_t count = tree_raw_collect(tree->nodes, root, tree->stack); count-- > 0;) {
@@ -43,7 +42,6 @@ static void *open_quern(const bench_case *scene)
 /* Creates each entity without a parent, and then relates it. */
 static void run_relate_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     for (uint32_t i = 0; i < trees->tree->count; i++) {
         const uint32_t parent = tree_parent(i);
@@ -57,7 +55,6 @@ static void run_relate_quern(void *state, uint32_t pass_count)
 /* Creates entities without a relation, to show its cost. The checksum is computed as if they had one. */
 static void run_flat_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     for (uint32_t i = 0; i < trees->tree->count; i++)
         trees->entities[i] = bench_world_create_moving(&trees->bench, i);
@@ -65,7 +62,6 @@ static void run_flat_quern(void *state, uint32_t pass_count)
 
 static void run_destroy_quern(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     tree_scene *trees = state;
     for (uint32_t root = 0; root < trees->tree->count - TREE_NODES; root += TREE_NODES)
         REQUIRE(quern_entity_destroy(trees->bench.world, trees->entities[root]));

@@ -105,7 +105,6 @@ static void begin_destroy_raw(void *state)
 
 static void run_destroy_raw(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     raw_scene *raw = ((destroy_scene *)state)->state;
     const raw_table *main = &raw->store.tables[RAW_MAIN];
     for (uint32_t i = 0; i < main->count; i++)
@@ -149,7 +148,6 @@ static void begin_destroy(void *state)
 
 static void run_destroy(void *state, uint32_t pass_count)
 {
-    (void)pass_count;
     command_scene_run(((destroy_scene *)state)->state, 1);
 }
 

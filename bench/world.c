@@ -73,7 +73,6 @@ void bench_add_writer(quern_schedule *schedule, const char *name, quern_view_cal
 
 static void move(quern_context *context, const quern_view *view)
 {
-    (void)context;
     kernel_move(quern_view_write(view, 0), quern_view_read(view, 1), view->count);
 }
 
@@ -106,7 +105,6 @@ typedef struct wake_round {
 /* Keeps a thread in its job until all threads have arrived. Relaxed: the count publishes no data. */
 static void arrive(void *argument, uint32_t worker_index)
 {
-    (void)worker_index;
     wake_round *round = *(wake_round **)argument;
     atomic_fetch_add_explicit(&round->arrived, 1, memory_order_relaxed);
     while (atomic_load_explicit(&round->arrived, memory_order_relaxed) < round->expected &&

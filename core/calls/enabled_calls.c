@@ -59,15 +59,14 @@ static inline void prefetch_batch(const enable_call *it, uint32_t first, record_
     const uint32_t left = it->count - first, count = left < RECORD_BATCH ? left : RECORD_BATCH;
     const uint32_t slot_count = records->slot_count;
     quern__record *const *pages = records->pages.items;
-    const quern__record **next = out_batch->records;
     out_batch->first = first;
     out_batch->count = count;
-    for (const quern_entity *at = entities; at < entities + count; at++, next++) {
-        const uint32_t slot = quern_entity_index(*at);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t slot = quern_entity_index(entities[i]);
         const quern__record *record =
             QUERN__LIKELY(slot < slot_count) ? quern__entities_record_in(pages, slot) : &absent;
         QUERN__PREFETCH(record);
-        *next = record;
+        out_batch->records[i] = record;
     }
 }
 
@@ -130,6 +129,7 @@ static uint32_t write_all(enable_call *it, uint64_t *changed)
     prefetch_batch(it, 0, &batches[0]);
     for (uint32_t first = 0, turn = 0; first < it->count; turn ^= 1) {
         const record_batch *now = &batches[turn];
+        assert(now->count > 0);
         prefetch_batch(it, first + now->count, &batches[turn ^ 1]);
         if (locate_bits(it, now, bits) < now->count) return first;
         changed[first / RECORD_BATCH] =

@@ -508,8 +508,9 @@ static quern_result build_link_group(quern__history *history, const quern__links
     if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
     const quern__page known = group_of(history, base, group);
     if (known != 0 && !is_link_group_touched(links, group)) {
-        assert(memcmp(quern__page_memory(&history->store, known), group_at(links, group), GROUP_BYTES) ==
-               0);
+        const void *now = group_at(links, group);
+        assert(memcmp(quern__page_memory(&history->store, known), now, GROUP_BYTES) == 0);
+        (void)now;
         *out_page = quern__page_acquire(&history->store, known);
         return QUERN_OK;
     }

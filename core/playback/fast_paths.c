@@ -378,6 +378,7 @@ static QUERN__SLOW_PATH void list_view(command_check *it, quern__command_batch *
     uint16_t rows[QUERN__BIT_COLUMN_MAX_ROWS];
     if (view->mask_word_count > 0) quern__view_list_rows(batch, rows);
     for (uint32_t i = 1; i < batch->item_count; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): the mask has item_count bits */
         *gaps++ = view->mask_word_count > 0 ? quern__location_make(chunk, rows[i]) : view->location + i;
         *destroyed++ = quern_entity_index(entities[i]);
     }

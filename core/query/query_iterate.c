@@ -91,6 +91,7 @@ static quern__selection select_changed(const quern__query *query, const quern_vi
     for (uint32_t i = 0; i < query->term_count; i++) {
         const quern_view_column *column = &view->columns[i];
         if (!query->terms[i].changed || !column->present) continue;
+        assert(view->versions != NULL); /* a query with change filters keeps versions */
         if (view->versions[0] <= seen_version && view->versions[column->version_index] <= seen_version)
             continue;
         if ((query->row_filters >> i & 1) == 0) return QUERN__SELECT_ALL;

@@ -172,6 +172,7 @@ char *quern__item_space_open_bytes(quern_commands *commands, uint32_t bytes)
     if (block_left_bytes(commands) < bytes) {
         /* A jump at the end of the current block leads to the next one. Only a stream that continues there reads it. */
         quern__command_batch *jump = (quern__command_batch *)(void *)commands->next;
+        assert(jump != NULL); /* quern__item_space_reserve gave the recorder a block */
         use_block(commands, commands->block_index + 1);
         *jump = (quern__command_batch){.next = (quern__command_batch *)(void *)commands->next};
     }

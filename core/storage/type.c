@@ -224,6 +224,7 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
         result = check_field(fields, i, name, size_bytes);
         if (result != QUERN_OK) return result;
     }
+    assert(name != NULL); /* quern__check_name refuses NULL */
     *type = (quern__type){.size_bytes = size_bytes, .alignment_bytes = alignment_bytes, .hooks = *hooks};
     memcpy(type->name, name, strlen(name) + 1);
     if (type_name != NULL) memcpy(type->type_name, type_name, strlen(type_name) + 1);

@@ -509,7 +509,7 @@ static void restore_subscription(const quern__system *system, quern__run_reader 
     for (uint32_t kind = 0; kind < RUN_KIND_COUNT; kind++) {
         const uint32_t column = find_bit_column(subscription, kind);
         for (uint32_t slot = 0; slot < run_slot_count(archived); slot++) {
-            uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS];
+            uint64_t words[QUERN__BIT_COLUMN_ROW_WORDS] = {0};
             uint32_t count;
             const uint32_t rows = run_rows_in(archived, slot);
             read_bits(&reader->bytes, rows, words, &count);

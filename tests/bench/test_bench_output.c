@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness/base.h"
 
-
 #include <criterion/criterion.h>
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "bench/harness/table.h"
 #include "bench/harness/json.h"
+#include "bench/harness/table.h"
 #include "tests/bench/bench_records.h"
 
 #include <criterion/criterion.h>

@@ -691,7 +691,7 @@ static void release_events(const quern_trace *trace, quern__trace_event *events)
 
 static quern_result write_trace(trace_writer *writer, const char *function)
 {
-    quern_trace_stats stats;
+    quern_trace_stats stats = {.dropped_count = 0};
     (void)quern_trace_get_stats(writer->trace, &stats);
     quern__json *json = &writer->json;
     quern__json_open(json, NULL, '{');

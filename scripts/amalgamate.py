@@ -18,7 +18,7 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 LICENCE = "/* SPDX-License-Identifier: MIT\n * Copyright (c) 2026 The Quern authors */\n"
 LEFT_OUT = {"bench.h"}
-SYSTEM_NAMES = {"close", "index", "link", "map", "pause", "raise", "read", "remove", "select", "signal", "time", "write"}
+SYSTEM_NAMES = {"close", "index", "link", "map", "pause", "raise", "read", "remove", "select", "signal", "sync", "time", "write"}
 INCLUDE = re.compile(r'^#include (["<])([^">]+)[">].*$', re.M)
 TOKEN = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|->|[^\s\w]', re.S)
 

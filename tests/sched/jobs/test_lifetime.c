@@ -306,7 +306,8 @@ static void release_for_late(void *user_data, void *memory, size_t size_bytes, s
     late_submitter *of = user_data;
     (void)size_bytes, (void)alignment_bytes;
     free(memory);
-    if (of->jobs == NULL || !atomic_load(&of->jobs->is_replacing_workers) || atomic_load(&of->may_submit))
+    /* in this order: the memory may have been that of the pool, which ends after the submitter has begun */
+    if (of->jobs == NULL || atomic_load(&of->may_submit) || !atomic_load(&of->jobs->is_replacing_workers))
         return;
     quern__mutex_lock(&of->jobs->queues.mutex);
     atomic_store(&of->may_submit, true);

@@ -252,8 +252,9 @@ quern_result quern__value_set_text(const quern_world *world, const quern__path *
     if (path->field->type == QUERN_FIELD_TEXT) {
         const quern_result result = check_characters(path, text);
         if (result != QUERN_OK || value == NULL) return result;
-        memset(value + path->field->offset_bytes, 0, path->field->count);
-        memcpy(value + path->field->offset_bytes, text, strlen(text) + 1);
+        char *at = (char *)value + path->field->offset_bytes;
+        memset(at, 0, path->field->count);
+        memcpy(at, text, strlen(text) + 1);
         return QUERN_OK;
     }
     trim(path, &text, &bytes);

@@ -481,6 +481,22 @@ static bool close_to_visitors(quern_jobs *jobs)
     return false;
 }
 
+/* Replaces the pool's workers after their threads have ended, and starts the new threads. A function of its own for
+ * tests/models/resize.c, which brings workers that it has not allocated. */
+static quern_result install_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
+{
+    quern__worker *before = jobs->workers;
+    const uint32_t capacity = jobs->worker_capacity;
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        quern__worker_return_spare_nodes(&before[index]);
+    /* Submitted loops cannot be reused: they have one slot per old worker. */
+    quern__jobs_free_submitted_loops(jobs);
+    set_workers(jobs, workers, thread_count);
+    quern__jobs_rebind_worker_0(jobs, before);
+    release_workers(jobs, before, capacity, capacity);
+    return start_workers(jobs, "quern_jobs_resize");
+}
+
 /* Replaces the workers by new ones for this many threads. The caller is alone inside, and leaves. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
@@ -491,16 +507,7 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
         do
             end_workers(jobs);
         while (!close_to_visitors(jobs));
-        quern__worker *before = jobs->workers;
-        const uint32_t capacity = jobs->worker_capacity;
-        for (uint32_t index = 0; index < jobs->worker_count; index++)
-            quern__worker_return_spare_nodes(&before[index]);
-        /* Submitted loops cannot be reused: they have one slot per old worker. */
-        quern__jobs_free_submitted_loops(jobs);
-        set_workers(jobs, workers, thread_count);
-        quern__jobs_rebind_worker_0(jobs, before);
-        release_workers(jobs, before, capacity, capacity);
-        result = start_workers(jobs, "quern_jobs_resize");
+        result = install_workers(jobs, workers, thread_count);
         open_to_visitors(jobs);
     } else {
         result = fail_workers("quern_jobs_resize", jobs->name, worker_count);

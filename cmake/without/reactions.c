@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In place of core/reactions, if QUERN_WITHOUT names them: no system can react, so nothing is ever pending. */
+/* In place of core/reactions, if QUERN_WITHOUT names it: no system can react, so nothing is ever pending. */
 
 #include "core/reactions/reaction.h"
 
@@ -32,6 +32,18 @@ quern_result quern__reaction_add(quern__storage *storage, const quern__reaction_
 }
 
 void quern__reaction_remove(quern__storage *storage, quern__reaction *reaction)
+{
+    (void)storage, (void)reaction;
+}
+
+bool quern__reactions_miss(const quern__reactions *reactions, uint32_t component_index,
+                           const quern__archetype *archetype)
+{
+    (void)reactions, (void)component_index, (void)archetype;
+    return false;
+}
+
+void quern__reaction_drop(quern__storage *storage, quern__reaction *reaction)
 {
     (void)storage, (void)reaction;
 }

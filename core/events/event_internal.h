@@ -119,14 +119,14 @@ bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator,
 
 /* Events: channels, the batches that wait in them, and their readers.
  *
- *   block     64 KiB of memory for values of one event, filled by one emitter (event_internal.h)
+ *   block     64 KiB of memory for values of one event, filled by one emitter
  *   batch     consecutive values in a block, emitted by one callback, or by consecutive calls outside of frames. Readers
  *             get whole batches
  *   channel   an event type and its waiting batches in order; each batch has a number, and numbers only grow
  *   reader    a position in a channel: the number of the first batch that the reader has not seen
  *
  * Publishing sorts the batches of all emitters by the keys of the callbacks and appends them to the channel; values
- * are not moved. Where batches are cut depends only on what the callback emitted (event_internal.h), so nothing that readers
+ * are not moved. Where batches are cut depends only on what the callback emitted, so nothing that readers
  * see depends on threads. A batch is dropped when all readers have passed it; a block is free when it has no batch and
  * no emitter fills it.
  *

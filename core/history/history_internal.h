@@ -93,7 +93,7 @@ static inline void quern__page_release(quern__page_store *store, quern__page pag
     if (--store->reference_counts.items[page] == 0 && page != 0) quern__page_free(store, page);
 }
 
-/* The most recent frames of a world. Each frame is a snapshot, stored in pages (history_internal.h) that
+/* The most recent frames of a world. Each frame is a snapshot, stored in pages that
  * snapshots share with each other.
  *
  * The history also holds the *base*: the snapshot that was saved or restored last. `base_version` is the
@@ -169,7 +169,7 @@ typedef struct quern__saved_slots {
     quern__page groups;       /* array of quern__page, by group; 0: absent */
 } quern__saved_slots;
 
-/* The links of one relation in a snapshot, or its edges (history_internal.h). */
+/* The links of one relation in a snapshot, or its edges. */
 typedef struct quern__saved_links {
     uint32_t page_count; /* pages of links or edges in the world; each has 64 groups */
     quern__page groups;  /* array of quern__page, by group; 0: no links or edges */
@@ -193,7 +193,7 @@ typedef struct quern__snapshot {
     quern__page names;        /* names of all entities: see saved_world.c */
     quern__page world_state;  /* pending reactions, events and numbers: see saved_world.c */
     quern__page caller_state; /* written and read by the caller of quern__history_build */
-    quern__page commands;     /* waiting commands (history_internal.h); 0: none */
+    quern__page commands;     /* waiting commands; 0: none */
     quern__value_pages command_values, event_values;
     uint64_t names_version; /* version of the world's names when the snapshot was built */
     quern__saved_slots slots;

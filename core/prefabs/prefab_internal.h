@@ -4,7 +4,7 @@
 #define QUERN_CORE_PREFABS_PREFAB_INTERNAL_H
 
 /* Prefabs: trees of entities in a compiled form, outside of chunks, and the registry that finds them by handle.
- * Trees and lists of members are compiled into them (core/calls/prefab_make.c); spawning reads them (prefab_internal.h).
+ * Trees and lists of members are compiled into them (core/calls/prefab_make.c); spawning reads them.
  *
  * Members with the same archetype and depth form a *group*; a member with a level in a relation other than
  * the hierarchy is a group of its own. Each instance gets `width` rows of the group, in the order of members.

@@ -122,16 +122,14 @@ struct quern_query {
     uint32_t row_term_count;            /* number of terms that select enabled or disabled rows */
     uint8_t row_terms[QUERN_MAX_TERMS]; /* indices of these terms */
     uint64_t row_filters;               /* change filters that select single rows: bit i for term i */
-    bool
-        selects_rows; /* whether row terms, row filters or up-terms can leave out rows; see query_internal.h */
+    bool selects_rows;                  /* whether row terms, row filters or up-terms can leave out rows */
     bool whole_chunks; /* whether views cover whole chunks, and view.rows marks the selected rows */
     /* Whether a term names quern_world_disabled_tag. If not, no disabled entity matches. */
     bool names_disabled;
-    uint32_t up_count;      /* number of up-terms */
-    struct quern__ups *ups; /* state of the up-terms, see query_internal.h; NULL if the query has none */
-    struct quern__target
-        *target;           /* state of the target term, see query_internal.h; NULL if the query has none */
-    uint64_t seen_version; /* version up to which iterations have seen changes; only with filters */
+    uint32_t up_count;            /* number of up-terms */
+    struct quern__ups *ups;       /* state of the up-terms; NULL if the query has none */
+    struct quern__target *target; /* state of the target term; NULL if the query has none */
+    uint64_t seen_version;        /* version up to which iterations have seen changes; only with filters */
     /* Index of the component that fewest archetypes had, among the QUERN_MATCH_ALL terms, when the query was
      * created; QUERN__NO_DRIVER if there is no such term. */
     uint32_t driver;
@@ -323,7 +321,7 @@ static inline bool quern__query_passes(const quern__query *query, const quern_vi
 }
 
 /* Up-terms: terms that read a component of the row's target or of another ancestor. Before a callback gets a
- * view, the addresses of the values are looked up for all rows of the view, as in query_internal.h:
+ * view, the addresses of the values are looked up for all rows of the view:
  *
  *   target, in the row's own column -> record of the target -> position of the component -> address
  *
@@ -513,7 +511,7 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
 }
 
 /* Selection of single rows of a chunk, in three steps: row filters (core/storage/chunk.h), then terms on
- * components that can be disabled (core/storage/row_bits.h), then required up-terms (query_internal.h). A row must pass all
+ * components that can be disabled (core/storage/row_bits.h), then required up-terms. A row must pass all
  * three.
  *
  * Rows are selected immediately before a callback gets the view, so the changes of earlier systems count. What

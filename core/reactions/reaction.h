@@ -160,8 +160,8 @@ static inline uint32_t quern__removed_rows_in(const quern__removed *removed, uin
  *
  *   bit column ADDED   a bit per row: the entity entered, and the reaction has not processed it yet
  *   bit column SET     a bit per row: a value that the reaction reads was set; never set where ADDED is set
- *   old values         values of rows before they were set, for old terms (core/reactions/reaction.h)
- *   copies             rows that left: handle, and values of the terms with access (core/reactions/reaction.h)
+ *   old values         values of rows before they were set, for old terms
+ *   copies             rows that left: handle, and values of the terms with access
  *
  * A subscription has only the bit columns and copies for the kinds that its reaction requests. Bits move with their rows
  * (core/storage/row_bits.h), so a pending change of an entity is not lost when it moves, and the pending rows of an
@@ -221,7 +221,7 @@ typedef struct quern__taken_block {
 
 /* Everything that one run of a reaction processes. */
 typedef struct quern__taken {
-    QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype; within one as in reaction.h */
+    QUERN__ARRAY(quern__taken_block) removed; /* ordered by archetype, and within one by key */
     QUERN__ARRAY(quern__taken_rows) rows;     /* ordered by archetype, chunk and kind: ADDED before SET */
     QUERN__ARRAY(uint64_t) words;             /* one bit per row of a chunk, for each item of `rows` */
 } quern__taken;
@@ -256,7 +256,7 @@ typedef struct quern__reactions {
     uint32_t count;                       /* reactions in the list */
     uint32_t removed_count;               /* reactions that ask for REMOVED */
     bool is_pending;                      /* whether a reaction is pending */
-    /* Whether a sync point is being applied; its copies are ordered by row, see reaction.h. */
+    /* Whether a sync point is being applied; its copies are ordered by row. */
     bool orders_by_row;
     /* Whether a sync point combines accumulated values. While neither flag is set, one thread makes all changes. */
     bool combines_values;

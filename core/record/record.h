@@ -13,7 +13,7 @@
  *   | batch header, 16 bytes | item | item | ... | batch header | item | ... | jump to the next block |
  *
  * All items of a batch have the same size, so a loop over a batch is a loop over an array. A command for the
- * rows of a view is a batch of its own, without items (record.h); the number of its rows counts as the
+ * rows of a view is a batch of its own, without items; the number of its rows counts as the
  * number of items. */
 
 #include "core/base/containers.h"
@@ -34,7 +34,7 @@ typedef struct quern__command_batch {
         struct {
             uint32_t item_count;
             uint16_t first_item_bytes; /* offset of the first item from the header */
-            bool is_view;              /* one command for many rows instead of items: record.h */
+            bool is_view;              /* one command for many rows instead of items */
         };
     };
 } quern__command_batch;
@@ -169,7 +169,7 @@ static inline char *quern__batch_items(quern__command_batch *batch)
     return (char *)batch + batch->first_item_bytes;
 }
 
-/* A command for rows of one chunk, stored at the position of the first item. record.h has the functions. */
+/* A command for rows of one chunk, stored at the position of the first item. */
 typedef struct quern__view_batch {
     uintptr_t location;       /* location of the first row when the command was recorded */
     uint32_t last_row;        /* index of the last row in the chunk */
@@ -321,7 +321,7 @@ QUERN__SLOW_PATH quern_result quern__commands_fail_foreign_use(const quern_comma
  * nothing changed, if out of memory. */
 bool quern__blocks_reserve_bytes(quern_commands *commands, uint64_t bytes);
 
-/* Filling recorded items, in the space found by record.h, and the checks before it. */
+/* Filling the space of recorded items, and the checks before it. */
 
 /* Whether the calling thread runs the callback that owns the recorder. Always true without QUERN_CHECKS; then
  * quern__item_space_reserve detects that no callback is running. */

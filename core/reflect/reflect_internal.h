@@ -32,7 +32,7 @@ bool quern__decimal_of_float(quern_field_type type, uint64_t bits, quern__decima
  * F64. out_bits: those of a positive finite float. */
 bool quern__decimal_to_float(quern_field_type type, const quern__decimal *decimal, uint64_t *out_bits);
 
-/* Conversion of numbers to text and back, independent of the locale. Floats that reflect_internal.h does not decide are converted
+/* Conversion of numbers to text and back, independent of the locale. Floats that the fast conversion does not decide are converted
  * by the C library: exactly, but with the decimal point of the locale, which is replaced here. Values are passed as bits,
  * so that the payload of a NaN is kept. */
 

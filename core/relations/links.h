@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_RELATIONS_LINKS_H
 #define QUERN_CORE_RELATIONS_LINKS_H
 
-/* Memory for the pages of links (links.h) of all relations of a world. Pages of 128 KiB are cut from blocks of
+/* Memory for the pages of links of all relations of a world. Pages of 128 KiB are cut from blocks of
  * 2 MiB. Blocks are advised to be huge pages; the first block only once a quarter of it is in use, to save memory
  * in small worlds. A block is released as soon as all of its pages are free. */
 
@@ -289,8 +289,8 @@ bool quern__links_is_at_or_above(const quern__links *links, uint32_t slot, uint3
 /* Gives back all pages without links. */
 void quern__links_trim(quern__links *links, const quern_allocator *allocator);
 
-/* Memory for the sets of edges (links.h) of all relations of a world: blocks of 4 to QUERN__EDGE_BLOCK_SLOTS slots in
- * classes of size, each class half as large again or a third larger than the previous one. A page of links.h has
+/* Memory for the sets of edges of all relations of a world: blocks of 4 to QUERN__EDGE_BLOCK_SLOTS slots in
+ * classes of size, each class half as large again or a third larger than the previous one. A page has
  * blocks of one class. Taking and giving back a block are O(1). A page without blocks in use is given back, unless it
  * is the only page of its class with free blocks; quern__edge_pool_trim gives that one back, too. */
 
@@ -301,7 +301,7 @@ typedef struct quern__edge_page quern__edge_page;
 typedef struct quern__edge_pool {
     quern__link_pages *memory;
     quern__edge_page *partial[QUERN__EDGE_CLASSES]; /* by class: list of pages with free blocks */
-    uint64_t directory_bytes; /* memory of directories (links.h), which are no blocks */
+    uint64_t directory_bytes;                       /* memory of directories, which are no blocks */
 } quern__edge_pool;
 
 /* Returns the smallest capacity of a block, at least `count`. Precondition: count <= QUERN__EDGE_BLOCK_SLOTS. */
@@ -311,7 +311,7 @@ uint32_t quern__edge_pool_capacity(uint32_t count);
 void quern__edge_pool_trim(quern__edge_pool *pool, const quern_allocator *allocator);
 
 /* The edges of a relation with several targets per source (quern_relation_def.many). Edges refer to slots only, like
- * links (links.h); their users handle liveness of entities and the tag in the rows of sources.
+ * links; their users handle liveness of entities and the tag in the rows of sources.
  *
  *   t is in the targets of s      if and only if s is in the sources of t
  *   targets and sources           are sets in ascending order of slots
@@ -322,7 +322,7 @@ void quern__edge_pool_trim(quern__edge_pool *pool, const quern_allocator *alloca
  *
  * A small set is one block of slots. A set of more than QUERN__EDGE_BLOCK_SLOTS is a directory of blocks, each for a
  * range of slots, so that adding an edge to an entity with a million edges moves at most one block. Blocks are from the
- * world's edge pool (links.h).
+ * world's edge pool.
  *
  * Only quern__edges_reserve and the functions that build lists can fail. Removing an edge frees no memory. So a removed
  * edge can be added again without a reservation, as long as all later changes have been undone before: blocks only

@@ -84,7 +84,7 @@ quern_result quern__cascade_detach(const quern__cascade *cascade, struct quern__
 void quern__cascade_unlink(const quern__cascade *cascade, struct quern__storage *storage);
 
 /* Makes many rows agree with their links, after links of one relation have changed. The row of each entity in the link
- * log (relation_internal.h) moves to the archetype for the tier that its link has now, and receives the target that its link has
+ * log moves to the archetype for the tier that its link has now, and receives the target that its link has
  * now. It moves at most once, no matter how many entries of the log are about it.
  *
  * Rows are processed in the order of archetypes and rows, and the resulting order is the one that a sync point
@@ -168,7 +168,7 @@ void quern__tier_moves_cancel(struct quern__storage *storage);
  *   it has the tag of edges      if and only if it has a target
  *
  * The components of a relation are managed: they are added to rows and removed from rows only together with links
- * (relation_internal.h and core/playback). A move plan that adds or removes them is never cached as an edge (storage.h), so
+ * (quern__relate and core/playback). A move plan that adds or removes them is never cached as an edge (storage.h), so
  * moving a row along an edge changes no link.
  *
  * storage->has_attachments is false until a relation is registered or an entity is named. Destroying an entity checks
@@ -198,7 +198,7 @@ typedef struct quern__relation {
     quern__cached_plan plans[QUERN__RELATION_PLANS]; /* cache; index: key % QUERN__RELATION_PLANS */
 } quern__relation;
 
-/* The kinds of entries of the undo log (relation_internal.h). */
+/* The kinds of entries of the undo log. */
 typedef enum quern__link_change_kind {
     QUERN__CHANGE_TARGET, /* the target and the level of a source */
     QUERN__CHANGE_LEVEL,  /* only the level */
@@ -223,7 +223,7 @@ typedef struct quern__link_change {
     quern__link_change_kind kind;
 } quern__link_change;
 
-/* The undo log of a transaction (relation_internal.h). */
+/* The undo log of a transaction. */
 typedef struct quern__link_log {
     QUERN__ARRAY(quern__link_change) changes;
     QUERN__ARRAY(quern__name) saved_names;
@@ -347,8 +347,8 @@ static inline bool quern__relations_has_links(const quern__relations *relations,
 
 /* Relating entities, in relations with one target and with several targets per source (edges). Links, the component's
  * value and the level tags change together, for the source and for all entities below it that change their level. Each
- * call is all or nothing. Links change first, with an undo log
- * (relation_internal.h). Then all rows to move are reserved; if this fails, the links are reverted. Then the rows move. */
+ * call is all or nothing. Links change first, with an undo log.
+ * Then all rows to move are reserved; if this fails, the links are reverted. Then the rows move. */
 
 /* Returns whether the source would be above itself with this target. A source without sources of its own cannot be.
  * Precondition: the source has a page of links. */
@@ -367,7 +367,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
 
 /* Sets the target of the i-th source to the i-th target, in order. Precondition: all entities are alive, and none is
  * its own target. The result equals `count` calls of quern__relate in order, except for the order of rows: all links
- * change first, and then each row moves at most once, as relation_internal.h says. All or nothing. Errors: those of
+ * change first, and then each row moves at most once. All or nothing. Errors: those of
  * quern__relate; *out_failed is the index of the failed pair, or `count` if the error concerns no single pair. */
 quern_result quern__relate_many(quern__storage *storage, quern__relation *relation,
                                 const quern_entity *sources, const quern_entity *targets, uint32_t count,
@@ -383,7 +383,7 @@ quern_result quern__unrelate_edge(quern__storage *storage, quern__relation *rela
                                   uint32_t target);
 quern_result quern__unrelate_all_edges(quern__storage *storage, quern__relation *relation, uint32_t source);
 
-/* Ends a transaction of relation_internal.h and clears the log: moves the rows of all entities in the log to the archetypes
+/* Ends a transaction and clears the log: moves the rows of all entities in the log to the archetypes
  * of their new targets and levels. The caller writes the values of new targets. Preconditions: no link has changed
  * twice, though an entity may have changed links in several relations; the caller has called quern__leaving_begin
  * before. `result` is the result of the transaction so far. If it is an error, or if reserving rows fails, reverts
@@ -468,7 +468,7 @@ QUERN__ALWAYS_INLINE void quern__relink(quern__storage *storage, quern__relation
  * later step of the transaction fails, quern__link_log_revert reverts all changes. Every transaction ends with
  * quern__link_log_clear, also after a failure.
  *
- * Rows do not change here. An immediate call then moves the rows of all entities in the log (relation_internal.h). A sync
+ * Rows do not change here. An immediate call then moves the rows of all entities in the log. A sync
  * point keeps its transaction open until its commands are applied, and converts the log to commands on rows
  * (core/playback/stages.h).
  *

@@ -188,7 +188,7 @@ static inline char *quern__location_value(uintptr_t location, uint32_t offset_by
 
 /* Change versions of chunks: the time when the rows of a chunk, and each component in it, last changed. Only
  * archetypes that some `changed` filter reads keep them; in other archetypes a write only tests a pointer for NULL.
- * core/storage/chunk.h keeps the versions of single rows.
+ * Versions of single rows have a section of their own.
  *
  * Times are values of the storage's clock, which never decreases. A filter stores the time of its last check;
  * everything with a later version is new to it.
@@ -261,8 +261,8 @@ static inline size_t quern__versions_find_later(const uint64_t *versions, size_t
 }
 
 /* Change versions of single rows: the time when a component of the row's entity last changed. A component registered
- * with row_changes has a lane in each of its archetypes that keeps change versions of chunks
- * (core/storage/chunk.h). Other archetypes have no lanes.
+ * with row_changes has a lane in each of its archetypes that keeps change versions of chunks.
+ * Other archetypes have no lanes.
  *
  *   per slot:   | lane | lane | ...              in the order of components
  *   per lane:   | ... | group | group | version | version | ...

@@ -180,7 +180,7 @@ void quern__row_bits_move(const quern__row_bits *target, uintptr_t to, const que
                           uintptr_t from, uint32_t count);
 
 /* Row masks: a subset of the rows of one chunk, one bit per row, and iteration over its ranges of consecutive rows.
- * Bits have the same order as in bit columns (core/storage/row_bits.h). Bits beyond the chunk's row count are
+ * Bits have the same order as in bit columns. Bits beyond the chunk's row count are
  * clear. */
 
 _Static_assert(sizeof((quern__row_mask){0}.words) / sizeof(uint64_t) == QUERN__BIT_COLUMN_ROW_WORDS,

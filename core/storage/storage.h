@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_STORAGE_STORAGE_H
 #define QUERN_CORE_STORAGE_STORAGE_H
 
-/* The storage of a world: all its archetypes, components and entities. This file holds the registry of archetypes.
- * storage.h holds the transitions between archetypes, change.h all changes of rows, and archetype.h the
+/* The storage of a world: all its archetypes, components and entities. This file holds the registry of archetypes
+ * and the transitions between them, change.h all changes of rows, and archetype.h the
  * notification of rooms above storage.
  *
  * Invariants (checked by quern_world_validate):

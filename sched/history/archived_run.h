@@ -7,7 +7,7 @@
  * depends on.
  *
  *   head        the world's clock, numbers of schedules and archetypes
- *   schedules   of each: the names of its phases and systems, then its state (archived_run.h)
+ *   schedules   of each: the names of its phases and systems, then its state
  *   versions    of each archetype: change versions of chunks and rows; none if it keeps none
  *   reactions   of each system that is a reaction: pending rows and copies of removed rows, by archetype
  *   events      of each event type: its schema, its readers, and the batches that wait

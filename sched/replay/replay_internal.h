@@ -113,7 +113,7 @@ quern_result quern__inputs_add(quern__inputs *inputs, uint32_t index);
 /* Sets the values of all inputs from inputs->bytes bytes. */
 void quern__inputs_set(const quern__inputs *inputs, const char *at);
 
-/* The state of a world as the bytes of a STATE block (see replay_internal.h): writing and reading. */
+/* The state of a world as the bytes of a STATE block: writing and reading. */
 
 /* The number of types that the states so far have listed. */
 typedef struct quern__type_counts {

@@ -123,8 +123,8 @@ static inline bool quern__system_is_gated(const quern__system *system)
  * on the same chunk.
  *
  * Stages: a pass with level-ordered systems (quern_system_def.levels) finishes all items of one level
- * before it begins the next level; see compile.h. A pass of reactions has up to two stages; see
- * schedule_plan.h. Every other pass has one stage. */
+ * before it begins the next level; see compile.h. A pass of reactions has up to two
+ * stages, the first one with copies of removed rows. Every other pass has one stage. */
 
 typedef enum quern__pass_kind {
     QUERN__PASS_CHUNKS, /* fusible systems, over chunks in parallel */

@@ -397,10 +397,11 @@ typedef struct attempts {
     int64_t seen_to;
 } attempts;
 
-/* Finds the newest awaited job in the worker's own deque. Returns its index, or -1 if there is none. Jobs that
- * were compared before are skipped. Relaxed: the worker wrote the scopes itself; if a job was stolen
- * meanwhile, taking it fails. */
-static int64_t find_own_awaited(quern__worker *worker, const quern__wait *wait, attempts *tried)
+/* Finds the newest awaited job in the worker's own deque that may run inside a wait for `allowed`. Returns its index, or
+ * -1 if there is none. Jobs that were compared before are skipped. Relaxed: the worker wrote the scopes itself; if a
+ * job was stolen meanwhile, taking it fails. */
+static int64_t find_own_awaited(quern__worker *worker, const quern__wait *wait, const void *allowed,
+                                attempts *tried)
 {
     quern__deque *deque = &worker->deque;
     const int64_t bottom = quern__deque_bottom(deque);
@@ -412,7 +413,8 @@ static int64_t find_own_awaited(quern__worker *worker, const quern__wait *wait, 
             continue;
         }
         const quern__deque_slot *slot = quern__deque_slot_of(deque, index);
-        if (is_awaited(wait, atomic_load_explicit(&slot->scope, memory_order_relaxed))) break;
+        const void *scope = atomic_load_explicit(&slot->scope, memory_order_relaxed);
+        if (is_awaited(wait, scope) && quern__scope_allows(scope, allowed)) break;
     }
     tried->seen_from = index + 1;
     tried->seen_to = bottom;
@@ -423,9 +425,10 @@ static int64_t find_own_awaited(quern__worker *worker, const quern__wait *wait, 
  * jobs find the deque as deep as they left it; otherwise their `floor` would be above what they push next.
  * While it was removed, a worker that fell asleep may have overlooked the newer jobs. */
 static QUERN__NO_INLINE bool take_own_awaited(quern__worker *worker, const quern__wait *wait,
-                                              attempts *tried, int64_t *out_index, quern__job *out_job)
+                                              const void *allowed, attempts *tried, int64_t *out_index,
+                                              quern__job *out_job)
 {
-    *out_index = find_own_awaited(worker, wait, tried);
+    *out_index = find_own_awaited(worker, wait, allowed, tried);
     if (*out_index < 0) return false;
     const bool is_taken =
         quern__deque_take_at(&worker->deque, *out_index, &(quern__job){.run = run_placeholder}, out_job);
@@ -464,13 +467,16 @@ static bool steal_related_from(quern__worker *victim, const void *scope, scopes 
            quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
 }
 
+/* Takes a job of a scope that another worker seems to wait for. That worker may have published the scope after it
+ * stopped to serve the awaited one, so a closed job is taken only as `awaited` allows it. */
 static QUERN__NO_INLINE bool take_own_of_scope(quern__worker *worker, const void *scope,
-                                               quern__job *out_job)
+                                               const void *awaited, quern__job *out_job)
 {
     const quern__wait wait = {.scope = scope};
     attempts tried = {0};
     int64_t index;
-    return take_own_awaited(worker, &wait, &tried, &index, out_job);
+    return take_own_awaited(worker, &wait, quern__worker_awaited_scope(worker, awaited), &tried, &index,
+                            out_job);
 }
 
 /* The own deque has no job with the scope `awaited`, but may have some that another worker waits for. */
@@ -479,7 +485,7 @@ static bool steal_related(quern__worker *worker, const void *awaited, quern__job
     const quern_jobs *jobs = worker->jobs;
     scopes set = {.items = {awaited}, .count = 1};
     for (uint32_t i = 0; i < set.count; i++) {
-        if (i != 0 && take_own_of_scope(worker, set.items[i], out_job)) return true;
+        if (i != 0 && take_own_of_scope(worker, set.items[i], awaited, out_job)) return true;
         for (uint32_t index = 0; index < jobs->worker_count; index++)
             if (index != worker->index &&
                 steal_related_from(&jobs->workers[index], set.items[i], &set, awaited, out_job))
@@ -620,7 +626,7 @@ static bool run_awaited(quern__worker *worker, const quern__wait *wait, attempts
     quern__job job;
     int64_t own_index;
     if (!quern__deque_looks_empty(&worker->deque) &&
-        take_own_awaited(worker, wait, tried, &own_index, &job)) {
+        take_own_awaited(worker, wait, QUERN__ANY_SCOPE, tried, &own_index, &job)) {
         if (own_index >= worker->floor)
             quern__worker_run_own_job(worker, &job);
         else

@@ -114,6 +114,37 @@ Test(rescue, wait_for_any_finds_hidden_job_of_each_scope)
     cr_assert(quern_counter_is_done(&other));
 }
 
+/* Another worker may publish what it waits for next before this worker has read that it no longer serves the awaited
+ * scope. Then a job of a graph, which this worker has put into its deque before it began a node, seems to be awaited. */
+Test(rescue, wait_in_a_node_leaves_its_own_jobs_of_graphs_alone)
+{
+    quern_jobs *jobs;
+    const quern_jobs_def def = {.thread_count = 1, .external_thread_count = 2};
+    quern_counter held = {0}, of_graph = {0};
+    bool is_done;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    cr_assert_eq(quern__jobs_enter(jobs, "the test"), QUERN_OK);
+    quern__worker *worker = quern__current_worker, *other = &jobs->workers[1];
+    cr_assert_neq(worker, other);
+    quern_counter_hold(&held);
+    atomic_store(&other->served_scope, &held);
+    atomic_store(&other->awaited_scope, quern__scope_close(&of_graph));
+    leave_closed(worker, &of_graph);
+    const int64_t floor = worker->floor;
+    worker->floor = quern__deque_bottom(&worker->deque);
+    quern__worker_add_closed_depth(worker, 1);
+    cr_assert_eq(quern_jobs_wait_for(jobs, &held, 2000000, &is_done), QUERN_OK);
+    cr_assert(!is_done && !quern_counter_is_done(&of_graph));
+    quern__worker_add_closed_depth(worker, (uint32_t)-1);
+    cr_assert_eq(quern_jobs_wait_for(jobs, &held, 2000000, &is_done), QUERN_OK);
+    cr_assert(quern_counter_is_done(&of_graph), "a worker that is in no node may run it");
+    worker->floor = floor;
+    atomic_store(&other->served_scope, NULL);
+    atomic_store(&other->awaited_scope, NULL);
+    quern__jobs_leave(jobs);
+    quern_jobs_destroy(jobs);
+}
+
 /* ------------------------------------------------------------------------------------------ closed jobs */
 
 /* Worker 1 waits in a node, worker 2 in a job. */

@@ -124,7 +124,7 @@ typedef struct quern__world_section {
     uint32_t free_count;
     uint32_t retired_count;
     uint32_t
-        next_visit; /* next archetype that the world checks for removal: see core/calls/world_calls.c */
+        next_visit; /* next archetype that the world checks for removal: see core/entities/world_life.c */
     uint64_t visit_count;
 } quern__world_section;
 

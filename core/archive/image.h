@@ -14,6 +14,8 @@
 #include "core/archive/archive_format.h"
 #include "core/base/bytes.h"
 #include "core/base/containers.h"
+#include "core/names/name_internal.h"
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>

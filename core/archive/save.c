@@ -5,7 +5,7 @@
 #include "core/archive/archive_format.h"
 #include "core/archive/image.h"
 #include "core/base/base_internal.h"
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "core/relations/relation_internal.h"
 
 void quern__saved_outside_release(quern__saved_outside *outside, const quern_allocator *allocator)

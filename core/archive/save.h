@@ -7,6 +7,8 @@
  * how they write the rows. */
 
 #include "core/archive/archive_format.h"
+#include "core/names/name_internal.h"
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 
 #include <quern/archive.h>

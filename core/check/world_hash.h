@@ -6,6 +6,7 @@
 /* Parts of quern_world_hash, which replays use to find the part in which two worlds differ. Each adds to a given
  * hash and returns the result. */
 
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 
 /* Adds the relative generation of each slot, whether it is alive, and the order in which free slots are reused. */

@@ -8,6 +8,7 @@
 #include "core/base/containers.h"
 #include "core/events/event_internal.h"
 #include "core/prefabs/prefab_internal.h"
+#include "core/reactions/reaction.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/row_bits.h"
 #include "core/storage/type_internal.h"

@@ -9,8 +9,9 @@
  *             values and places handles; restores links, names, resources and the world state. Cannot
  *             fail. */
 
-#include "core/calls/calls_internal.h"
+#include "core/entities/entities_internal.h"
 #include "core/history/history_internal.h"
+#include "core/reactions/reaction.h"
 #include "core/storage/change.h"
 
 /* ---------------------------------------------------------------------------------- finding archetypes */

@@ -5,9 +5,9 @@
 
 #include "core/history/history_internal.h"
 
-#include "core/calls/calls_internal.h"
 #include "core/events/event_internal.h"
-#include "core/playback/stages.h"
+#include "core/playback/playback.h"
+#include "core/reactions/reaction.h"
 #include "core/record/record.h"
 
 /* A recorder with commands, as saved in the page. Its streams follow. */

@@ -303,7 +303,7 @@ void quern__play_names(const quern__play_walk *walk)
 /* --------------------------------------------------------------------------------------------- trees */
 
 /* Commands that disable and enable trees (quern_commands_set_enabled). The state of an entity is that of its two
- * tags (core/calls/enabled_calls.c). Rows do not change before merging, so notes have the tags of entities whose
+ * tags (core/entities/enabled_calls.c). Rows do not change before merging, so notes have the tags of entities whose
  * tags earlier commands changed. Follow-up commands give rows the tags of switched entities. */
 
 /* Bit i of a note's tags is the i-th tag (disabled_index + i); TAGS_KNOWN: the note has the tags, otherwise the row

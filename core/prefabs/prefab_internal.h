@@ -4,7 +4,7 @@
 #define QUERN_CORE_PREFABS_PREFAB_INTERNAL_H
 
 /* Prefabs: trees of entities in a compiled form, outside of chunks, and the registry that finds them by handle.
- * Trees and lists of members are compiled into them (core/calls/prefab_make.c); spawning reads them.
+ * Trees and lists of members are compiled into them (prefab_make.c); spawning reads them.
  *
  * Members with the same archetype and depth form a *group*; a member with a level in a relation other than
  * the hierarchy is a group of its own. Each instance gets `width` rows of the group, in the order of members.
@@ -258,5 +258,8 @@ quern_result quern__instances_reserve_links(const quern__instances *it, const qu
  * values. handles: allocated handles of their members, instance after instance. */
 void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t count,
                           const quern_entity *handles);
+
+/* Fails with INVALID_ARGUMENT if the component does not have the layout of a slot, or is none of the world. */
+quern_result quern__prefab_check_slot(const quern_world *world, quern_component slot);
 
 #endif

@@ -456,15 +456,6 @@ static inline quern_result quern__query_prepare(quern_query *query, const char *
 
 enum { QUERN__FIND_BATCH = 16 };
 
-static inline void quern__prefetch_records(const quern__entities *entities, const quern_entity *handles,
-                                           uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t index = quern_entity_index(handles[i]);
-        if (index < entities->slot_count) QUERN__PREFETCH(quern__entities_record(entities, index));
-    }
-}
-
 /* Returns the position of the component's values in the chunks of the entity's archetype; its offset_bytes is
  * 0 if the archetype lacks the component. table: the component's position table, or NULL if there is none. */
 static inline quern__column_position quern__find_place(const quern__storage *storage,

@@ -7,6 +7,7 @@
 #include "core/base/containers.h"
 #include "core/base/handle.h"
 #include "core/record/record.h"
+#include "core/world/world_internal.h"
 
 /* ------------------------------------------------------------------------------------------ numbers */
 
@@ -144,6 +145,17 @@ quern_result quern__combines_register(quern__combines *combines, const quern_all
     memcpy(fresh->name, def->name, strlen(def->name) + 1);
     out_combine->bits = quern__handle_bits(world_tag, combines->list.count++);
     return QUERN_OK;
+}
+
+quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
+                                    quern_combine *out_combine)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(def);
+    QUERN__NEED(out_combine);
+    quern_result result = quern__combines_register(world->storage.combines, &world->storage.allocator,
+                                                   world->resources.world_tag, def, out_combine);
+    return quern__in_call(result, __func__);
 }
 
 /* Finds how `combine` combines values of the type. Errors: INVALID_ARGUMENT if the handle is invalid, or if the

@@ -6,7 +6,7 @@
 #include "core/base/handle.h"
 
 #include "core/base/text.h"
-#include "core/calls/calls_internal.h"
+#include "core/entities/entities_internal.h"
 #include "core/events/event_internal.h"
 #include "core/reflect/reflect_internal.h"
 #include "core/relations/relation_internal.h"

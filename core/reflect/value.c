@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The calls of quern/reflect.h that describe the flags of component types. */
-#include "core/calls/calls_internal.h"
+#include "core/entities/entities_internal.h"
 
 #include "core/base/text.h"
 #include "core/reflect/reflect_internal.h"

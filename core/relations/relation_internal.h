@@ -561,4 +561,11 @@ static inline void quern__link_log_clear(quern__link_log *log)
     log->saved_names.count = 0;
 }
 
+/* Performs quern_entity_relate and quern_entity_unrelate, without the gate. function: the public function that messages
+ * name. */
+quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
+                                 quern_entity target, const char *function);
+quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
+                                   const char *function);
+
 #endif

@@ -394,7 +394,7 @@ typedef struct quern__archetype {
     /* whether the archetype may retain one chunk while it has no rows; then storage->spares lists the
      * archetype */
     bool may_retain_chunk;
-    bool is_removed;  /* about to be removed: see core/calls/world_calls.c */
+    bool is_removed;  /* about to be removed: see core/entities/world_life.c */
     bool has_handles; /* has a component with entity fields that users set */
     quern__versions versions;
     quern__row_versions *row_versions; /* NULL if no component has row_changes, or no versions are kept */

@@ -244,4 +244,14 @@ static inline quern__record *quern__entities_find(const quern__entities *entitie
     return record->handle_high == entity.bits >> 32 && record->location != 0 ? record : NULL;
 }
 
+/* Prefetches the records of a list: elements of most lists are scattered in memory. */
+static inline void quern__prefetch_records(const quern__entities *entities, const quern_entity *handles,
+                                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = quern_entity_index(handles[i]);
+        if (index < entities->slot_count) QUERN__PREFETCH(quern__entities_record(entities, index));
+    }
+}
+
 #endif

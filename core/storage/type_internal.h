@@ -38,7 +38,7 @@ typedef struct quern__column_flag {
  * A row flag means that each row has a state of its own. Archetypes keep a bit column for each component with such a
  * flag; the kind of the bit column is the number of the flag (row_bits.h). Archives save these bits after the
  * columns, hashes include them, and two functions list them for the JSON of an entity
- * (core/calls/calls_internal.h). */
+ * (core/entities/entities_internal.h). */
 #define QUERN__ROW_FLAGS(FLAG)                                                           \
     FLAG(CAN_DISABLE, can_disable, .is_layout = true, .replay_bit = 1, .archive_bit = 1, \
          .list_name = "disabled", .with = "can be disabled", .without = "cannot be disabled")

@@ -130,6 +130,20 @@ quern_result quern_component_get_size(const quern_world *world, quern_component 
     return QUERN_OK;
 }
 
+quern_result quern__world_check_provisional(const quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t component_count,
+                                            uint32_t count, const char *commands)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < component_count && values != NULL && result == QUERN_OK; i++) {
+        const uint32_t index = quern__component_index(components[i]);
+        if (values[i] != NULL && !quern__components_is_managed(&world->storage.components, index))
+            result = quern__type_check_provisional(
+                quern__components_type(&world->storage.components, index), values[i], count, commands);
+    }
+    return result;
+}
+
 /* -------------------------------------------------------------------------------------- resources */
 
 static quern_resource handle_of(const quern__resources *resources, uint32_t index)
@@ -256,19 +270,6 @@ void *quern_resource_get(quern_world *world, quern_resource resource)
     const quern_result result = quern__resources_check(&world->resources, resource);
     if (quern__in_call(result, __func__) != QUERN_OK) return NULL;
     return world->resources.list.items[quern__resource_index(resource)].value;
-}
-
-/* ------------------------------------------------------------------------------------------ combines */
-
-quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
-                                    quern_combine *out_combine)
-{
-    QUERN__ENTER_UNLOCKED(world);
-    QUERN__NEED(def);
-    QUERN__NEED(out_combine);
-    quern_result result = quern__combines_register(world->storage.combines, &world->storage.allocator,
-                                                   world->resources.world_tag, def, out_combine);
-    return quern__in_call(result, __func__);
 }
 
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource)

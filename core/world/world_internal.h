@@ -3,20 +3,26 @@
 #ifndef QUERN_CORE_WORLD_WORLD_INTERNAL_H
 #define QUERN_CORE_WORLD_WORLD_INTERNAL_H
 
-/* The registry of a world's resources (singletons), and their values. */
+/* The world as all rooms above storage know it: its storage, registries and resources, the lock of running frames, the
+ * claim of one thread, and the gate of its calls.
+ *
+ * Rooms above keep what they have for a world behind pointers: those of the storage (names, relations, reactions,
+ * prefabs, combines) and those below. core/entities/world_life.c creates and destroys all of it. So a room that keeps
+ * something for a world can also have the public calls on it. */
 
 #include "core/base/containers.h"
 #include "core/base/handle.h"
-#include "core/names/name_internal.h"
-#include "core/reactions/reaction.h"
-#include "core/record/accumulator.h"
-#include "core/relations/relation_internal.h"
+#include "core/storage/change.h"
 #include "core/storage/storage.h"
 #include "core/storage/type_internal.h"
 
+#include <quern/getter.h>
+#include <quern/relation.h>
 #include <quern/world.h>
 
 #include <stdatomic.h>
+
+/* ---------------------------------------------------------------------------------------- resources */
 
 typedef struct quern__resource {
     quern__type type;
@@ -42,7 +48,7 @@ static inline uint32_t quern__resource_index(quern_resource resource)
     return quern__handle_index(resource.bits);
 }
 
-/* The world: its storage, registries and resources, the lock of running frames, and the claim of one thread. */
+/* ------------------------------------------------------------------------------------ lists of creates */
 
 enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 
@@ -64,9 +70,10 @@ typedef struct quern__create_list {
     quern_component components[QUERN__CREATE_LIST_COMPONENTS];
     const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL if values are copied as plain bytes */
     uint16_t required[QUERN__CREATE_LIST_COMPONENTS]; /* components with values that listed ones require */
-    uint32_t relation_position; /* index in `components` of the relation's component */
-    quern__relation *relation;  /* NULL if the list has no relation */
-    quern__create_layout layouts[QUERN__LEVEL_COUNT]; /* by level of the new entity; [0] without levels */
+    uint32_t relation_position;       /* index in `components` of the relation's component */
+    struct quern__relation *relation; /* NULL if the list has no relation */
+    quern__create_layout
+        layouts[QUERN_MAX_RELATION_LEVEL + 1]; /* by level of the new entity; [0] without levels */
 } quern__create_list;
 
 /* A cache of the latest lists. It is cleared when archetypes are removed. */
@@ -76,13 +83,10 @@ typedef struct quern__create_lists {
     uint32_t next;              /* index of the entry that the next new list replaces */
 } quern__create_lists;
 
+/* ------------------------------------------------------------------------------------------ the world */
+
 struct quern_world {
     quern__storage storage;
-    /* The storage has pointers to the following four. */
-    quern__names names;
-    quern__relations relations;
-    quern__reactions reactions;
-    quern__combines combines;
     quern__resources resources;
     quern__create_lists create_lists;
     uint64_t next_serial; /* next serial number of a command stream; see sched/frame/schedule_internal.h */
@@ -94,7 +98,7 @@ struct quern_world {
     uint32_t user_count; /* number of queries, getters, readers and schedules that refer to the world */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
 
-    /* Removal of empty archetypes at sync points; see core/calls/world_calls.c. */
+    /* Removal of empty archetypes at sync points; see core/entities/world_life.c. */
     uint32_t removal_count; /* archetypes that the world must have for it; UINT32_MAX: it is disabled */
     uint32_t empty_archetype_checks_per_sync; /* setting of this name in quern_world_def */
     /* index of the archetype to be checked next; 0 if a new round over all archetypes begins */
@@ -125,6 +129,13 @@ static inline quern_result quern__world_check_unlocked(const quern_world *world,
 {
     return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
 }
+
+/* Fails with PROVISIONAL_ENTITY, naming the component, if a described field of the values has a provisional handle.
+ * values[i]: `count` values of the i-th component; values and its elements may be NULL. commands: the command
+ * function that the message recommends instead. */
+quern_result quern__world_check_provisional(const quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t component_count,
+                                            uint32_t count, const char *commands);
 
 /* Bit that is set in a getter's number while its world is locked. No ref has it, so all refs of the getter fail. */
 #define QUERN__GETTER_CLOSED 0x80000000u
@@ -207,5 +218,32 @@ static inline void quern__world_leave_entered(quern_world *const *world)
     QUERN__NEED(world);              \
     QUERN__ENTER(world);             \
     if (QUERN__UNLIKELY((world)->locked)) return quern__world_fail_locked(__func__)
+
+/* ------------------------------------------------------------------------------------------- getters */
+
+/* A getter finds the position of its component's column in a table, by the archetype number in the entity's
+ * record. A lookup therefore reads only the record and the table. */
+typedef struct quern__getter {
+    quern_getter base; /* public part, first: the caller has its address */
+    quern_world *world;
+    quern__position_table table;
+    bool has_refs;
+} quern__getter;
+
+_Static_assert(offsetof(quern__getter, base) == 0, "a getter begins with its public part");
+
+/* Whether values that the caller will write have to be noted: change filters exist, or checks are on. */
+static inline bool quern__getter_notes_writes(const quern__getter *getter)
+{
+    return QUERN_CHECKS || *getter->base.filter_count > 0;
+}
+
+/* Notes that the caller is about to write the value at this location. */
+static inline void quern__getter_note_written(const quern__getter *getter, uintptr_t location)
+{
+    const uint32_t index = getter->table.component_index;
+    quern__row_note_pointer_given(quern__chunk_of(location)->archetype, location, index);
+    quern__storage_note_pointer_given(&getter->world->storage, index);
+}
 
 #endif

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule_internal.h"
 
-#include "core/calls/calls_internal.h"
+#include "core/entities/entities_internal.h"
 #include "core/platform/platform.h"
 #include "core/query/query_internal.h"
 #include "sched/jobs/graph_internal.h"

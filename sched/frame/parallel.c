@@ -2,9 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/parallel.h>
 
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "core/query/query_internal.h"
-#include "core/world/world_internal.h"
 #include "sched/jobs/jobs_internal.h"
 #include "sched/jobs/loop.h"
 

@@ -32,7 +32,6 @@
  * read it. The schedule's conflicts keep these calls apart. */
 
 #include "core/base/containers.h"
-#include "core/calls/calls_internal.h"
 #include "core/events/event_internal.h"
 #include "core/playback/playback.h"
 #include "core/storage/archetype.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded, optimised */
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"

@@ -9,7 +9,7 @@
  *
  * QUERN_EVERY_SEED=N in the environment plays that seed alone. */
 
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/every.h"

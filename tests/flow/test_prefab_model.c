@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
-#include "core/calls/calls_internal.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"
 #include "tests/flow/flow_setup.h"

@@ -5,7 +5,7 @@
  * which applies the commands one after another, at every thread count, with passes fused or not, and in
  * every open order. */
 
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "sched/frame/schedule_internal.h"

@@ -5,7 +5,7 @@
 
     tests/mutation/mutate.py --tests 'archive' core/archive
     tests/mutation/mutate.py --tests 'event' --count 20 --seed 7 core/events/event.c
-    tests/mutation/mutate.py --list core/calls/enabled_calls.c
+    tests/mutation/mutate.py --list core/entities/enabled_calls.c
 
 A mutant is a program in which one condition is flipped, one bound is moved or one statement is dropped. All
 chosen mutants are built at once, so that one costs a test run and no build: a function with mutants has its

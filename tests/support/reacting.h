@@ -6,6 +6,7 @@
 /* Reactions at the level of the storage, without a schedule that runs them: the rows that are reported
  * to each. */
 
+#include "core/reactions/reaction.h"
 #include "core/world/world_internal.h"
 
 #include <quern/query.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/names/name_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/fixture.h"
 

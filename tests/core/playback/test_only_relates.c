@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "tests/support/flushing.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Commands that relate and unrelate entities, and destroy related ones. */
 
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "tests/support/fixture.h"
 
 #include <stdio.h>

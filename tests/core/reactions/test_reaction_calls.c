@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/calls/calls_internal.h"
+#include "core/playback/playback.h"
 #include "core/query/query_internal.h"
 #include "tests/core/reactions/reaction_scene.h"
 

@@ -3,6 +3,7 @@
 /* Transactions over links and names alone: the entries of a log, and that reverting restores every link, level and name.
  * Other tests check that rows agree with links afterwards (test_random_relations, test_related). */
 
+#include "core/names/name_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/failing_allocator.h"

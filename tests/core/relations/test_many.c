@@ -3,6 +3,7 @@
 /* Relations with several targets per source: definitions, refused calls, policies, large sets and damage.
  * test_random_many compares random programs with a naive model. */
 
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/fixture.h"
 

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Relations of a few entities, by immediate calls. */
 
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/core/calls/archetypes_scene.h"
+#include "tests/core/entities/archetypes_scene.h"
 #include "tests/support/program.h"
 #include "tests/support/random.h"
 

@@ -3,8 +3,6 @@
 /* Random access by getters and refs. A ref caches a value's address, with the move count of its chunk at that time
  * (core/storage/chunk.h). */
 
-#include "core/calls/calls_internal.h"
-
 #include "core/query/query_internal.h"
 
 /* ------------------------------------------------------------------------------------------ create */

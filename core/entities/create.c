@@ -8,12 +8,13 @@
  *
  * In order: the archetype of a list, cached lists, rows, entities with a target, the calls that create; prefetching, the
  * call that destroys a list, cascades, the call that destroys all matches of a query. */
-#include "core/calls/calls_internal.h"
+#include "core/entities/entities_internal.h"
 
 #include "core/query/query_internal.h"
+#include "core/reactions/reaction.h"
+#include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
 #include "core/storage/type_internal.h"
-#include "core/world/world_internal.h"
 
 #include <quern/bulk.h>
 
@@ -138,20 +139,6 @@ static quern_result world_ensure_related_archetype(quern_world *world, const que
     quern_result result = collect_set(world, components, values, true, count, &set);
     if (result != QUERN_OK) return result;
     return quern__storage_ensure_archetype(&world->storage, set.indices, set.count, out_archetype);
-}
-
-quern_result quern__world_check_provisional(const quern_world *world, const quern_component *components,
-                                            const void *const *values, uint32_t component_count,
-                                            uint32_t count, const char *commands)
-{
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < component_count && values != NULL && result == QUERN_OK; i++) {
-        const uint32_t index = quern__component_index(components[i]);
-        if (values[i] != NULL && !quern__components_is_managed(&world->storage.components, index))
-            result = quern__type_check_provisional(
-                quern__components_type(&world->storage.components, index), values[i], count, commands);
-    }
-    return result;
 }
 
 /* -------------------------------------------------------------------------------------- cached lists */

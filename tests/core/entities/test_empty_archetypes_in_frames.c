@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "core/world/world_internal.h"
-#include "tests/core/calls/archetypes_scene.h"
+#include "tests/core/entities/archetypes_scene.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/effort.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The calls of relation.h: relations, targets and siblings. */
-#include "core/calls/calls_internal.h"
-
-#include "core/query/query_internal.h"
 #include "core/relations/relation_internal.h"
+
 #include "core/world/world_internal.h"
 
 #include <quern/relation.h>

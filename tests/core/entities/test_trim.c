@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/core/calls/archetypes_scene.h"
+#include "tests/core/entities/archetypes_scene.h"
 
 /* Memory that quern_world_trim releases, and statistics of archetypes. */
 

@@ -5,7 +5,7 @@
 
 #include <quern/bulk.h>
 
-#include "core/calls/calls_internal.h"
+#include "core/entities/entities_internal.h"
 #include "core/query/query_internal.h"
 #include "core/relations/relation_internal.h"
 #include "core/storage/change.h"

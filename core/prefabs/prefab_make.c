@@ -7,12 +7,12 @@
  *
  * In order: links of captured trees, links and hierarchy of prefabs, groups, columns, values, names; captured trees;
  * described members. */
-#include "core/calls/calls_internal.h"
+#include "core/prefabs/prefab_internal.h"
 
 #include "core/base/containers.h"
-#include "core/relations/relation_internal.h"
 #include "core/storage/change.h"
 #include "core/storage/type_internal.h"
+#include "core/world/world_internal.h"
 
 #include <quern/prefab.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world_internal.h"
-#include "tests/core/calls/bulk_scene.h"
+#include "tests/core/entities/bulk_scene.h"
 #include "tests/support/failing_allocator.h"
 
 /* Rules of all bulk calls: wrong arguments, frames, iterators, missing memory. */

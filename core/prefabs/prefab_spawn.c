@@ -3,9 +3,8 @@
 /* The calls that use prefabs: they destroy prefabs, find members and parts, and spawn instances immediately. A spawn first
  * prepares everything that may fail: the plan, rows, slots and pages of links. It then allocates handles and puts the
  * instances into the world, block by block (prefab_internal.h). */
-#include "core/calls/calls_internal.h"
-
 #include "core/prefabs/prefab_internal.h"
+
 #include "core/query/query_internal.h"
 #include "core/storage/change.h"
 #include "core/world/world_internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "tests/core/calls/bulk_scene.h"
+#include "tests/core/entities/bulk_scene.h"
 
 /* Creating many entities by one call. */
 

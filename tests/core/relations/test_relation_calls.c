@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Relations with other calls: create, bulk, statistics, trim, validation; and wrong use of these. */
 
+#include "core/relations/relation_internal.h"
 #include "core/world/world_internal.h"
 #include "tests/support/fixture.h"
 

@@ -304,6 +304,10 @@ static quern_result reserve_records(quern__storage *storage, uint32_t count, uin
     return QUERN_OK;
 }
 
+_Static_assert((int)QUERN__LINK_PAGE_SLOTS == (int)QUERN__EDGE_PAGE_SLOTS,
+               "one step for both kinds of pages");
+
+/* Reserves pages of edges for relations with several targets per source, and pages of links for the others. */
 static quern_result reserve_links(quern__storage *storage, const quern_relation *relations, uint32_t count,
                                   uint32_t slot_end)
 {
@@ -312,7 +316,8 @@ static quern_result reserve_links(quern__storage *storage, const quern_relation 
         const quern_result result = quern__relation_check(storage, relations[i], &relation);
         if (result != QUERN_OK) return result;
         for (uint32_t slot = 0; slot < slot_end; slot += QUERN__LINK_PAGE_SLOTS)
-            if (!quern__links_reserve(&relation->links, &storage->allocator, slot))
+            if (!(relation->is_many ? quern__edges_reserve_page(&relation->edges, &storage->allocator, slot)
+                                    : quern__links_reserve(&relation->links, &storage->allocator, slot)))
                 return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of %u entities",
                                    slot_end);
     }

@@ -85,6 +85,23 @@ Test(reserve, links_and_commands_need_no_memory)
     cr_assert(quern__links_has_page(&parent->links, quern_entity_index(entities[ROWS - 1])));
 }
 
+/* Their links are edges; a page of links would hide them. */
+Test(reserve, relations_with_several_targets_have_edges)
+{
+    quern_reserve_def def = rows_of_number();
+    must(quern_relation_register(world, &(quern_relation_def){.name = "likes", .many = true},
+                                 &def.relations[0]));
+    const quern_relation likes = def.relations[0];
+    must(quern_world_reserve(world, &def));
+    const quern__relation *relation = quern__relation_of(&world->storage, likes);
+    cr_assert(quern__edges_has_page(&relation->edges, ROWS - 1));
+    cr_assert_eq(relation->links.pages.count, 0);
+    create_all();
+    must(quern_entity_relate(world, entities[0], likes, entities[1]));
+    cr_assert(quern_entity_equal(quern_entity_target(world, entities[0], likes), entities[1]));
+    cr_assert_eq(quern_entity_source_count(world, entities[1], likes), 1);
+}
+
 Test(reserve, failed_allocations_are_reported_and_change_nothing)
 {
     quern_reserve_def def = rows_of_number();

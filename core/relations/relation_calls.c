@@ -189,12 +189,10 @@ quern_result quern_entity_unrelate(quern_world *world, quern_entity source, quer
     return quern__world_unrelate(world, source, relation, __func__);
 }
 
-/* Returns whether the source has the target. Both are alive. */
-static bool has_target(const quern__relation *relation, quern_entity source, quern_entity target)
+static bool has_target(const quern__relation *relation, uint32_t source, uint32_t target)
 {
-    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
-    return relation->is_many ? quern__edges_has(&relation->edges, s, t)
-                             : quern__links_target(&relation->links, s) == t;
+    return relation->is_many ? quern__edges_has(&relation->edges, source, target)
+                             : quern__links_target(&relation->links, source) == target;
 }
 
 quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source, quern_relation relation,
@@ -205,7 +203,7 @@ quern_result quern_entity_unrelate_from(quern_world *world, quern_entity source,
     quern_result result = check(world, source, relation, __func__, &known);
     if (result != QUERN_OK) return result;
     result = check_alive(world, target, "the target");
-    if (result == QUERN_OK && !has_target(known, source, target))
+    if (result == QUERN_OK && !has_target(known, quern_entity_index(source), quern_entity_index(target)))
         result = fail_other_target(&world->storage, known, source, target);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     if (known->is_many)
@@ -250,43 +248,16 @@ quern_result quern_entity_move_before(quern_world *world, quern_entity source, q
     return QUERN_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- looking */
+/* ------------------------------------------------------------------------------------------- reading */
 
-/* Returns the links of an entity. Returns NULL without a message if there are none, and with a message if the call is
- * wrong. *out_relation: the relation, or NULL if the call is wrong. */
-static const quern__link_node *find_link(const quern_world *world, quern_entity entity,
-                                         quern_relation relation, const char *function,
-                                         quern__relation **out_relation)
+/* Returns the member of a set after a slot, or the first one after QUERN__SLOT_NONE. */
+static quern_entity entity_after(const quern__storage *storage, const quern__edge_list *list, uint32_t slot)
 {
-    if (check(world, entity, relation, function, out_relation) == QUERN_OK)
-        return quern__links_find(&(*out_relation)->links, quern_entity_index(entity));
-    *out_relation = NULL;
-    return NULL;
-}
-
-/* Returns the targets or sources of an entity without links: those by edges. known: NULL if the call is wrong. */
-static const quern__edge_list *find_targets(const quern__relation *known, quern_entity source)
-{
-    return known != NULL ? quern__edges_targets(&known->edges, quern_entity_index(source))
-                         : &quern__no_edges;
-}
-
-static const quern__edge_list *find_sources(const quern__relation *known, quern_entity target)
-{
-    return known != NULL ? quern__edges_sources(&known->edges, quern_entity_index(target))
-                         : &quern__no_edges;
-}
-
-/* Returns the member of a set after an entity, or the first one after null. */
-static quern_entity entity_after(const quern_world *world, const quern__edge_list *list,
-                                 quern_entity entity)
-{
-    const uint32_t slot = quern_entity_is_null(entity) ? QUERN__SLOT_NONE : quern_entity_index(entity);
-    return quern__entity_of_link(&world->storage, quern__edge_list_next(list, slot));
+    return quern__entity_of_link(storage, quern__edge_list_next(list, slot));
 }
 
 /* Stores entities of a set. Returns their number, or 0 with a message if the array is missing. */
-static uint32_t list_entities(const quern_world *world, const quern__edge_list *list,
+static uint32_t list_entities(const quern__storage *storage, const quern__edge_list *list,
                               quern_entity *out_entities, uint32_t capacity, const char *function,
                               const char *argument)
 {
@@ -294,147 +265,203 @@ static uint32_t list_entities(const quern_world *world, const quern__edge_list *
         quern__fail_null(function, argument);
         return 0;
     }
-    quern__list_edge_entities(&world->storage, list, out_entities, capacity);
+    quern__list_edge_entities(storage, list, out_entities, capacity);
     return list->count;
+}
+
+quern_entity quern__read_target(quern__related of)
+{
+    if (of.relation == NULL) return (quern_entity){0};
+    if (!of.relation->is_many)
+        return quern__entity_of_link(of.storage, quern__links_target(&of.relation->links, of.slot));
+    return entity_after(of.storage, quern__edges_targets(&of.relation->edges, of.slot), QUERN__SLOT_NONE);
+}
+
+bool quern__read_has_target(quern__related of, quern_entity target)
+{
+    return of.relation != NULL && quern__entities_find(&of.storage->entities, target) != NULL &&
+           has_target(of.relation, of.slot, quern_entity_index(target));
+}
+
+uint32_t quern__read_target_count(quern__related of)
+{
+    if (of.relation == NULL) return 0;
+    return of.relation->is_many ? quern__edges_targets(&of.relation->edges, of.slot)->count
+                                : quern__links_target(&of.relation->links, of.slot) != QUERN__SLOT_NONE;
+}
+
+uint32_t quern__read_targets(quern__related of, quern_entity *out_targets, uint32_t capacity,
+                             const char *function)
+{
+    if (of.relation == NULL) return 0;
+    const quern__edge_list *list = quern__edges_targets(&of.relation->edges, of.slot);
+    uint32_t target = quern__links_target(&of.relation->links, of.slot);
+    const quern__edge_list one = {.slots = &target, .count = target != QUERN__SLOT_NONE, .capacity = 1};
+    return list_entities(of.storage, of.relation->is_many ? list : &one, out_targets, capacity, function,
+                         "out_targets");
+}
+
+quern_entity quern__read_first_source(quern__related of)
+{
+    if (of.relation == NULL) return (quern_entity){0};
+    if (!of.relation->is_many)
+        return quern__entity_of_link(of.storage, quern__links_first(&of.relation->links, of.slot));
+    return entity_after(of.storage, quern__edges_sources(&of.relation->edges, of.slot), QUERN__SLOT_NONE);
+}
+
+quern_entity quern__read_next_sibling(quern__related of)
+{
+    const quern__link_node *link =
+        of.relation != NULL ? quern__links_find(&of.relation->links, of.slot) : NULL;
+    if (link == NULL || link->target == QUERN__SLOT_NONE) return (quern_entity){0};
+    return quern__entity_of_link(of.storage, link->next);
+}
+
+uint32_t quern__read_source_count(quern__related of)
+{
+    if (of.relation == NULL) return 0;
+    if (of.relation->is_many) return quern__edges_sources(&of.relation->edges, of.slot)->count;
+    const quern__link_node *link = quern__links_find(&of.relation->links, of.slot);
+    return link != NULL ? link->count : 0;
+}
+
+uint32_t quern__read_sources(quern__related of, quern_entity *out_sources, uint32_t capacity,
+                             const char *function)
+{
+    if (of.relation == NULL) return 0;
+    if (of.relation->is_many)
+        return list_entities(of.storage, quern__edges_sources(&of.relation->edges, of.slot), out_sources,
+                             capacity, function, "out_sources");
+    if (capacity > 0 && out_sources == NULL) {
+        quern__fail_null(function, "out_sources");
+        return 0;
+    }
+    const quern__links *links = &of.relation->links;
+    uint32_t source = quern__links_first(links, of.slot);
+    for (uint32_t i = 0; i < capacity && source != QUERN__SLOT_NONE; i++) {
+        out_sources[i] = quern__entity_of_slot(of.storage, source);
+        source = quern__links_at(links, source)->next;
+    }
+    return quern__read_source_count(of);
+}
+
+/* -------------------------------------------------------------------------- reading outside of callbacks */
+
+/* What a call from outside of a frame may read: everything in an unlocked world. Fails with a message. */
+static quern__related outside(const quern_world *world, quern_entity entity, quern_relation relation,
+                              const char *function)
+{
+    quern__relation *known;
+    if (check(world, entity, relation, function, &known) != QUERN_OK)
+        return (quern__related){.relation = NULL};
+    return (quern__related){&world->storage, known, quern_entity_index(entity)};
 }
 
 quern_entity quern_entity_target(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
-    if (link != NULL) return quern__entity_of_link(&world->storage, link->target);
-    return entity_after(world, find_targets(known, source), (quern_entity){0});
+    return quern__read_target(outside(world, source, relation, __func__));
 }
 
 bool quern_entity_has_target(const quern_world *world, quern_entity source, quern_relation relation,
                              quern_entity target)
 {
-    quern__relation *known;
-    return check(world, source, relation, __func__, &known) == QUERN_OK &&
+    const quern__related of = outside(world, source, relation, __func__);
+    return of.relation != NULL &&
            quern__in_call(check_alive(world, target, "the target"), __func__) == QUERN_OK &&
-           has_target(known, source, target);
+           quern__read_has_target(of, target);
 }
 
 uint32_t quern_entity_target_count(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
-    return link != NULL ? link->target != QUERN__SLOT_NONE : find_targets(known, source)->count;
+    return quern__read_target_count(outside(world, source, relation, __func__));
 }
 
 quern_entity quern_entity_next_target(const quern_world *world, quern_entity source,
                                       quern_relation relation, quern_entity target)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
-    if (link != NULL)
-        return quern_entity_is_null(target) ? quern__entity_of_link(&world->storage, link->target)
-                                            : (quern_entity){0};
-    return entity_after(world, find_targets(known, source), target);
+    const quern__related of = outside(world, source, relation, __func__);
+    if (of.relation == NULL || quern_entity_is_null(target)) return quern__read_target(of);
+    return entity_after(of.storage, quern__edges_targets(&of.relation->edges, of.slot),
+                        quern_entity_index(target));
 }
 
 uint32_t quern_entity_list_targets(const quern_world *world, quern_entity source, quern_relation relation,
                                    quern_entity *out_targets, uint32_t capacity)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, __func__, &known);
-    if (link == NULL)
-        return list_entities(world, find_targets(known, source), out_targets, capacity, __func__,
-                             "out_targets");
-    const quern__edge_list one = {.slots = (uint32_t *)(uintptr_t)&link->target,
-                                  .count = link->target != QUERN__SLOT_NONE,
-                                  .capacity = 1};
-    return list_entities(world, &one, out_targets, capacity, __func__, "out_targets");
+    return quern__read_targets(outside(world, source, relation, __func__), out_targets, capacity, __func__);
 }
 
 quern_entity quern_entity_first_source(const quern_world *world, quern_entity target,
                                        quern_relation relation)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
-    if (link != NULL) return quern__entity_of_link(&world->storage, link->first);
-    return entity_after(world, find_sources(known, target), (quern_entity){0});
+    return quern__read_first_source(outside(world, target, relation, __func__));
 }
 
 quern_entity quern_entity_next_source(const quern_world *world, quern_entity target,
                                       quern_relation relation, quern_entity source)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
-    if (link == NULL) return entity_after(world, find_sources(known, target), source);
-    if (quern_entity_is_null(source)) return quern__entity_of_link(&world->storage, link->first);
-    const quern__link_node *node = find_link(world, source, relation, __func__, &known);
-    if (node == NULL || node->target != quern_entity_index(target)) return (quern_entity){0};
-    return quern__entity_of_link(&world->storage, node->next);
+    const quern__related of = outside(world, target, relation, __func__);
+    if (of.relation == NULL || quern_entity_is_null(source)) return quern__read_first_source(of);
+    if (of.relation->is_many)
+        return entity_after(of.storage, quern__edges_sources(&of.relation->edges, of.slot),
+                            quern_entity_index(source));
+    const quern__related other = outside(world, source, relation, __func__);
+    if (!quern__read_has_target(other, target)) return (quern_entity){0};
+    return quern__read_next_sibling(other);
 }
 
-/* Returns the links of a source, or NULL if it has no target. Fails, with a message, for relations with several targets
- * per source, where a source has siblings for each of its targets. */
-static const quern__link_node *find_sibling(const quern_world *world, quern_entity source,
-                                            quern_relation relation, const char *function)
+/* What a call may read of the siblings of a source. Fails, with a message, for relations with several targets per source,
+ * where a source has siblings for each of its targets. */
+static quern__related outside_sibling(const quern_world *world, quern_entity source,
+                                      quern_relation relation, const char *function)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, source, relation, function, &known);
-    if (link == NULL && known != NULL && known->is_many)
-        quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                    "%s: relation '%s' is .many, so a source has siblings for each of its targets: use "
-                    "quern_entity_next_source",
-                    function, quern__relation_name(&world->storage, known));
-    return link != NULL && link->target != QUERN__SLOT_NONE ? link : NULL;
+    quern__related of = outside(world, source, relation, function);
+    if (of.relation == NULL || !of.relation->is_many) return of;
+    quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: relation '%s' is .many, so a source has siblings for each of its targets: use "
+                "quern_entity_next_source",
+                function, quern__relation_name(of.storage, of.relation));
+    return (quern__related){.relation = NULL};
 }
 
 quern_entity quern_entity_next_sibling(const quern_world *world, quern_entity source,
                                        quern_relation relation)
 {
-    const quern__link_node *link = find_sibling(world, source, relation, __func__);
-    return link != NULL ? quern__entity_of_link(&world->storage, link->next) : (quern_entity){0};
+    return quern__read_next_sibling(outside_sibling(world, source, relation, __func__));
 }
 
 quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entity source,
                                            quern_relation relation)
 {
-    const quern__link_node *link = find_sibling(world, source, relation, __func__);
-    return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
+    const quern__related of = outside_sibling(world, source, relation, __func__);
+    if (quern__read_target_count(of) == 0) return (quern_entity){0};
+    return quern__entity_of_link(of.storage, quern__links_at(&of.relation->links, of.slot)->previous);
 }
 
 uint32_t quern_entity_source_count(const quern_world *world, quern_entity target, quern_relation relation)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
-    return link != NULL ? link->count : find_sources(known, target)->count;
+    return quern__read_source_count(outside(world, target, relation, __func__));
 }
 
 uint32_t quern_entity_list_sources(const quern_world *world, quern_entity target, quern_relation relation,
                                    quern_entity *out_sources, uint32_t capacity)
 {
-    quern__relation *known;
-    const quern__link_node *link = find_link(world, target, relation, __func__, &known);
-    if (link == NULL)
-        return list_entities(world, find_sources(known, target), out_sources, capacity, __func__,
-                             "out_sources");
-    if (capacity > 0 && out_sources == NULL) {
-        quern__fail_null(__func__, "out_sources");
-        return 0;
-    }
-    uint32_t child = link->first;
-    for (uint32_t i = 0; i < capacity && child != QUERN__SLOT_NONE; i++) {
-        out_sources[i] = quern__entity_of_slot(&world->storage, child);
-        child = quern__links_at(&known->links, child)->next;
-    }
-    return link->count;
+    return quern__read_sources(outside(world, target, relation, __func__), out_sources, capacity, __func__);
 }
 
 uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source, quern_relation relation)
 {
-    const quern__link_node *link = find_sibling(world, source, relation, __func__);
-    if (link == NULL) return QUERN_NO_SIBLING_INDEX;
-    const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
+    const quern__related of = outside_sibling(world, source, relation, __func__);
+    if (quern__read_target_count(of) == 0) return QUERN_NO_SIBLING_INDEX;
+    const quern__links *links = &of.relation->links;
     uint32_t index = 0;
-    for (uint32_t i = quern__links_at(links, link->target)->first; i != quern_entity_index(source);
+    for (uint32_t i = quern__links_first(links, quern__links_target(links, of.slot)); i != of.slot;
          i = quern__links_at(links, i)->next)
         index++;
     return index;
 }
+
+/* --------------------------------------------------------------------------------- sources of many targets */
 
 /* Lists the sources of many targets in one call, with or without their values. Code that descends a tree level by
  * level calls this once per level. Arguments are checked once per call, and the record of each source is read once,

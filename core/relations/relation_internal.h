@@ -568,4 +568,29 @@ quern_result quern__world_relate(quern_world *world, quern_entity source, quern_
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
                                    const char *function);
 
+/* ------------------------------------------------------------------------------------------- reading */
+
+/* What a call may read: the targets and sources of an entity in a relation. Calls from outside of a frame and calls of
+ * callbacks have checks of their own; both give this to the same reads. relation: NULL if the call is wrong or refused,
+ * or if the entity is not alive; the reads then return null, false or 0. */
+typedef struct quern__related {
+    const quern__storage *storage;
+    const quern__relation *relation;
+    uint32_t slot; /* of the entity, which is alive */
+} quern__related;
+
+quern_entity quern__read_target(quern__related of);
+quern_entity quern__read_first_source(quern__related of);
+quern_entity
+quern__read_next_sibling(quern__related of); /* null unless the relation has one target per source */
+bool quern__read_has_target(quern__related of, quern_entity target);
+uint32_t quern__read_target_count(quern__related of);
+uint32_t quern__read_source_count(quern__related of);
+
+/* Store up to `capacity` targets or sources. Return their number, or 0 with a message if the array is missing. */
+uint32_t quern__read_targets(quern__related of, quern_entity *out_targets, uint32_t capacity,
+                             const char *function);
+uint32_t quern__read_sources(quern__related of, quern_entity *out_sources, uint32_t capacity,
+                             const char *function);
+
 #endif

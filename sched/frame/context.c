@@ -414,55 +414,41 @@ static void refuse_relation(quern_context *context, const char *relation, const 
         function, context->system->name, relation, declared);
 }
 
-/* Finds a declared relation of a living entity. Returns NULL if the entity is not alive, or if the call is
- * refused. */
-static const quern__relation *find_relation(quern_context *context, quern_entity entity,
-                                            quern_relation relation, const char *function)
+/* What a callback may read of an entity's targets and sources: those in the relations that its system has declared.
+ * Reports what is refused. */
+static quern__related inside(quern_context *context, quern_entity entity, quern_relation relation,
+                             const char *function)
 {
+    const quern__related nothing = {.relation = NULL};
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
         refuse_plain(plain, function, "the relations of any entity");
-        return NULL;
+        return nothing;
     }
-    if (is_foreign(context, function)) return NULL;
+    if (is_foreign(context, function)) return nothing;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     quern__relation *known;
     if (quern__relation_check(storage, relation, &known) != QUERN_OK) {
         quern__context_refuse_handle(context, "relation", function);
-        return NULL;
+        return nothing;
     }
     if (!quern__bitset_has(context->system->access.relations, known->component_index)) {
         refuse_relation(context, quern__relation_name(storage, known), function);
-        return NULL;
+        return nothing;
     }
-    return quern__entities_find(&storage->entities, entity) != NULL ? known : NULL;
-}
-
-static quern_entity entity_of(const quern_context *context, uint32_t slot)
-{
-    if (slot == QUERN__SLOT_NONE) return (quern_entity){0};
-    return quern__entity_of_link(&context->schedule->plan.world->storage, slot);
+    if (quern__entities_find(&storage->entities, entity) == NULL) return nothing;
+    return (quern__related){storage, known, quern_entity_index(entity)};
 }
 
 quern_entity quern_context_target(quern_context *context, quern_entity source, quern_relation relation)
 {
-    const quern__relation *known = find_relation(context, source, relation, "quern_context_target");
-    if (known == NULL) return (quern_entity){0};
-    const uint32_t slot = quern_entity_index(source);
-    if (!known->is_many) return entity_of(context, quern__links_target(&known->links, slot));
-    return entity_of(context,
-                     quern__edge_list_next(quern__edges_targets(&known->edges, slot), QUERN__SLOT_NONE));
+    return quern__read_target(inside(context, source, relation, __func__));
 }
 
 quern_entity quern_context_first_source(quern_context *context, quern_entity target,
                                         quern_relation relation)
 {
-    const quern__relation *known = find_relation(context, target, relation, "quern_context_first_source");
-    if (known == NULL) return (quern_entity){0};
-    const uint32_t slot = quern_entity_index(target);
-    if (!known->is_many) return entity_of(context, quern__links_first(&known->links, slot));
-    return entity_of(context,
-                     quern__edge_list_next(quern__edges_sources(&known->edges, slot), QUERN__SLOT_NONE));
+    return quern__read_first_source(inside(context, target, relation, __func__));
 }
 
 static void refuse_siblings(quern_context *context, const quern__relation *relation, const char *function)
@@ -478,92 +464,39 @@ static void refuse_siblings(quern_context *context, const quern__relation *relat
 quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
                                         quern_relation relation)
 {
-    static const char function[] = "quern_context_next_sibling";
-    const quern__relation *known = find_relation(context, source, relation, function);
-    if (known != NULL && known->is_many) refuse_siblings(context, known, function);
-    const quern__link_node *node =
-        known != NULL ? quern__links_find(&known->links, quern_entity_index(source)) : NULL;
-    return entity_of(context, node != NULL ? node->next : QUERN__SLOT_NONE);
+    const quern__related of = inside(context, source, relation, __func__);
+    if (of.relation != NULL && of.relation->is_many) refuse_siblings(context, of.relation, __func__);
+    return quern__read_next_sibling(of);
 }
 
 uint32_t quern_context_source_count(quern_context *context, quern_entity target, quern_relation relation)
 {
-    const quern__relation *known = find_relation(context, target, relation, "quern_context_source_count");
-    if (known == NULL) return 0;
-    const quern__link_node *node = quern__links_find(&known->links, quern_entity_index(target));
-    return node != NULL ? node->count
-                        : quern__edges_sources(&known->edges, quern_entity_index(target))->count;
+    return quern__read_source_count(inside(context, target, relation, __func__));
 }
 
 bool quern_context_has_target(quern_context *context, quern_entity source, quern_relation relation,
                               quern_entity target)
 {
-    const quern__relation *known = find_relation(context, source, relation, "quern_context_has_target");
-    if (known == NULL) return false;
-    const quern__entities *entities = &context->schedule->plan.world->storage.entities;
-    if (quern__entities_find(entities, target) == NULL) return false;
-    const uint32_t s = quern_entity_index(source), t = quern_entity_index(target);
-    return known->is_many ? quern__edges_has(&known->edges, s, t)
-                          : quern__links_target(&known->links, s) == t;
+    return quern__read_has_target(inside(context, source, relation, __func__), target);
 }
 
 uint32_t quern_context_target_count(quern_context *context, quern_entity source, quern_relation relation)
 {
-    const quern__relation *known = find_relation(context, source, relation, "quern_context_target_count");
-    if (known == NULL) return 0;
-    const uint32_t slot = quern_entity_index(source);
-    return known->is_many ? quern__edges_targets(&known->edges, slot)->count
-                          : quern__links_target(&known->links, slot) != QUERN__SLOT_NONE;
-}
-
-/* Stores entities of a set. Returns their number, or 0 with a message if the array is missing. */
-static uint32_t list_edges(const quern_context *context, const quern__edge_list *list,
-                           quern_entity *out_entities, uint32_t capacity, const char *function,
-                           const char *argument)
-{
-    if (capacity > 0 && out_entities == NULL) {
-        quern__fail_null(function, argument);
-        return 0;
-    }
-    quern__list_edge_entities(&context->schedule->plan.world->storage, list, out_entities, capacity);
-    return list->count;
+    return quern__read_target_count(inside(context, source, relation, __func__));
 }
 
 uint32_t quern_context_list_targets(quern_context *context, quern_entity source, quern_relation relation,
                                     quern_entity *out_targets, uint32_t capacity)
 {
-    static const char function[] = "quern_context_list_targets";
-    const quern__relation *known = find_relation(context, source, relation, function);
-    if (known == NULL) return 0;
-    if (known->is_many)
-        return list_edges(context, quern__edges_targets(&known->edges, quern_entity_index(source)),
-                          out_targets, capacity, function, "out_targets");
-    uint32_t target = quern__links_target(&known->links, quern_entity_index(source));
-    const quern__edge_list one = {.slots = &target, .count = target != QUERN__SLOT_NONE, .capacity = 1};
-    return list_edges(context, &one, out_targets, capacity, function, "out_targets");
+    return quern__read_targets(inside(context, source, relation, __func__), out_targets, capacity,
+                               __func__);
 }
 
 uint32_t quern_context_list_sources(quern_context *context, quern_entity target, quern_relation relation,
                                     quern_entity *out_sources, uint32_t capacity)
 {
-    static const char function[] = "quern_context_list_sources";
-    const quern__relation *known = find_relation(context, target, relation, function);
-    if (known == NULL) return 0;
-    const uint32_t slot = quern_entity_index(target);
-    const quern__link_node *node = quern__links_find(&known->links, slot);
-    if (node == NULL)
-        return list_edges(context, quern__edges_sources(&known->edges, slot), out_sources, capacity,
-                          function, "out_sources");
-    if (capacity > 0 && out_sources == NULL) {
-        quern__fail_null(function, "out_sources");
-        return 0;
-    }
-    uint32_t source = node->first;
-    for (uint32_t i = 0; i < capacity && source != QUERN__SLOT_NONE; i++) {
-        out_sources[i] = entity_of(context, source);
-        source = quern__links_at(&known->links, source)->next;
-    }
-    return node->count;
+    return quern__read_sources(inside(context, target, relation, __func__), out_sources, capacity,
+                               __func__);
 }
 
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)

@@ -313,8 +313,7 @@ quern_entity quern__read_next_sibling(quern__related of)
 {
     const quern__link_node *link =
         of.relation != NULL ? quern__links_find(&of.relation->links, of.slot) : NULL;
-    if (link == NULL || link->target == QUERN__SLOT_NONE) return (quern_entity){0};
-    return quern__entity_of_link(of.storage, link->next);
+    return link != NULL ? quern__entity_of_link(of.storage, link->next) : (quern_entity){0};
 }
 
 uint32_t quern__read_source_count(quern__related of)

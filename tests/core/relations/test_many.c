@@ -128,7 +128,9 @@ Test(many, targets_of_single_relations_are_listed_by_the_same_calls)
     quern_relation one;
     quern_entity list[2] = {{0}};
     must(quern_relation_register(world, &(quern_relation_def){.name = "one"}, &one));
-    cr_assert_eq(quern_entity_target_count(world, fans[0], one), 0u);
+    cr_assert_eq(quern_entity_target_count(world, fans[0], one), 0u); /* no entity has links yet */
+    cr_assert(quern_entity_is_null(quern_entity_previous_sibling(world, fans[0], one)));
+    cr_assert_eq(quern_entity_sibling_index(world, fans[0], one), QUERN_NO_SIBLING_INDEX);
     relate(fans[0], one, star);
     relate(fans[1], one, star);
     cr_assert_eq(quern_entity_target_count(world, fans[0], one), 1u);
@@ -137,8 +139,18 @@ Test(many, targets_of_single_relations_are_listed_by_the_same_calls)
     cr_assert_eq(quern_entity_list_targets(world, star, one, list, 2), 0u);
     cr_assert(quern_entity_has_target(world, fans[0], one, star));
     cr_assert_not(quern_entity_has_target(world, fans[0], one, fans[1]));
+    cr_assert_eq(quern_entity_next_target(world, fans[0], one, quern_entity_null()).bits, star.bits);
+    cr_assert(quern_entity_is_null(quern_entity_next_target(world, fans[0], one, star)));
+    const quern_entity first = quern_entity_next_source(world, star, one, quern_entity_null());
+    const quern_entity second = quern_entity_next_source(world, star, one, first);
+    cr_assert(quern_entity_equal(first, fans[0]) || quern_entity_equal(first, fans[1]));
+    cr_assert_eq(first.bits ^ second.bits, fans[0].bits ^ fans[1].bits);
+    cr_assert(quern_entity_is_null(quern_entity_next_source(world, star, one, second)));
+    cr_assert(quern_entity_is_null(quern_entity_next_source(world, fans[1], one, first)));
     must_refuse(COMPONENT_ABSENT, world, quern_entity_unrelate_from(world, fans[0], one, fans[1]));
     must(quern_entity_unrelate_from(world, fans[0], one, star));
+    cr_assert(quern_entity_is_null(quern_entity_next_sibling(world, fans[0], one)));
+    cr_assert(quern_entity_is_null(quern_entity_previous_sibling(world, fans[0], one)));
     cr_assert_eq(quern_entity_source_count(world, star, one), 1u);
 }
 

@@ -8,7 +8,7 @@
 
 static quern_schedule *schedule;
 static quern_relation parent, owner;
-static quern_entity root, a, b, dead;
+static quern_entity root, a, b, dead, heir, leaf;
 static uint32_t call_count;
 static captured_reports reports;
 
@@ -31,6 +31,10 @@ static void open_world(void)
     cr_assert_eq(quern_entity_relate(world, b, parent, root), QUERN_OK);
     cr_assert_eq(quern_entity_relate(world, dead, parent, root), QUERN_OK);
     cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
+    heir = make();
+    leaf = make();
+    cr_assert_eq(quern_entity_index(heir), quern_entity_index(dead));
+    cr_assert_eq(quern_entity_relate(world, leaf, parent, heir), QUERN_OK);
     cr_assert_eq(quern_schedule_create(world, NULL, &schedule), QUERN_OK);
     call_count = 0;
     capture_reports(&reports);
@@ -48,6 +52,8 @@ static void ask_all(quern_context *context, const quern_view *view)
     cr_assert_eq(quern_context_source_count(context, root, parent), 2u);
     cr_assert_eq(quern_context_source_count(context, dead, parent), 0u);
     cr_assert(quern_entity_is_null(quern_context_target(context, dead, parent)));
+    cr_assert(quern_context_has_target(context, leaf, parent, heir));
+    cr_assert_not(quern_context_has_target(context, leaf, parent, dead));
     call_count++;
 }
 

@@ -601,10 +601,7 @@ uint64_t quern__target_count(const quern__query *query)
 
 quern_result quern_query_set_target(quern_query *query, quern_entity target)
 {
-    static const char function[] = "quern_query_set_target";
-    if (query == NULL) return quern__fail_null(function, "query");
-    if (!quern__world_enter(query->world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    quern_result result = quern__world_check_unlocked(query->world, function);
-    if (result == QUERN_OK) result = quern__target_set(query, target);
-    return quern__world_leave(query->world, quern__in_call(result, function));
+    QUERN__NEED(query);
+    QUERN__ENTER_UNLOCKED(query->world);
+    return quern__in_call(quern__target_set(query, target), __func__);
 }

@@ -49,6 +49,19 @@ static inline quern_result quern__known_code(quern_result code, quern_result sam
         if ((count) > 0 && (argument) == NULL) return quern__fail_null(__func__, #argument); \
     } while (0)
 
+/* The same in calls that return something else than a result: after the message, they return `value`. */
+#define QUERN__NEED_OR(argument, value)            \
+    do {                                           \
+        if ((argument) == NULL) {                  \
+            quern__fail_null(__func__, #argument); \
+            return value;                          \
+        }                                          \
+    } while (0)
+#define QUERN__NEED_LIST_OR(argument, count, value)       \
+    do {                                                  \
+        if ((count) > 0) QUERN__NEED_OR(argument, value); \
+    } while (0)
+
 /* Puts the name of the public call in front of the current message, and the name of the calling system if `system`
  * is not NULL: "quern_entity_add: system 'x': entity 1:1 is dead". Parts that the message has already are not
  * repeated. A message that begins with the name of another call does not change. Returns `code`. */

@@ -56,25 +56,23 @@ static quern_result check_arguments(const quern_world *world, const void *out_in
 
 uint32_t quern_component_count(const quern_world *world)
 {
-    if (world != NULL) return world->storage.components.list.count;
-    quern__fail_null("quern_component_count", "world");
-    return 0;
+    QUERN__NEED_OR(world, 0);
+    return world->storage.components.list.count;
 }
 
 quern_component quern_component_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? world->storage.components.list.count : 0;
-    if (!has_index(world, count, index, "components", "quern_component_at")) return (quern_component){0};
+    if (!has_index(world, count, index, "components", __func__)) return (quern_component){0};
     return quern__component_handle(&world->storage.components, index);
 }
 
 quern_result quern_component_get_info(const quern_world *world, quern_component component,
                                       quern_type_info *out_info)
 {
-    static const char function[] = "quern_component_get_info";
-    quern_result result = check_arguments(world, out_info, function);
+    quern_result result = check_arguments(world, out_info, __func__);
     if (result == QUERN_OK)
-        result = quern__in_call(quern__components_check(&world->storage.components, component), function);
+        result = quern__in_call(quern__components_check(&world->storage.components, component), __func__);
     if (result != QUERN_OK) return result;
     const quern__component *known = world->storage.components.list.items[quern__component_index(component)];
     *out_info = info_of(&known->type);
@@ -90,25 +88,23 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
 
 uint32_t quern_resource_count(const quern_world *world)
 {
-    if (world != NULL) return world->resources.list.count;
-    quern__fail_null("quern_resource_count", "world");
-    return 0;
+    QUERN__NEED_OR(world, 0);
+    return world->resources.list.count;
 }
 
 quern_resource quern_resource_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? world->resources.list.count : 0;
-    if (!has_index(world, count, index, "resources", "quern_resource_at")) return (quern_resource){0};
+    if (!has_index(world, count, index, "resources", __func__)) return (quern_resource){0};
     return (quern_resource){.bits = quern__handle_bits(world->resources.world_tag, index)};
 }
 
 quern_result quern_resource_get_info(const quern_world *world, quern_resource resource,
                                      quern_type_info *out_info)
 {
-    static const char function[] = "quern_resource_get_info";
-    quern_result result = check_arguments(world, out_info, function);
+    quern_result result = check_arguments(world, out_info, __func__);
     if (result == QUERN_OK)
-        result = quern__in_call(quern__resources_check(&world->resources, resource), function);
+        result = quern__in_call(quern__resources_check(&world->resources, resource), __func__);
     if (result != QUERN_OK) return result;
     *out_info = info_of(&world->resources.list.items[quern__handle_index(resource.bits)].type);
     return QUERN_OK;
@@ -118,24 +114,22 @@ quern_result quern_resource_get_info(const quern_world *world, quern_resource re
 
 uint32_t quern_event_count(const quern_world *world)
 {
-    if (world != NULL) return world->events != NULL ? world->events->channels.count : 0;
-    quern__fail_null("quern_event_count", "world");
-    return 0;
+    QUERN__NEED_OR(world, 0);
+    return world->events != NULL ? world->events->channels.count : 0;
 }
 
 quern_event quern_event_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? quern_event_count(world) : 0;
-    if (!has_index(world, count, index, "events", "quern_event_at")) return (quern_event){0};
+    if (!has_index(world, count, index, "events", __func__)) return (quern_event){0};
     return (quern_event){.bits = quern__handle_bits(world->resources.world_tag, index)};
 }
 
 quern_result quern_event_get_info(const quern_world *world, quern_event event, quern_type_info *out_info)
 {
-    static const char function[] = "quern_event_get_info";
     quern__channel *channel;
-    quern_result result = check_arguments(world, out_info, function);
-    if (result == QUERN_OK) result = quern__in_call(quern__events_check(world, event, &channel), function);
+    quern_result result = check_arguments(world, out_info, __func__);
+    if (result == QUERN_OK) result = quern__in_call(quern__events_check(world, event, &channel), __func__);
     if (result != QUERN_OK) return result;
     *out_info = info_of(&channel->type);
     return QUERN_OK;
@@ -145,27 +139,25 @@ quern_result quern_event_get_info(const quern_world *world, quern_event event, q
 
 uint32_t quern_relation_count(const quern_world *world)
 {
-    if (world != NULL) return world->storage.relations->list.count;
-    quern__fail_null("quern_relation_count", "world");
-    return 0;
+    QUERN__NEED_OR(world, 0);
+    return world->storage.relations->list.count;
 }
 
 quern_relation quern_relation_at(const quern_world *world, uint32_t index)
 {
     const uint32_t count = world != NULL ? world->storage.relations->list.count : 0;
-    if (!has_index(world, count, index, "relations", "quern_relation_at")) return (quern_relation){0};
+    if (!has_index(world, count, index, "relations", __func__)) return (quern_relation){0};
     return quern__relation_handle(&world->storage, world->storage.relations->list.items[index]);
 }
 
 quern_result quern_relation_get_def(const quern_world *world, quern_relation relation,
                                     quern_relation_def *out_def)
 {
-    static const char function[] = "quern_relation_get_def";
     quern__relation *known;
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_def == NULL) return quern__fail_null(function, "out_def");
+    QUERN__NEED(world);
+    QUERN__NEED(out_def);
     const quern_result result = quern__relation_check(&world->storage, relation, &known);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     *out_def = (quern_relation_def){.name = quern__relation_name(&world->storage, known),
                                     .on_target_destroyed = known->policy,
                                     .levels = known->has_levels,
@@ -193,11 +185,8 @@ static uint32_t list_page(const quern__entities *entities, uint32_t page, quern_
 
 uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_entities, uint32_t capacity)
 {
-    static const char function[] = "quern_world_list_entities";
-    if (world == NULL || (out_entities == NULL && capacity > 0)) {
-        quern__fail_null(function, world == NULL ? "world" : "out_entities");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
+    QUERN__NEED_LIST_OR(out_entities, capacity, 0);
     uint32_t count = 0;
     for (uint32_t page = 0; page < world->storage.entities.pages.count; page++)
         count = list_page(&world->storage.entities, page, out_entities, count, capacity);
@@ -229,8 +218,7 @@ static uint32_t list_from(const quern__entities *entities, uint32_t *cursor, que
 uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
                                         quern_entity *out_entities, uint32_t capacity)
 {
-    static const char function[] = "quern_world_list_entities_from";
-    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, function)) return 0;
+    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, __func__)) return 0;
     return list_from(&world->storage.entities, cursor, out_entities, capacity);
 }
 
@@ -255,13 +243,13 @@ static uint32_t list_components(const quern_world *world, quern_entity entity,
 
 uint32_t quern_entity_component_count(const quern_world *world, quern_entity entity)
 {
-    return list_components(world, entity, NULL, 0, "quern_entity_component_count");
+    return list_components(world, entity, NULL, 0, __func__);
 }
 
 uint32_t quern_entity_list_components(const quern_world *world, quern_entity entity,
                                       quern_component *out_components, uint32_t capacity)
 {
-    return list_components(world, entity, out_components, capacity, "quern_entity_list_components");
+    return list_components(world, entity, out_components, capacity, __func__);
 }
 
 /* -------------------------------------------------------------------------------------------- names */
@@ -355,11 +343,9 @@ static bool read_filter(const quern__storage *storage, const char *prefix, name_
 uint32_t quern_world_list_named(const quern_world *world, const char *prefix, quern_entity *out_entities,
                                 uint32_t capacity)
 {
-    static const char function[] = "quern_world_list_named";
-    if (world == NULL || prefix == NULL || (out_entities == NULL && capacity > 0)) {
-        quern__fail_null(function, world == NULL ? "world" : prefix == NULL ? "prefix" : "out_entities");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
+    QUERN__NEED_OR(prefix, 0);
+    QUERN__NEED_LIST_OR(out_entities, capacity, 0);
     const quern__names *names = world->storage.names;
     name_list list = {.storage = &world->storage, .entities = out_entities, .capacity = capacity};
     name_filter filter;
@@ -473,17 +459,16 @@ static quern_result fail_absent(quern_entity entity, const component_field *foun
 quern_result quern_entity_get_text(const quern_world *world, quern_entity entity, const char *path,
                                    quern_sink sink)
 {
-    static const char function[] = "quern_entity_get_text";
     component_field found = {0};
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (path == NULL) return quern__fail_null(function, "path");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    QUERN__NEED(world);
+    QUERN__NEED(path);
+    quern_result result = quern__world_check_unlocked(world, __func__);
+    if (result == QUERN_OK) result = quern__check_sink(sink, __func__);
     if (result == QUERN_OK) result = find_component_field(world, entity, path, &found);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     const void *value = value_of(world, &found);
-    if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
-    return quern__value_print(world, &found.path, value, sink, function);
+    if (value == NULL) return quern__in_call(fail_absent(entity, &found), __func__);
+    return quern__value_print(world, &found.path, value, sink, __func__);
 }
 
 /* Sets the target of a relation. A relation's value must not be written directly, because links must change with it. */
@@ -523,12 +508,11 @@ static quern_result set_text(quern_world *world, quern_entity entity, const char
 quern_result quern_entity_set_text(quern_world *world, quern_entity entity, const char *path,
                                    const char *text)
 {
-    static const char function[] = "quern_entity_set_text";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (path == NULL) return quern__fail_null(function, "path");
-    if (text == NULL) return quern__fail_null(function, "text");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, set_text(world, entity, path, text));
+    QUERN__NEED(world);
+    QUERN__NEED(path);
+    QUERN__NEED(text);
+    QUERN__ENTER(world);
+    return set_text(world, entity, path, text);
 }
 
 /* ---------------------------------------------------------------------------------------- resources */
@@ -552,24 +536,22 @@ static quern_result find_in_resource(const quern_world *world, const char *path,
 
 quern_result quern_resource_get_text(const quern_world *world, const char *path, quern_sink sink)
 {
-    static const char function[] = "quern_resource_get_text";
     quern_type_info type;
     quern__path found;
     void *value;
-    quern_result result = quern__check_sink(sink, function);
-    if (result == QUERN_OK) result = find_in_resource(world, path, function, &type, &found, &value);
-    return result == QUERN_OK ? quern__value_print(world, &found, value, sink, function) : result;
+    quern_result result = quern__check_sink(sink, __func__);
+    if (result == QUERN_OK) result = find_in_resource(world, path, __func__, &type, &found, &value);
+    return result == QUERN_OK ? quern__value_print(world, &found, value, sink, __func__) : result;
 }
 
 quern_result quern_resource_set_text(quern_world *world, const char *path, const char *text)
 {
-    static const char function[] = "quern_resource_set_text";
     quern_type_info type;
     quern__path found;
     void *value;
-    if (text == NULL) return quern__fail_null(function, "text");
-    quern_result result = find_in_resource(world, path, function, &type, &found, &value);
-    return result == QUERN_OK ? quern__in_call(quern__value_set_text(world, &found, value, text), function)
+    QUERN__NEED(text);
+    quern_result result = find_in_resource(world, path, __func__, &type, &found, &value);
+    return result == QUERN_OK ? quern__in_call(quern__value_set_text(world, &found, value, text), __func__)
                               : result;
 }
 
@@ -589,22 +571,20 @@ static quern_result find_by_name(const quern_world *world, const char *name, con
 
 quern_result quern_entity_add_by_name(quern_world *world, quern_entity entity, const char *name)
 {
-    static const char function[] = "quern_entity_add_by_name";
     quern_component component;
-    const quern_result result = find_by_name(world, name, function, &component);
+    const quern_result result = find_by_name(world, name, __func__, &component);
     if (result != QUERN_OK) return result;
     if (quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: '%s' is a relation and needs a target: set '%s.target' by "
                            "quern_entity_set_text",
-                           function, name, name);
-    return quern__world_add(world, entity, component, function);
+                           __func__, name, name);
+    return quern__world_add(world, entity, component, __func__);
 }
 
 quern_result quern_entity_remove_by_name(quern_world *world, quern_entity entity, const char *name)
 {
-    static const char function[] = "quern_entity_remove_by_name";
     quern_component component;
-    const quern_result result = find_by_name(world, name, function, &component);
-    return result == QUERN_OK ? quern__world_remove(world, entity, component, function) : result;
+    const quern_result result = find_by_name(world, name, __func__, &component);
+    return result == QUERN_OK ? quern__world_remove(world, entity, component, __func__) : result;
 }

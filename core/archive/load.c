@@ -921,10 +921,9 @@ static quern_result create(quern_world *world, const quern_load_def *def, quern_
 quern_result quern_load_session_create(quern_world *world, const quern_load_def *def,
                                        quern_load_session **out_session)
 {
-    static const char function[] = "quern_load_session_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_session == NULL) return quern__fail_null(function, "out_session");
-    return quern__in_call(create(world, def, out_session), function);
+    QUERN__NEED(world);
+    QUERN__NEED(out_session);
+    return quern__in_call(create(world, def, out_session), __func__);
 }
 
 void quern_load_session_destroy(quern_load_session *session)
@@ -964,16 +963,14 @@ quern_result quern_load_session_read(quern_load_session *session, quern_source s
                                      quern_entity *entities, uint32_t capacity,
                                      quern_load_report *out_report)
 {
-    static const char function[] = "quern_load_session_read";
     quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
     *report = (quern_load_report){0};
-    if (session == NULL) return quern__fail_null(function, "session");
-    if (entities == NULL && capacity > 0) return quern__fail_null(function, "entities");
-    const quern_result result = quern__check_source(source, function);
+    QUERN__NEED(session);
+    QUERN__NEED_LIST(entities, capacity);
+    const quern_result result = quern__check_source(source, __func__);
     if (result != QUERN_OK) return result;
-    if (!quern__world_enter(session->world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    QUERN__ENTER(session->world);
     session->def.entities = entities;
     session->def.entity_capacity = capacity;
-    return quern__world_leave(session->world,
-                              quern__in_call(read_message(session, source, report), function));
+    return quern__in_call(read_message(session, source, report), __func__);
 }

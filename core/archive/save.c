@@ -714,10 +714,9 @@ static quern_result create(quern_world *world, const quern_save_def *def, quern_
 quern_result quern_save_session_create(quern_world *world, const quern_save_def *def,
                                        quern_save_session **out_session)
 {
-    static const char function[] = "quern_save_session_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_session == NULL) return quern__fail_null(function, "out_session");
-    return quern__in_call(create(world, def, out_session), function);
+    QUERN__NEED(world);
+    QUERN__NEED(out_session);
+    return quern__in_call(create(world, def, out_session), __func__);
 }
 
 void quern_save_session_destroy(quern_save_session *session)
@@ -747,10 +746,9 @@ static quern_result write_list(quern_save_session *session, const quern_archive 
 quern_result quern_save_session_write(quern_save_session *session, const quern_archive *archive,
                                       quern_sink sink)
 {
-    static const char function[] = "quern_save_session_write";
-    if (session == NULL) return quern__fail_null(function, "session");
-    if (archive == NULL) return quern__fail_null(function, "archive");
-    const quern_result result = quern__check_sink(sink, function);
+    QUERN__NEED(session);
+    QUERN__NEED(archive);
+    const quern_result result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
-    return quern__in_call(write_list(session, archive, sink), function);
+    return quern__in_call(write_list(session, archive, sink), __func__);
 }

@@ -31,15 +31,14 @@ typedef struct selecting {
 
 quern_result quern_archive_create(quern_world *world, quern_archive **out_archive)
 {
-    static const char function[] = "quern_archive_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_archive == NULL) return quern__fail_null(function, "out_archive");
-    const quern_result result = quern__world_check_unlocked(world, function);
+    QUERN__NEED(world);
+    QUERN__NEED(out_archive);
+    const quern_result result = quern__world_check_unlocked(world, __func__);
     if (result != QUERN_OK) return result;
     quern_archive *archive =
         quern__allocate(&world->storage.allocator, sizeof *archive, _Alignof(quern_archive));
     if (archive == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for a list of entities", function);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for a list of entities", __func__);
     *archive = (quern_archive){.world = world};
     *out_archive = archive;
     return QUERN_OK;
@@ -57,7 +56,7 @@ void quern_archive_destroy(quern_archive *archive)
 void quern_archive_clear(quern_archive *archive)
 {
     if (archive == NULL) {
-        quern__fail_null("quern_archive_clear", "archive");
+        quern__fail_null(__func__, "archive");
         return;
     }
     for (uint32_t i = 0; i < archive->entities.count; i++)
@@ -106,9 +105,8 @@ static quern_result check_call(const quern_archive *archive, const void *what, c
 
 quern_result quern_archive_append(quern_archive *archive, const quern_entity *entities, uint32_t count)
 {
-    static const char function[] = "quern_archive_append";
     quern_result result =
-        check_call(archive, count > 0 ? entities : (const void *)"", "entities", function);
+        check_call(archive, count > 0 ? entities : (const void *)"", "entities", __func__);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__entities_check(&archive->world->storage.entities, entities[i]);
@@ -117,22 +115,21 @@ quern_result quern_archive_append(quern_archive *archive, const quern_entity *en
     if (result == QUERN_OK) result = reserve(archive, count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
         add_entity(archive, entities[i]);
-    return quern__in_call(result, function);
+    return quern__in_call(result, __func__);
 }
 
 quern_result quern_archive_append_query(quern_archive *archive, quern_query *query)
 {
-    static const char function[] = "quern_archive_append_query";
-    quern_result result = check_call(archive, query, "query", function);
+    quern_result result = check_call(archive, query, "query", __func__);
     if (result != QUERN_OK) return result;
     if (query->world != archive->world)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "%s: the query belongs to another world than the list: create it for the world of the list",
-            function);
+            __func__);
     /* an upper bound: iterating twice would change what a query with change filters finds */
     result = reserve(archive, quern__entities_alive_count(&archive->world->storage.entities));
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     quern_query_iterator it = quern_query_iterate(query);
     const uint32_t count = archive->entities.count;
     while (quern_query_next(&it))
@@ -143,7 +140,7 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
             quern__map_remove(
                 &archive->slots,
                 (uint64_t)quern_entity_index(archive->entities.items[--archive->entities.count]) + 1);
-    return quern__in_call(it.result, function);
+    return quern__in_call(it.result, __func__);
 }
 
 /* Returns the next slot of the tree below `root`, parents before children, or QUERN__SLOT_NONE at the
@@ -159,12 +156,11 @@ static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t sl
 
 quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root)
 {
-    static const char function[] = "quern_archive_append_tree";
-    quern_result result = check_call(archive, "", "", function);
+    quern_result result = check_call(archive, "", "", __func__);
     if (result != QUERN_OK) return result;
     const quern__storage *storage = &archive->world->storage;
     result = quern__entities_check(&storage->entities, root);
-    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
     if (storage->relations->parent == NULL) return quern_archive_append(archive, &root, 1);
     const quern__links *links = &storage->relations->parent->links;
     const uint32_t top = quern_entity_index(root);
@@ -178,7 +174,7 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
             archive,
             (quern_entity){(uint64_t)quern__entities_record(&storage->entities, slot)->handle_high << 32 |
                            slot});
-    return quern__in_call(result, function);
+    return quern__in_call(result, __func__);
 }
 
 /* ------------------------------------------------------------------------------------------ groups */
@@ -582,9 +578,8 @@ static quern_result save(const quern_archive *archive, quern_sink sink, const qu
 
 quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, const quern_save_def *def)
 {
-    static const char function[] = "quern_archive_save";
-    quern_result result = check_call(archive, "", "", function);
-    if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    quern_result result = check_call(archive, "", "", __func__);
+    if (result == QUERN_OK) result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
-    return quern__in_call(save(archive, sink, def), function);
+    return quern__in_call(save(archive, sink, def), __func__);
 }

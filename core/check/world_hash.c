@@ -120,11 +120,8 @@ uint64_t quern__hash_edges(const quern__edges *edges, uint64_t name, uint64_t ha
 
 uint64_t quern_world_hash(const quern_world *world)
 {
-    if (world == NULL) {
-        quern__fail_null("quern_world_hash", "world");
-        return 0;
-    }
-    if (quern__world_check_unlocked(world, "quern_world_hash") != QUERN_OK) return 0;
+    QUERN__NEED_OR(world, 0);
+    if (quern__world_check_unlocked(world, __func__) != QUERN_OK) return 0;
     const quern__storage *storage = &world->storage;
     const uint32_t first_handle_high = storage->entities.first_handle_high;
     uint64_t hash = quern__hash_slots(&storage->entities, 0);
@@ -343,13 +340,9 @@ static uint64_t hash_resources_by_name(hashing *it, const quern__resources *reso
 
 uint64_t quern_world_hash_by(const quern_world *world, quern_component id)
 {
-    static const char function[] = "quern_world_hash_by";
-    if (world == NULL) {
-        quern__fail_null(function, "world");
-        return 0;
-    }
-    if (quern__world_check_unlocked(world, function) != QUERN_OK) return 0;
-    if (quern__in_call(check_id(world, id), function) != QUERN_OK) return 0;
+    QUERN__NEED_OR(world, 0);
+    if (quern__world_check_unlocked(world, __func__) != QUERN_OK) return 0;
+    if (quern__in_call(check_id(world, id), __func__) != QUERN_OK) return 0;
     hashing it = {.storage = &world->storage, .id_index = quern__component_index(id)};
     uint64_t sum = hash_resources_by_name(&it, &world->resources);
     for (uint32_t i = 0; i < world->storage.archetypes.count; i++) {

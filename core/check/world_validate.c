@@ -590,9 +590,9 @@ static quern_result validate(const quern_world *world)
 
 quern_result quern_world_validate(const quern_world *world)
 {
-    if (world == NULL) return quern__fail_null("quern_world_validate", "world");
-    if (world->locked) return quern__world_fail_locked("quern_world_validate");
-    return quern__in_call(validate(world), "quern_world_validate");
+    QUERN__NEED(world);
+    if (world->locked) return quern__world_fail_locked(__func__);
+    return quern__in_call(validate(world), __func__);
 }
 
 /* --------------------------------------------------------------------------------------- statistics */
@@ -607,8 +607,8 @@ static uint32_t row_bytes(const quern__archetype *archetype)
 
 quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *out_stats)
 {
-    if (world == NULL) return quern__fail_null("quern_world_get_stats", "world");
-    if (out_stats == NULL) return quern__fail_null("quern_world_get_stats", "out_stats");
+    QUERN__NEED(world);
+    QUERN__NEED(out_stats);
     quern_world_stats stats = {0};
     const quern__storage *storage = &world->storage;
     stats.entity_count = quern__entities_alive_count(&storage->entities);
@@ -657,9 +657,9 @@ static const quern__archetype *find_archetype(const quern_world *world, uint32_t
 quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t index,
                                              quern_archetype_stats *out_stats)
 {
-    const quern__archetype *archetype = find_archetype(world, index, "quern_world_get_archetype_stats");
+    const quern__archetype *archetype = find_archetype(world, index, __func__);
     if (archetype == NULL) return world ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_ERROR_NULL_ARGUMENT;
-    if (out_stats == NULL) return quern__fail_null("quern_world_get_archetype_stats", "out_stats");
+    QUERN__NEED(out_stats);
     uint64_t rows = quern__archetype_row_count(archetype);
     double held_bytes = (double)archetype->held_count * QUERN__CHUNK_BYTES;
     *out_stats = (quern_archetype_stats){
@@ -677,13 +677,9 @@ quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t 
 uint32_t quern_world_list_archetype_components(const quern_world *world, uint32_t index,
                                                quern_component *components, uint32_t capacity)
 {
-    const quern__archetype *archetype =
-        find_archetype(world, index, "quern_world_list_archetype_components");
+    const quern__archetype *archetype = find_archetype(world, index, __func__);
     if (archetype == NULL) return 0;
-    if (capacity > 0 && components == NULL) {
-        quern__fail_null("quern_world_list_archetype_components", "components");
-        return 0;
-    }
+    QUERN__NEED_LIST_OR(components, capacity, 0);
     for (uint32_t i = 0; i < archetype->component_count && i < capacity; i++)
         components[i] =
             quern__component_handle(&world->storage.components, archetype->component_indices[i]);

@@ -270,10 +270,7 @@ static quern_result register_disabled(quern_world *world)
 quern_component quern_world_disabled_tag(quern_world *world)
 {
     const quern_component none = {0};
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return none;
-    }
+    QUERN__NEED_OR(world, none);
     if (world->storage.disabled_index == QUERN__NO_COMPONENT && register_disabled(world) != QUERN_OK)
         return none;
     return quern__component_handle(&world->storage.components, world->storage.disabled_index);

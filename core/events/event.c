@@ -147,10 +147,8 @@ quern_result quern_event_register(quern_world *world, const quern_event_def *def
 
 quern_event quern_event_find(const quern_world *world, const char *name)
 {
-    if (world == NULL || name == NULL) {
-        quern__fail_null(__func__, world ? "name" : "world");
-        return (quern_event){0};
-    }
+    QUERN__NEED_OR(world, (quern_event){0});
+    QUERN__NEED_OR(name, (quern_event){0});
     const uint32_t count = channel_count(world);
     const void *channels = count > 0 ? world->events->channels.items : NULL;
     const uint32_t i = quern__registry_find(&registry, channels, 0, count, name);
@@ -159,10 +157,7 @@ quern_event quern_event_find(const quern_world *world, const char *name)
 
 const char *quern_event_name(const quern_world *world, quern_event event)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return NULL;
-    }
+    QUERN__NEED_OR(world, NULL);
     quern__channel *channel;
     const quern_result result = quern__events_check(world, event, &channel);
     return quern__in_call(result, __func__) == QUERN_OK ? channel->type.name : NULL;
@@ -690,10 +685,8 @@ quern_result quern_event_reader_create(quern_world *world, const quern_event_rea
 /* Asking for the next batch counts the one that the reader holds as seen. */
 bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_block)
 {
-    if (reader == NULL || out_block == NULL) {
-        quern__fail_null(__func__, reader == NULL ? "reader" : "out_block");
-        return false;
-    }
+    QUERN__NEED_OR(reader, false);
+    QUERN__NEED_OR(out_block, false);
     *out_block = (quern_event_block){.values = NULL};
     const quern__channel *channel = reader->channel;
     if (quern__world_check_unlocked(channel->world, __func__) != QUERN_OK) return false;
@@ -707,9 +700,8 @@ bool quern_event_reader_next(quern_event_reader *reader, quern_event_block *out_
 
 uint64_t quern_event_reader_lost_count(const quern_event_reader *reader)
 {
-    if (reader != NULL) return reader->lost_count;
-    quern__fail_null(__func__, "reader");
-    return 0;
+    QUERN__NEED_OR(reader, 0);
+    return reader->lost_count;
 }
 
 void quern_event_reader_destroy(quern_event_reader *reader)

@@ -387,9 +387,8 @@ static quern_result check_and_write(const quern_delta *delta, const quern_delta_
 
 quern_result quern_delta_write(const quern_delta *delta, const quern_delta_write_def *def, quern_sink sink)
 {
-    static const char function[] = "quern_delta_write";
-    if (delta == NULL) return quern__fail_null(function, "delta");
-    const quern_result result = quern__check_sink(sink, function);
+    QUERN__NEED(delta);
+    const quern_result result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
-    return quern__in_call(check_and_write(delta, def, sink), function);
+    return quern__in_call(check_and_write(delta, def, sink), __func__);
 }

@@ -484,28 +484,26 @@ static quern_result read_and_apply(quern_delta_applier *applier, quern_source so
 
 quern_result quern_delta_apply(quern_delta_applier *applier, quern_source source)
 {
-    static const char function[] = "quern_delta_apply";
-    if (applier == NULL) return quern__fail_null(function, "applier");
-    const quern_result result = quern__check_source(source, function);
+    QUERN__NEED(applier);
+    const quern_result result = quern__check_source(source, __func__);
     if (result != QUERN_OK) return result;
-    if (!quern__world_enter(applier->world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(applier->world, quern__in_call(read_and_apply(applier, source), function));
+    QUERN__ENTER(applier->world);
+    return quern__in_call(read_and_apply(applier, source), __func__);
 }
 
 /* ----------------------------------------------------------------------------------------- appliers */
 
 quern_result quern_delta_applier_create(quern_world *world, quern_delta_applier **out_applier)
 {
-    static const char function[] = "quern_delta_applier_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_applier == NULL) return quern__fail_null(function, "out_applier");
-    const quern_result result = quern__world_check_unlocked(world, function);
+    QUERN__NEED(world);
+    QUERN__NEED(out_applier);
+    const quern_result result = quern__world_check_unlocked(world, __func__);
     if (result != QUERN_OK) return result;
     quern_delta_applier *applier =
         quern__allocate(&world->storage.allocator, sizeof *applier, APPLIER_ALIGNMENT_BYTES);
     if (applier == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: out of memory for an applier of deltas",
-                           function);
+                           __func__);
     *applier = (quern_delta_applier){.world = world};
     quern__commands_init(&applier->recorder, &world->storage);
     quern__playback_init(&applier->playback, &world->storage);
@@ -526,19 +524,18 @@ void quern_delta_applier_destroy(quern_delta_applier *applier)
 
 quern_result quern_delta_applier_map(quern_delta_applier *applier, uint64_t key, quern_entity entity)
 {
-    static const char function[] = "quern_delta_applier_map";
-    if (applier == NULL) return quern__fail_null(function, "applier");
-    quern_result result = quern__world_check_unlocked(applier->world, function);
+    QUERN__NEED(applier);
+    quern_result result = quern__world_check_unlocked(applier->world, __func__);
     if (result == QUERN_OK)
-        result = quern__in_call(quern__entities_check(&applier->world->storage.entities, entity), function);
+        result = quern__in_call(quern__entities_check(&applier->world->storage.entities, entity), __func__);
     if (result != QUERN_OK) return result;
     if (key == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: the key is 0, which is the null handle: pass a result of quern_entity_key",
-                           function);
+                           __func__);
     if (!reserve_entities(applier, 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "%s: out of memory for %u entities; nothing has changed", function,
+                           "%s: out of memory for %u entities; nothing has changed", __func__,
                            applier->entities.count + 1);
     enter_entity(applier, key, entity);
     return QUERN_OK;
@@ -546,18 +543,12 @@ quern_result quern_delta_applier_map(quern_delta_applier *applier, uint64_t key,
 
 quern_entity quern_delta_applier_find(const quern_delta_applier *applier, uint64_t key)
 {
-    if (applier == NULL) {
-        quern__fail_null("quern_delta_applier_find", "applier");
-        return (quern_entity){0};
-    }
+    QUERN__NEED_OR(applier, (quern_entity){0});
     return find_entity(applier, key);
 }
 
 uint64_t quern_entity_key(const quern_world *world, quern_entity entity)
 {
-    if (world == NULL) {
-        quern__fail_null("quern_entity_key", "world");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
     return quern__entity_to_relative(entity, world->storage.entities.first_handle_high);
 }

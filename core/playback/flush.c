@@ -177,10 +177,7 @@ static quern_result find_recorder(quern_world *world, quern_commands **out_recor
 quern_commands *quern_world_commands(quern_world *world)
 {
     quern_commands *recorder = NULL;
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return NULL;
-    }
+    QUERN__NEED_OR(world, NULL);
     return find_recorder(world, &recorder) == QUERN_OK ? recorder : NULL;
 }
 

@@ -22,10 +22,7 @@ quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab)
 
 uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     if (found != NULL) return found->members.count;
     quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
@@ -34,10 +31,8 @@ uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab
 
 uint32_t quern_world_list_prefabs(const quern_world *world, quern_prefab *out_prefabs, uint32_t capacity)
 {
-    if (world == NULL || (out_prefabs == NULL && capacity > 0)) {
-        quern__fail_null(__func__, world == NULL ? "world" : "out_prefabs");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
+    QUERN__NEED_LIST_OR(out_prefabs, capacity, 0);
     const quern__prefabs *prefabs = world->storage.prefabs;
     if (prefabs == NULL) return 0;
     uint32_t count = 0;
@@ -62,10 +57,8 @@ static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const c
 
 uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab, const char *path)
 {
-    if (world == NULL || path == NULL) {
-        quern__fail_null(__func__, world == NULL ? "world" : "path");
-        return QUERN_NO_MEMBER;
-    }
+    QUERN__NEED_OR(world, QUERN_NO_MEMBER);
+    QUERN__NEED_OR(path, QUERN_NO_MEMBER);
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     if (found == NULL) {
         quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
@@ -86,10 +79,7 @@ uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab,
 
 bool quern_prefab_is_enabled(const quern_world *world, quern_prefab prefab)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return false;
-    }
+    QUERN__NEED_OR(world, false);
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     if (found != NULL) return quern__prefab_is_enabled(found, &world->storage);
     quern__in_call(quern__prefabs_fail(&world->storage, prefab), __func__);
@@ -148,10 +138,7 @@ quern_entity quern_prefab_part(const quern_world *world, quern_entity root, quer
 
 uint32_t quern_prefab_find_slot(const quern_world *world, quern_prefab prefab, quern_component slot)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return QUERN_NO_MEMBER;
-    }
+    QUERN__NEED_OR(world, QUERN_NO_MEMBER);
     const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
     const quern_result result = found != NULL ? quern__prefab_check_slot(world, slot)
                                               : quern__prefabs_fail(&world->storage, prefab);

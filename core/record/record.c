@@ -490,8 +490,7 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                                         const void *const *columns, uint32_t component_count,
                                         uint32_t count, quern_entity *out_entities)
 {
-    return create_many(commands, components, columns, component_count, count, out_entities,
-                       "quern_commands_create_many");
+    return create_many(commands, components, columns, component_count, count, out_entities, __func__);
 }
 
 /* Fast path for a create with the same components as the last one and values copied as bytes. Writes the
@@ -521,7 +520,6 @@ static inline char *write_known_values(const quern_commands *commands, const que
 quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
                                         const void *const *values, uint32_t count)
 {
-    static const char function[] = "quern_commands_create_with";
     char *space = NULL;
     if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL &&
                       quern__commands_can_record(commands)))
@@ -529,7 +527,7 @@ quern_entity quern_commands_create_with(quern_commands *commands, const quern_co
     if (QUERN__LIKELY(space != NULL))
         return append_create(commands, commands->operations.last_create, space);
     quern_entity entity = quern_entity_null();
-    create_many(commands, components, values, count, 1, &entity, function);
+    create_many(commands, components, values, count, 1, &entity, __func__);
     return entity;
 }
 
@@ -551,7 +549,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
 quern_entity quern_commands_create(quern_commands *commands)
 {
     quern_entity entity = quern_entity_null();
-    create_many(commands, NULL, NULL, 0, 1, &entity, "quern_commands_create");
+    create_many(commands, NULL, NULL, 0, 1, &entity, __func__);
     return entity;
 }
 
@@ -680,16 +678,16 @@ quern_result quern_commands_add(quern_commands *commands, quern_entity entity, q
 {
     const quern__operation_kind kind = value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD;
     if (QUERN__LIKELY(join_batch(commands, kind, entity, component, value))) return QUERN_OK;
-    if (commands == NULL) return quern__fail_null("quern_commands_add", "commands");
-    return record(commands, kind, entity, component, value, "quern_commands_add");
+    QUERN__NEED(commands);
+    return record(commands, kind, entity, component, value, __func__);
 }
 
 quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)
 {
     if (QUERN__LIKELY(join_batch(commands, QUERN__OPERATION_REMOVE, entity, component, NULL)))
         return QUERN_OK;
-    if (commands == NULL) return quern__fail_null("quern_commands_remove", "commands");
-    return record(commands, QUERN__OPERATION_REMOVE, entity, component, NULL, "quern_commands_remove");
+    QUERN__NEED(commands);
+    return record(commands, QUERN__OPERATION_REMOVE, entity, component, NULL, __func__);
 }
 
 /* Handles quern_commands_set with a NULL value, which is valid for tags only. */
@@ -707,10 +705,9 @@ static quern_result set_null(quern_commands *commands, quern_entity entity, quer
 quern_result quern_commands_set_component_enabled(quern_commands *commands, quern_entity entity,
                                                   quern_component component, bool enabled)
 {
-    static const char function[] = "quern_commands_set_component_enabled";
-    if (commands == NULL) return quern__fail_null(function, "commands");
+    QUERN__NEED(commands);
     return record(commands, enabled ? QUERN__OPERATION_ENABLE : QUERN__OPERATION_DISABLE, entity, component,
-                  NULL, function);
+                  NULL, __func__);
 }
 
 quern_result quern_commands_set(quern_commands *commands, quern_entity entity, quern_component component,
@@ -719,9 +716,9 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
     if (QUERN__LIKELY(value != NULL &&
                       join_batch(commands, QUERN__OPERATION_SET, entity, component, value)))
         return QUERN_OK;
-    if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
+    QUERN__NEED(commands);
     if (value == NULL) return set_null(commands, entity, component);
-    return record(commands, QUERN__OPERATION_SET, entity, component, value, "quern_commands_set");
+    return record(commands, QUERN__OPERATION_SET, entity, component, value, __func__);
 }
 
 /* Records a command that relates or unrelates. value: the target, or NULL. SET becomes ADD_EDGE if the relation has
@@ -765,36 +762,32 @@ quern_result quern_commands_relate(quern_commands *commands, quern_entity source
                                    quern_entity target)
 {
     if (QUERN__LIKELY(join_relates(commands, source, relation, target))) return QUERN_OK;
-    return record_relation(commands, QUERN__OPERATION_SET, source, relation, &target,
-                           "quern_commands_relate");
+    return record_relation(commands, QUERN__OPERATION_SET, source, relation, &target, __func__);
 }
 
 quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source, quern_relation relation)
 {
-    return record_relation(commands, QUERN__OPERATION_REMOVE, source, relation, NULL,
-                           "quern_commands_unrelate");
+    return record_relation(commands, QUERN__OPERATION_REMOVE, source, relation, NULL, __func__);
 }
 
 quern_result quern_commands_unrelate_from(quern_commands *commands, quern_entity source,
                                           quern_relation relation, quern_entity target)
 {
-    return record_relation(commands, QUERN__OPERATION_UNRELATE_FROM, source, relation, &target,
-                           "quern_commands_unrelate_from");
+    return record_relation(commands, QUERN__OPERATION_UNRELATE_FROM, source, relation, &target, __func__);
 }
 
 quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity, const char *name)
 {
-    static const char function[] = "quern_commands_set_name";
-    if (commands == NULL) return quern__fail_null(function, "commands");
+    QUERN__NEED(commands);
     const quern__operation *operation = &quern__operation_name;
     char *space = NULL;
     quern__item head;
     if (name == NULL) name = "";
-    quern_result result = check_callback(commands, function);
-    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
+    quern_result result = check_callback(commands, __func__);
+    if (result == QUERN_OK) result = find_entity(commands, entity, __func__, &head);
     if (result == QUERN_OK) result = quern__entity_check_name(name);
-    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, function, &space);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
+    if (result == QUERN_OK) result = quern__item_space_get(commands, operation, __func__, &space);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, __func__);
     quern__item *item = quern__item_append(commands, operation, space);
     *item = head;
     memcpy(item + 1, name, strlen(name) + 1);
@@ -803,14 +796,13 @@ quern_result quern_commands_set_name(quern_commands *commands, quern_entity enti
 
 quern_result quern_commands_set_enabled(quern_commands *commands, quern_entity entity, bool enabled)
 {
-    static const char function[] = "quern_commands_set_enabled";
-    if (commands == NULL) return quern__fail_null(function, "commands");
+    QUERN__NEED(commands);
     if (commands->storage->disabled_index == QUERN__NO_COMPONENT)
         return quern__commands_fail(commands,
                                     quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                                                 "the tag of disabled entities is not registered: call "
                                                 "quern_world_disabled_tag once before the first frame"),
-                                    function);
+                                    __func__);
     return record_bare(commands, enabled ? &quern__operation_enable_tree : &quern__operation_disable_tree,
-                       entity, function);
+                       entity, __func__);
 }

@@ -350,8 +350,7 @@ quern_result quern_commands_add_view(quern_commands *commands, const quern_view 
                                      const quern_view_rows *rows, quern_component component,
                                      const void *value)
 {
-    const view_command it = {
-        .commands = commands, .view = view, .function = "quern_commands_add_view", .values = value};
+    const view_command it = {.commands = commands, .view = view, .function = __func__, .values = value};
     return record_view(it, rows, component, value != NULL ? QUERN__OPERATION_SET : QUERN__OPERATION_ADD);
 }
 
@@ -359,8 +358,7 @@ quern_result quern_commands_set_view(quern_commands *commands, const quern_view 
                                      const quern_view_rows *rows, quern_component component,
                                      const void *value)
 {
-    const view_command it = {
-        .commands = commands, .view = view, .function = "quern_commands_set_view", .values = value};
+    const view_command it = {.commands = commands, .view = view, .function = __func__, .values = value};
     return record_view(it, rows, component, QUERN__OPERATION_SET);
 }
 
@@ -370,7 +368,7 @@ quern_result quern_commands_set_view_values(quern_commands *commands, const quer
 {
     const view_command it = {.commands = commands,
                              .view = view,
-                             .function = "quern_commands_set_view_values",
+                             .function = __func__,
                              .values = values,
                              .has_value_per_row = true};
     return record_view(it, rows, component, QUERN__OPERATION_SET);
@@ -379,13 +377,13 @@ quern_result quern_commands_set_view_values(quern_commands *commands, const quer
 quern_result quern_commands_remove_view(quern_commands *commands, const quern_view *view,
                                         const quern_view_rows *rows, quern_component component)
 {
-    const view_command it = {.commands = commands, .view = view, .function = "quern_commands_remove_view"};
+    const view_command it = {.commands = commands, .view = view, .function = __func__};
     return record_view(it, rows, component, QUERN__OPERATION_REMOVE);
 }
 
 quern_result quern_commands_destroy_view(quern_commands *commands, const quern_view *view,
                                          const quern_view_rows *rows)
 {
-    const view_command it = {.commands = commands, .view = view, .function = "quern_commands_destroy_view"};
+    const view_command it = {.commands = commands, .view = view, .function = __func__};
     return record_view(it, rows, (quern_component){0}, QUERN__OPERATION_DESTROY);
 }

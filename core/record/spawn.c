@@ -539,15 +539,14 @@ static quern_result record_spawn(spawning *it, quern_prefab handle, const quern_
 quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab, const quern_spawn_def *def,
                                   quern_entity *out_root)
 {
-    static const char function[] = "quern_commands_spawn";
-    if (commands == NULL) return quern__fail_null(function, "commands");
+    QUERN__NEED(commands);
     spawning it;
     it.commands = commands;
     it.parent = quern_entity_null();
     it.override_count = 0;
     it.first_number = 0;
-    const quern_result result = record_spawn(&it, prefab, def, function);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, function);
+    const quern_result result = record_spawn(&it, prefab, def, __func__);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return quern__commands_fail(commands, result, __func__);
     if (out_root != NULL) *out_root = member_handle(&it, 0);
     return QUERN_OK;
 }
@@ -555,11 +554,7 @@ quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
 quern_entity quern_commands_spawned_member(const quern_commands *commands, quern_prefab prefab,
                                            quern_entity root, uint32_t member)
 {
-    static const char function[] = "quern_commands_spawned_member";
-    if (commands == NULL) {
-        quern__fail_null(function, "commands");
-        return quern_entity_null();
-    }
+    QUERN__NEED_OR(commands, quern_entity_null());
     const quern__prefab *found = quern__prefabs_find(commands->storage, prefab);
     const quern_entity entity = {root.bits + member};
     quern_result result = QUERN_OK;
@@ -574,18 +569,14 @@ quern_entity quern_commands_spawned_member(const quern_commands *commands, quern
                              "the root was not spawned by a command of this callback: pass the handle from "
                              "quern_commands_spawn");
     if (result == QUERN_OK) return entity;
-    quern__message_add_call(result, function, commands->origin.name);
+    quern__message_add_call(result, __func__, commands->origin.name);
     return quern_entity_null();
 }
 
 quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_prefab prefab,
                                          quern_entity root, quern_component slot)
 {
-    static const char function[] = "quern_commands_spawned_part";
-    if (commands == NULL) {
-        quern__fail_null(function, "commands");
-        return quern_entity_null();
-    }
+    QUERN__NEED_OR(commands, quern_entity_null());
     const quern__components *components = &commands->storage->components;
     const quern__prefab *found = quern__prefabs_find(commands->storage, prefab);
     quern_result result = found != NULL ? quern__components_check(components, slot)
@@ -598,7 +589,7 @@ quern_entity quern_commands_spawned_part(const quern_commands *commands, quern_p
                         "the prefab has no part in slot '%s': set the slot of the root before capturing",
                         quern__components_type(components, quern__component_index(slot))->name);
     }
-    quern__message_add_call(result, function, commands->origin.name);
+    quern__message_add_call(result, __func__, commands->origin.name);
     return quern_entity_null();
 }
 

@@ -135,17 +135,16 @@ static quern_entity find_below(const quern_world *world, uint32_t parent, const 
 
 quern_entity quern_entity_find(const quern_world *world, const char *path)
 {
-    if (world != NULL && path != NULL) return find_below(world, QUERN__SLOT_NONE, path);
-    quern__fail_null(__func__, world != NULL ? "path" : "world");
-    return quern_entity_null();
+    QUERN__NEED_OR(world, quern_entity_null());
+    QUERN__NEED_OR(path, quern_entity_null());
+    return find_below(world, QUERN__SLOT_NONE, path);
 }
 
 quern_entity quern_entity_find_child(const quern_world *world, quern_entity parent, const char *path)
 {
     if (check_named_entity(world, parent, __func__) != QUERN_OK) return quern_entity_null();
-    if (path != NULL) return find_below(world, quern_entity_index(parent), path);
-    quern__fail_null(__func__, "path");
-    return quern_entity_null();
+    QUERN__NEED_OR(path, quern_entity_null());
+    return find_below(world, quern_entity_index(parent), path);
 }
 
 /* ---------------------------------------------------------------------------------------------- path */

@@ -27,10 +27,8 @@ quern_result quern_relation_register(quern_world *world, const quern_relation_de
 
 quern_relation quern_relation_find(const quern_world *world, const char *name)
 {
-    if (world == NULL || name == NULL) {
-        quern__fail_null(__func__, world ? "name" : "world");
-        return (quern_relation){0};
-    }
+    QUERN__NEED_OR(world, (quern_relation){0});
+    QUERN__NEED_OR(name, (quern_relation){0});
     const quern__relation *relation = quern__relation_find(&world->storage, name);
     return relation != NULL ? quern__relation_handle(&world->storage, relation) : (quern_relation){0};
 }
@@ -49,10 +47,7 @@ static quern_result register_parent(quern_world *world)
 
 quern_relation quern_world_parent(quern_world *world)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return (quern_relation){0};
-    }
+    QUERN__NEED_OR(world, (quern_relation){0});
     if (world->storage.relations->parent == NULL && register_parent(world) != QUERN_OK)
         return (quern_relation){0};
     return quern__relation_handle(&world->storage, world->storage.relations->parent);
@@ -584,10 +579,7 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
 {
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
     if (!check_arguments(world, targets, count, relation, __func__, &list)) return 0;
     list.sources = out_sources;
     list.capacity = out_sources != NULL ? capacity : 0;

@@ -100,19 +100,14 @@ quern_result quern_component_register(quern_world *world, const quern_component_
 
 quern_component quern_component_find(const quern_world *world, const char *name)
 {
-    if (world == NULL || name == NULL) {
-        quern__fail_null(__func__, world ? "name" : "world");
-        return (quern_component){0};
-    }
+    QUERN__NEED_OR(world, (quern_component){0});
+    QUERN__NEED_OR(name, (quern_component){0});
     return quern__components_find(&world->storage.components, name);
 }
 
 const char *quern_component_name(const quern_world *world, quern_component component)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return NULL;
-    }
+    QUERN__NEED_OR(world, NULL);
     const quern_result result = quern__components_check(&world->storage.components, component);
     if (quern__in_call(result, __func__) != QUERN_OK) return NULL;
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
@@ -242,10 +237,8 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)
 {
-    if (world == NULL || name == NULL) {
-        quern__fail_null(__func__, world ? "name" : "world");
-        return (quern_resource){0};
-    }
+    QUERN__NEED_OR(world, (quern_resource){0});
+    QUERN__NEED_OR(name, (quern_resource){0});
     return quern__resources_find(&world->resources, name);
 }
 
@@ -262,10 +255,7 @@ quern_result quern_resource_get_size(const quern_world *world, quern_resource re
 
 void *quern_resource_get(quern_world *world, quern_resource resource)
 {
-    if (world == NULL) {
-        quern__fail_null(__func__, "world");
-        return NULL;
-    }
+    QUERN__NEED_OR(world, NULL);
     if (quern__world_check_unlocked(world, __func__) != QUERN_OK) return NULL;
     const quern_result result = quern__resources_check(&world->resources, resource);
     if (quern__in_call(result, __func__) != QUERN_OK) return NULL;

@@ -180,35 +180,21 @@ bool quern__world_resume_claim(quern_world *world, const quern__world_claim_stat
 /* Returns whether the calling thread holds the claim. */
 bool quern__world_is_claimed(const quern_world *world);
 
-/* Begins a call that modifies a world immediately. In builds with QUERN_CHECKS, claims the world; returns false if
- * quern__world_claim does. world may be NULL. */
-static inline bool quern__world_enter(quern_world *world, const char *function)
-{
-    return !QUERN_CHECKS || world == NULL || quern__world_claim(world, function);
-}
-
-/* Ends a call that quern__world_enter began, and returns its result. */
-static inline quern_result quern__world_leave(quern_world *world, quern_result result)
-{
-    if (QUERN_CHECKS && world != NULL) quern__world_unclaim(world);
-    return result;
-}
-
 /* The gate of public calls that change a world immediately: the first line of such a call. It enters the world, and
  * leaves it where the function returns. A call that another thread's claim refuses returns WORLD_LOCKED.
  *     QUERN__ENTER(world)               world may be NULL; the call checks it, and the lock, itself
  *     QUERN__ENTER_UNLOCKED(world)      fails if the world is NULL or locked
  *     QUERN__ENTER_AS(world, function)  QUERN__ENTER for a part of a call; function: name of the call
- * Compilers without QUERN__HAS_CLEANUP cannot leave in this way, so there the gate does not claim the world: of two
- * threads that change a world at once, builds with QUERN_CHECKS find those in the calls that enter and leave by
- * themselves, and all that meet a running frame. */
+ * In builds with QUERN_CHECKS, the gate claims the world, which finds two threads that change it at once. Compilers
+ * without QUERN__HAS_CLEANUP cannot leave in this way, so there the gate claims nothing, and builds with QUERN_CHECKS
+ * find only calls that meet a running frame. */
 #if QUERN_CHECKS && QUERN__HAS_CLEANUP
 static inline void quern__world_leave_entered(quern_world *const *world)
 {
-    (void)quern__world_leave(*world, QUERN_OK);
+    if (*world != NULL) quern__world_unclaim(*world);
 }
-#define QUERN__ENTER_AS(world, function)                                           \
-    if (!quern__world_enter((world), (function))) return QUERN_ERROR_WORLD_LOCKED; \
+#define QUERN__ENTER_AS(world, function)                                                              \
+    if ((world) != NULL && !quern__world_claim((world), (function))) return QUERN_ERROR_WORLD_LOCKED; \
     quern_world *const quern__entered QUERN__CLEANUP(quern__world_leave_entered) = (world)
 #else
 #define QUERN__ENTER_AS(world, function) ((void)(world))

@@ -305,14 +305,14 @@ static quern_result facts_gather(quern__facts *facts, const quern_schedule *sche
 quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                      quern_sink sink)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_describe", "schedule");
-    quern_result result = quern__check_sink(sink, "quern_schedule_describe");
+    QUERN__NEED(schedule);
+    quern_result result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
     if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_JSON)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_describe: format %d is not a value of quern_describe_format",
                            (int)format);
-    result = quern__schedule_compile(schedule, "quern_schedule_describe");
+    result = quern__schedule_compile(schedule, __func__);
     if (result != QUERN_OK) return result;
     quern__facts facts;
     result = facts_gather(&facts, schedule);
@@ -324,7 +324,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
     else
         quern__describe_json(&printer, &facts);
     facts_release(&facts);
-    return quern__printer_close(&printer, "quern_schedule_describe");
+    return quern__printer_close(&printer, __func__);
 }
 
 static bool is_exclusive(const quern__system *system)

@@ -129,7 +129,7 @@ quern_commands *quern_context_commands(quern_context *context)
 {
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) return commands_of_plain((quern__plain_context *)(uintptr_t)plain);
-    if (is_foreign(context, "quern_context_commands") || context->has_stream) return context->commands;
+    if (is_foreign(context, __func__) || context->has_stream) return context->commands;
     uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->call_index;
     quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->call_index,
                             .serial = quern__serial_of(number),
@@ -245,24 +245,23 @@ static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, 
 
 const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
 {
-    static const char function[] = "quern_context_lookup";
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
-        refuse_plain(plain, function, "the component of any entity");
+        refuse_plain(plain, __func__, "the component of any entity");
         return scratch_component(context, component);
     }
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     const quern__archetype_filter *limit;
-    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
-    if (!may_look_up(context, component, function, &index, &limit))
+    if (QUERN_CHECKS && is_foreign(context, __func__)) return NULL;
+    if (!may_look_up(context, component, __func__, &index, &limit))
         return scratch_component(context, component);
     const quern__record *record = find_within(storage, entity, limit);
     const void *value = NULL;
     if (QUERN__LIKELY(record != NULL))
         value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
     if (QUERN__LIKELY(value != NULL)) return value;
-    return refuse_tag(context, index, function) ? scratch_component(context, component) : NULL;
+    return refuse_tag(context, index, __func__) ? scratch_component(context, component) : NULL;
 }
 
 /* Marks the looked-up value as written as soon as the system gets the pointer, like the columns of a view.
@@ -342,19 +341,18 @@ static void set_all(const void **out_values, uint32_t count, const void *value)
 uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities, uint32_t count,
                                    quern_component component, const void **out_values)
 {
-    static const char function[] = "quern_context_lookup_many";
     const quern__plain_context *plain = plain_of(context);
     uint32_t index;
     const quern__archetype_filter *limit;
     if (plain != NULL)
-        refuse_plain(plain, function, "the component of any entity");
-    else if (QUERN_CHECKS && is_foreign(context, function)) {
+        refuse_plain(plain, __func__, "the component of any entity");
+    else if (QUERN_CHECKS && is_foreign(context, __func__)) {
         set_all(out_values, count, NULL);
         return 0;
-    } else if (may_look_up(context, component, function, &index, &limit) &&
-               !refuse_tag(context, index, function) &&
-               !refuse_null_list(context, entities, count, "entities", function) &&
-               !refuse_null_list(context, out_values, count, "out_values", function)) {
+    } else if (may_look_up(context, component, __func__, &index, &limit) &&
+               !refuse_tag(context, index, __func__) &&
+               !refuse_null_list(context, entities, count, "entities", __func__) &&
+               !refuse_null_list(context, out_values, count, "out_values", __func__)) {
         const quern__storage *storage = &context->schedule->plan.world->storage;
         if (limit != NULL)
             return quern__find_many(storage, NULL, index, limit, entities, count, out_values);
@@ -384,7 +382,7 @@ static const quern__record *find_declared(quern_context *context, quern_entity e
 bool quern_context_has(quern_context *context, quern_entity entity, quern_component component)
 {
     uint32_t index;
-    const quern__record *record = find_declared(context, entity, component, "quern_context_has", &index);
+    const quern__record *record = find_declared(context, entity, component, __func__, &index);
     if (record == NULL) return false;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     return quern__archetype_has(quern__storage_archetype_of(storage, record), index);
@@ -394,8 +392,7 @@ bool quern_context_is_component_enabled(quern_context *context, quern_entity ent
                                         quern_component component)
 {
     uint32_t index;
-    const quern__record *record =
-        find_declared(context, entity, component, "quern_context_is_component_enabled", &index);
+    const quern__record *record = find_declared(context, entity, component, __func__, &index);
     if (record == NULL) return false;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     return quern__row_is_enabled(quern__storage_archetype_of(storage, record), record->location, index);
@@ -501,7 +498,7 @@ uint32_t quern_context_list_sources(quern_context *context, quern_entity target,
 
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 {
-    if (is_foreign(context, "quern_context_is_alive")) return false;
+    if (is_foreign(context, __func__)) return false;
     const quern__plain_context *plain = plain_of(context);
     const quern_world *world = plain != NULL ? plain->world : context->schedule->plan.world;
     return quern__entities_find(&world->storage.entities, entity) != NULL;
@@ -527,10 +524,10 @@ static void *find_resource(quern_context *context, quern_resource resource, bool
 
 const void *quern_context_resource(quern_context *context, quern_resource resource)
 {
-    if (is_foreign(context, "quern_context_resource")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
-        refuse_plain(plain, "quern_context_resource", "a resource");
+        refuse_plain(plain, __func__, "a resource");
         return scratch_resource(context, resource);
     }
     return find_resource(context, resource, false);
@@ -538,10 +535,10 @@ const void *quern_context_resource(quern_context *context, quern_resource resour
 
 void *quern_context_resource_write(quern_context *context, quern_resource resource)
 {
-    if (is_foreign(context, "quern_context_resource_write")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
-        refuse_plain(plain, "quern_context_resource_write", "a resource");
+        refuse_plain(plain, __func__, "a resource");
         return scratch_resource(context, resource);
     }
     return find_resource(context, resource, true);
@@ -566,7 +563,7 @@ static quern_result find_typed_resource(const quern__resources *resources, const
 
 const quern_world *quern__context_world(const quern_context *context)
 {
-    if (is_foreign(context, "quern__context_world")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     return plain != NULL ? plain->world : context->schedule->plan.world;
 }
@@ -597,41 +594,41 @@ static inline void *system_partial(const quern__system *system, uint32_t ordinal
 
 void *quern_context_partial(quern_context *context)
 {
-    if (is_foreign(context, "quern_context_partial")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_RUN) return NULL;
     return system_partial(context->system, context->call_index - QUERN__CALL_FIRST_VIEW);
 }
 
 uint32_t quern_context_partial_count(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_partial_count")) return 0;
+    if (is_foreign(context, __func__)) return 0;
     if (plain_of(context) != NULL) return 0;
     return context->system->partial_bytes > 0 ? context->system->view_count : 0;
 }
 
 const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal)
 {
-    if (is_foreign(context, "quern_context_partial_at")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_END) return NULL;
     return system_partial(context->system, ordinal);
 }
 
 uint32_t quern_context_reaction(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_reaction")) return 0;
+    if (is_foreign(context, __func__)) return 0;
     return plain_of(context) != NULL ? 0 : context->reaction;
 }
 
 void *quern_context_user_data(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_user_data")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     return plain != NULL ? plain->user_data : context->system->user_data;
 }
 
 double quern_context_delta_seconds(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_delta_seconds")) return 0;
+    if (is_foreign(context, __func__)) return 0;
     if (plain_of(context) != NULL) return 0;
     const quern__system *system = context->system;
     return system->interval_seconds > 0 ? system->delta_seconds : context->schedule->delta_seconds;
@@ -639,30 +636,30 @@ double quern_context_delta_seconds(const quern_context *context)
 
 uint64_t quern_context_frame_index(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_frame_index")) return 0;
+    if (is_foreign(context, __func__)) return 0;
     return plain_of(context) != NULL ? 0 : context->schedule->frame_index;
 }
 
 uint32_t quern_context_worker_index(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_worker_index")) return 0;
+    if (is_foreign(context, __func__)) return 0;
     const quern__plain_context *plain = plain_of(context);
     return plain != NULL ? plain->worker_index : context->worker_index;
 }
 
 quern_jobs *quern_context_jobs(const quern_context *context)
 {
-    if (is_foreign(context, "quern_context_jobs")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     return plain != NULL ? plain->jobs : context->schedule->jobs;
 }
 
 quern_world *quern_context_world(quern_context *context)
 {
-    if (is_foreign(context, "quern_context_world")) return NULL;
+    if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
-        refuse_plain(plain, "quern_context_world", "the world");
+        refuse_plain(plain, __func__, "the world");
         return NULL;
     }
     if (quern__system_has_flag(context->system, QUERN_SYSTEM_EXCLUSIVE))

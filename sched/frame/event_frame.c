@@ -165,26 +165,25 @@ static quern__emitter *find_emitter(quern_context *context, quern_event event, c
 
 quern_emitter *quern_context_emitter(quern_context *context, quern_event event)
 {
-    quern__emitter *emitter = find_emitter(context, event, "quern_context_emitter");
+    quern__emitter *emitter = find_emitter(context, event, __func__);
     return emitter != NULL ? &emitter->public_part : NULL;
 }
 
 bool quern_context_emit(quern_context *context, quern_event event, const void *values, uint32_t count)
 {
-    static const char function[] = "quern_context_emit";
-    quern__emitter *emitter = find_emitter(context, event, function);
+    quern__emitter *emitter = find_emitter(context, event, __func__);
     if (emitter == NULL) return false;
     const quern__type *type = &emitter->channel->type;
     if (values == NULL && type->size_bytes > 0 && count > 0) {
         quern__refuse(&context->scope, QUERN_ERROR_NULL_ARGUMENT,
-                      "%s: system '%s' emitted %u events '%s'; 'values' is NULL", function,
+                      "%s: system '%s' emitted %u events '%s'; 'values' is NULL", __func__,
                       context->system->name, count, type->name);
         return false;
     }
     if (!quern__emitter_reserve(emitter, count)) {
         emitter->failed =
             quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: system '%s': no memory for %u events '%s'",
-                        function, context->system->name, count, type->name);
+                        __func__, context->system->name, count, type->name);
         return false;
     }
     quern__emitter_put(emitter, values, count);
@@ -216,7 +215,7 @@ static void refuse_type(quern_context *context, const char *macro, const quern__
 
 bool quern_context_events(quern_context *context, quern_event event, quern_event_iterator *out_iterator)
 {
-    const quern_event_reader *reader = find_reader(context, event, "quern_context_events");
+    const quern_event_reader *reader = find_reader(context, event, __func__);
     *out_iterator = (quern_event_iterator){.number = 0};
     if (reader == NULL) return false;
     out_iterator->channel = reader->channel;
@@ -245,7 +244,7 @@ quern__event_loop quern__events_start(quern_context *context, quern_event event,
 
 uint64_t quern_context_event_count(quern_context *context, quern_event event)
 {
-    const quern_event_reader *reader = find_reader(context, event, "quern_context_event_count");
+    const quern_event_reader *reader = find_reader(context, event, __func__);
     return reader != NULL ? quern__channel_count(reader->channel, reader->cursor, reader->end) : 0;
 }
 
@@ -273,7 +272,7 @@ static const quern__type *find_items(const quern_view *view, const char *functio
 
 const void *quern_view_events(const quern_view *view)
 {
-    if (find_items(view, "quern_view_events") != NULL) return view->chunk;
+    if (find_items(view, __func__) != NULL) return view->chunk;
     return quern__scratch_column(view, UINT32_MAX, QUERN_MAX_COMPONENT_BYTES);
 }
 

@@ -844,5 +844,5 @@ quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, dou
 
 quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
 {
-    return quern__schedule_run(schedule, jobs, delta_seconds, "quern_schedule_run");
+    return quern__schedule_run(schedule, jobs, delta_seconds, __func__);
 }

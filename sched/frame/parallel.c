@@ -229,28 +229,21 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_vie
 
 /* Enters the pool once for all loops: between two entries another thread could use the pool, and commands
  * would remain half applied. */
-static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_view_callback *callback,
-                                void *user_data)
+quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_callback *callback,
+                                      void *user_data)
 {
-    if (callback == NULL) return quern__fail_null(function_name, "callback");
-    if (query == NULL) return quern__fail_null(function_name, "query");
+    QUERN__NEED(callback);
+    QUERN__NEED(query);
+    QUERN__ENTER(query->world);
     const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
-    quern_result result = is_outside ? quern__jobs_enter(jobs, function_name) : QUERN_OK;
+    quern_result result = is_outside ? quern__jobs_enter(jobs, __func__) : QUERN_OK;
     if (result != QUERN_OK) return result;
     result = run_parallel(query, jobs, callback, user_data);
     if (is_outside) quern__jobs_leave(jobs);
     return result;
 }
 
-quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_callback *callback,
-                                      void *user_data)
-{
-    quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, function_name)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, run_in_pool(query, jobs, callback, user_data));
-}
-
 uint32_t quern_query_view_count(quern_query *query)
 {
-    return prepare(query, "quern_query_view_count") == QUERN_OK ? count_views(query) : 0;
+    return prepare(query, __func__) == QUERN_OK ? count_views(query) : 0;
 }

@@ -181,17 +181,17 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
 quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                        quern_system *out_system)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_add_system", "schedule");
-    if (def == NULL) return quern__fail_null("quern_schedule_add_system", "def");
+    QUERN__NEED(schedule);
+    QUERN__NEED(def);
     quern_result result = check_add(schedule, def);
-    if (result != QUERN_OK) return quern__message_add_call(result, "quern_schedule_add_system", NULL);
+    if (result != QUERN_OK) return quern__message_add_call(result, __func__, NULL);
     quern__system *system = NULL;
     result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
     if (result != QUERN_OK) {
         /* The message has the system's name, unless the name itself may be invalid. */
         bool has_name =
             def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
-        return quern__message_add_call(result, "quern_schedule_add_system", has_name ? def->name : NULL);
+        return quern__message_add_call(result, __func__, has_name ? def->name : NULL);
     }
     quern__plan_add_system(&schedule->plan, system);
     if (system->user_data == NULL) system->user_data = schedule->plan.phases[def->phase].user_data;
@@ -257,12 +257,11 @@ static quern_result drop_pending(const quern_schedule *schedule, const quern__sy
  * disabled, only restoring a frame in which it was enabled can make something pending. */
 quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
 {
-    static const char function[] = "quern_schedule_set_system_enabled";
     quern__system *system;
-    quern_result result = find_system(schedule, handle, function, &system);
-    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    quern_result result = find_system(schedule, handle, __func__, &system);
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, __func__);
     if (result == QUERN_OK && system->reaction != NULL && system->is_enabled != enabled)
-        result = drop_pending(schedule, system, function);
+        result = drop_pending(schedule, system, __func__);
     if (result != QUERN_OK) return result;
     quern__system_set_enabled(system, enabled);
     quern__plan_invalidate_segments(&schedule->plan);
@@ -272,25 +271,23 @@ quern_result quern_schedule_set_system_enabled(quern_schedule *schedule, quern_s
 bool quern_schedule_is_system_enabled(const quern_schedule *schedule, quern_system handle)
 {
     quern__system *system;
-    return find_system(schedule, handle, "quern_schedule_is_system_enabled", &system) == QUERN_OK &&
-           system->is_enabled;
+    return find_system(schedule, handle, __func__, &system) == QUERN_OK && system->is_enabled;
 }
 
 quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system handle, quern_entity target)
 {
-    static const char function[] = "quern_schedule_set_target";
     quern__system *system;
-    quern_result result = find_system(schedule, handle, function, &system);
-    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    quern_result result = find_system(schedule, handle, __func__, &system);
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, __func__);
     if (result != QUERN_OK) return result;
     result = quern__target_set(&system->query, target);
-    return result != QUERN_OK ? quern__message_add_call(result, function, system->name) : QUERN_OK;
+    return result != QUERN_OK ? quern__message_add_call(result, __func__, system->name) : QUERN_OK;
 }
 
 quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase, double step_seconds,
                                            uint32_t max_step_count)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_set_fixed_step", "schedule");
+    QUERN__NEED(schedule);
     if (phase >= schedule->plan.phase_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
@@ -302,7 +299,7 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
             "quern_schedule_set_fixed_step: phase '%s': %u steps of %g seconds; give 1 step or "
             "more of a finite number of seconds, 0 (once per frame) or more",
             schedule->plan.phases[phase].name, max_step_count, step_seconds);
-    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_fixed_step");
+    quern_result result = quern__schedule_check_idle(schedule, __func__);
     if (result != QUERN_OK) return result;
     schedule->plan.phases[phase].step_seconds = step_seconds;
     schedule->plan.phases[phase].max_step_count = max_step_count;
@@ -312,10 +309,8 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
 
 quern_system quern_schedule_find_system(const quern_schedule *schedule, const char *name)
 {
-    if (schedule == NULL || name == NULL) {
-        quern__fail_null("quern_schedule_find_system", schedule ? "name" : "schedule");
-        return (quern_system){0};
-    }
+    QUERN__NEED_OR(schedule, (quern_system){0});
+    QUERN__NEED_OR(name, (quern_system){0});
     const quern__system *system = quern__plan_find_system(&schedule->plan, name);
     return system != NULL ? handle_of(system) : (quern_system){0};
 }
@@ -330,16 +325,16 @@ quern_result quern__schedule_compile(quern_schedule *schedule, const char *funct
 
 quern_result quern_schedule_compile(quern_schedule *schedule)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_compile", "schedule");
-    return quern__schedule_compile(schedule, "quern_schedule_compile");
+    QUERN__NEED(schedule);
+    return quern__schedule_compile(schedule, __func__);
 }
 
 /* --------------------------------------------------------------------------- statistics and order */
 
 quern_result quern_schedule_get_frame_stats(const quern_schedule *schedule, quern_frame_stats *out_stats)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_get_frame_stats", "schedule");
-    if (out_stats == NULL) return quern__fail_null("quern_schedule_get_frame_stats", "out_stats");
+    QUERN__NEED(schedule);
+    QUERN__NEED(out_stats);
     *out_stats = schedule->stats;
     return QUERN_OK;
 }
@@ -348,9 +343,9 @@ quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, que
                                              quern_system_stats *out_stats)
 {
     quern__system *system;
-    quern_result result = find_system(schedule, handle, "quern_schedule_get_system_stats", &system);
+    quern_result result = find_system(schedule, handle, __func__, &system);
     if (result != QUERN_OK) return result;
-    if (out_stats == NULL) return quern__fail_null("quern_schedule_get_system_stats", "out_stats");
+    QUERN__NEED(out_stats);
     bool has_steps = system->reaction != NULL || schedule->plan.phases[system->phase].step_seconds > 0;
     *out_stats = (quern_system_stats){
         .name = system->name,
@@ -382,8 +377,8 @@ quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i
 bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before, quern_system after)
 {
     quern__system *earlier, *later;
-    if (find_system(schedule, before, "quern_schedule_has_edge", &earlier) != QUERN_OK ||
-        find_system(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
+    if (find_system(schedule, before, __func__, &earlier) != QUERN_OK ||
+        find_system(schedule, after, __func__, &later) != QUERN_OK)
         return false;
     if (!schedule->plan.is_compiled || earlier->position >= later->position) return false;
     return quern__conflicts_have(&schedule->plan, earlier->position, later->position);
@@ -392,8 +387,8 @@ bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before
 bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b)
 {
     quern__system *one, *other;
-    if (find_system(schedule, a, "quern_schedule_are_fused", &one) != QUERN_OK ||
-        find_system(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
+    if (find_system(schedule, a, __func__, &one) != QUERN_OK ||
+        find_system(schedule, b, __func__, &other) != QUERN_OK)
         return false;
     return schedule->plan.is_compiled && one->pass == other->pass;
 }
@@ -402,8 +397,8 @@ bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, qu
 
 quern_result quern_schedule_get_info(const quern_schedule *schedule, quern_schedule_info *out_info)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_get_info", "schedule");
-    if (out_info == NULL) return quern__fail_null("quern_schedule_get_info", "out_info");
+    QUERN__NEED(schedule);
+    QUERN__NEED(out_info);
     *out_info = (quern_schedule_info){.name = schedule->name,
                                       .phase_count = schedule->plan.phase_count,
                                       .system_count = schedule->plan.systems.count,
@@ -416,11 +411,8 @@ quern_result quern_schedule_get_info(const quern_schedule *schedule, quern_sched
 uint32_t quern_world_list_schedules(const quern_world *world, quern_schedule **out_schedules,
                                     uint32_t capacity)
 {
-    static const char function[] = "quern_world_list_schedules";
-    if (world == NULL || (out_schedules == NULL && capacity > 0)) {
-        quern__fail_null(function, world == NULL ? "world" : "out_schedules");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
+    QUERN__NEED_LIST_OR(out_schedules, capacity, 0);
     uint32_t count = 0;
     for (quern_schedule *schedule = world->first_schedule; schedule != NULL;
          schedule = schedule->next_schedule, count++)
@@ -432,16 +424,15 @@ uint32_t quern_world_list_schedules(const quern_world *world, quern_schedule **o
 
 uint32_t quern_schedule_dropped_command_count(const quern_schedule *schedule)
 {
-    if (schedule != NULL) return schedule->playback.drops.count;
-    quern__fail_null("quern_schedule_dropped_command_count", "schedule");
-    return 0;
+    QUERN__NEED_OR(schedule, 0);
+    return schedule->playback.drops.count;
 }
 
 quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, uint32_t i,
                                                 quern_dropped_command *out_drop)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_get_dropped_command", "schedule");
-    if (out_drop == NULL) return quern__fail_null("quern_schedule_get_dropped_command", "out_drop");
+    QUERN__NEED(schedule);
+    QUERN__NEED(out_drop);
     if (i >= schedule->playback.drops.count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_get_dropped_command: entry %u; there are %u", i,
@@ -458,10 +449,7 @@ quern_result quern_schedule_get_dropped_command(const quern_schedule *schedule, 
 
 uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule)
 {
-    if (schedule == NULL) {
-        quern__fail_null("quern_schedule_kept_command_count", "schedule");
-        return 0;
-    }
+    QUERN__NEED_OR(schedule, 0);
     uint64_t count = 0;
     for (uint32_t i = 0; i < schedule->worker_count && !schedule->is_running; i++)
         count += quern__commands_count(schedule->recorders.items[i]);
@@ -476,8 +464,8 @@ void quern__schedule_discard_kept(quern_schedule *schedule)
 
 quern_result quern_schedule_discard_commands(quern_schedule *schedule)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_discard_commands", "schedule");
-    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_discard_commands");
+    QUERN__NEED(schedule);
+    quern_result result = quern__schedule_check_idle(schedule, __func__);
     if (result != QUERN_OK) return result;
     quern__schedule_discard_kept(schedule);
     quern__events_clear_handles(schedule);

@@ -939,12 +939,11 @@ static quern_result save(quern_world *world, quern_sink sink, const quern_save_d
 
 quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def)
 {
-    static const char function[] = "quern_world_save";
-    if (world == NULL) return quern__fail_null(function, "world");
-    const quern_result result = quern__check_sink(sink, function);
+    QUERN__NEED(world);
+    const quern_result result = quern__check_sink(sink, __func__);
     if (result != QUERN_OK) return result;
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__in_call(save(world, sink, def), function));
+    QUERN__ENTER(world);
+    return quern__in_call(save(world, sink, def), __func__);
 }
 
 /* ----------------------------------------------------------------------------------------- loading */
@@ -965,12 +964,11 @@ static quern_result load(quern_world *world, quern_source source, const quern_lo
 quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
                               quern_load_report *out_report)
 {
-    static const char function[] = "quern_world_load";
     quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
     *report = (quern_load_report){0};
-    if (world == NULL) return quern__fail_null(function, "world");
-    const quern_result result = quern__check_source(source, function);
+    QUERN__NEED(world);
+    const quern_result result = quern__check_source(source, __func__);
     if (result != QUERN_OK) return result;
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__in_call(load(world, source, def, report), function));
+    QUERN__ENTER(world);
+    return quern__in_call(load(world, source, def, report), __func__);
 }

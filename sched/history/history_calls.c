@@ -77,11 +77,10 @@ static quern_result create_history(quern_world *world, const quern_history_def *
 quern_result quern_history_create(quern_world *world, const quern_history_def *def,
                                   quern_history **out_history)
 {
-    static const char function[] = "quern_history_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_history == NULL) return quern__fail_null(function, "out_history");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_leave(world, quern__in_call(create_history(world, def, out_history), function));
+    QUERN__NEED(world);
+    QUERN__NEED(out_history);
+    QUERN__ENTER(world);
+    return quern__in_call(create_history(world, def, out_history), __func__);
 }
 
 void quern_history_destroy(quern_history *history)
@@ -227,22 +226,19 @@ static quern_result run_call(quern_history *history, uint64_t frame, quern_jobs 
 
 quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs)
 {
-    return run_call(history, frame, jobs, save, "quern_history_save");
+    return run_call(history, frame, jobs, save, __func__);
 }
 
 quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs)
 {
-    return run_call(history, frame, jobs, restore, "quern_history_restore");
+    return run_call(history, frame, jobs, restore, __func__);
 }
 
 /* ------------------------------------------------------------------------------ frames and statistics */
 
 bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest, uint64_t *out_newest)
 {
-    if (history == NULL) {
-        quern__fail_null("quern_history_get_frames", "history");
-        return false;
-    }
+    QUERN__NEED_OR(history, false);
     const uint32_t count = history->core.frame_count;
     if (count == 0) return false;
     if (out_oldest != NULL) *out_oldest = quern__history_frame(&history->core, 0)->frame;
@@ -252,10 +248,8 @@ bool quern_history_get_frames(const quern_history *history, uint64_t *out_oldest
 
 uint32_t quern_history_list_frames(const quern_history *history, uint64_t *out_frames, uint32_t capacity)
 {
-    if (history == NULL || (out_frames == NULL && capacity > 0)) {
-        quern__fail_null("quern_history_list_frames", history == NULL ? "history" : "out_frames");
-        return 0;
-    }
+    QUERN__NEED_OR(history, 0);
+    QUERN__NEED_LIST_OR(out_frames, capacity, 0);
     const uint32_t count = history->core.frame_count;
     for (uint32_t i = 0; i < count && i < capacity; i++)
         out_frames[i] = quern__history_frame(&history->core, i)->frame;
@@ -264,8 +258,8 @@ uint32_t quern_history_list_frames(const quern_history *history, uint64_t *out_f
 
 quern_result quern_history_get_stats(const quern_history *history, quern_history_stats *out_stats)
 {
-    if (history == NULL) return quern__fail_null("quern_history_get_stats", "history");
-    if (out_stats == NULL) return quern__fail_null("quern_history_get_stats", "out_stats");
+    QUERN__NEED(history);
+    QUERN__NEED(out_stats);
     const quern__history *core = &history->core;
     *out_stats = (quern_history_stats){.frame_count = core->frame_count,
                                        .page_count = core->store.used_count,
@@ -278,10 +272,7 @@ quern_result quern_history_get_stats(const quern_history *history, quern_history
 
 uint64_t quern_world_restore_count(const quern_world *world)
 {
-    if (world == NULL) {
-        quern__fail_null("quern_world_restore_count", "world");
-        return 0;
-    }
+    QUERN__NEED_OR(world, 0);
     return world->restore_count;
 }
 
@@ -322,24 +313,22 @@ static quern_result create_delta(quern_history *history, uint64_t from, uint64_t
 
 quern_result quern_delta_create(quern_history *history, uint64_t from, uint64_t to, quern_delta **out_delta)
 {
-    static const char function[] = "quern_delta_create";
     static const quern_delta_def zero;
-    if (history == NULL) return quern__fail_null(function, "history");
-    if (out_delta == NULL) return quern__fail_null(function, "out_delta");
-    quern_result result = quern__world_check_unlocked(history->core.world, function);
+    QUERN__NEED(history);
+    QUERN__NEED(out_delta);
+    quern_result result = quern__world_check_unlocked(history->core.world, __func__);
     if (result == QUERN_OK) result = create_delta(history, from, to, &zero, out_delta);
-    return quern__in_call(result, function);
+    return quern__in_call(result, __func__);
 }
 
 quern_result quern_delta_create_limited(quern_history *history, uint64_t from, uint64_t to,
                                         const quern_delta_def *def, quern_delta **out_delta)
 {
-    static const char function[] = "quern_delta_create_limited";
-    if (history == NULL) return quern__fail_null(function, "history");
-    if (def == NULL) return quern__fail_null(function, "def");
-    if (out_delta == NULL) return quern__fail_null(function, "out_delta");
+    QUERN__NEED(history);
+    QUERN__NEED(def);
+    QUERN__NEED(out_delta);
     const quern_world *world = history->core.world;
-    quern_result result = quern__world_check_unlocked(world, function);
+    quern_result result = quern__world_check_unlocked(world, __func__);
     if (result == QUERN_OK) result = check_components(world, def->components);
     if (result == QUERN_OK && def->query != NULL) {
         /* Checks that the query depends on the components of an entity alone, so that it can be asked
@@ -350,24 +339,24 @@ quern_result quern_delta_create_limited(quern_history *history, uint64_t from, u
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "%s: the query belongs to another world than the history: create_delta it in the world of "
                 "the history",
-                function);
+                __func__);
         if (query->filter_count > 0)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "%s: the query has change filters, but a delta finds by itself what has changed: use a "
                 "query without them",
-                function);
+                __func__);
         if (query->up_count > 0 || query->target != NULL)
             return quern__fail(
                 QUERN_ERROR_INVALID_ARGUMENT,
                 "%s: the query has a target term or up-terms, which select single rows: use a query "
                 "without them, or mark the entities by a tag",
-                function);
-        result = quern__query_prepare(query, function);
+                __func__);
+        result = quern__query_prepare(query, __func__);
         if (result != QUERN_OK) return result;
     }
     if (result == QUERN_OK) result = create_delta(history, from, to, def, out_delta);
-    return quern__in_call(result, function);
+    return quern__in_call(result, __func__);
 }
 
 void quern_delta_destroy(quern_delta *delta)
@@ -385,15 +374,15 @@ void quern_delta_destroy(quern_delta *delta)
 const quern_delta_batch *quern_delta_batches(const quern_delta *delta, uint32_t *out_count)
 {
     if (out_count != NULL) *out_count = delta != NULL ? delta->count : 0;
-    if (delta == NULL) quern__fail_null("quern_delta_batches", "delta");
-    if (out_count == NULL) quern__fail_null("quern_delta_batches", "out_count");
+    if (delta == NULL) quern__fail_null(__func__, "delta");
+    if (out_count == NULL) quern__fail_null(__func__, "out_count");
     return delta != NULL && out_count != NULL ? delta->batches : NULL;
 }
 
 quern_result quern_delta_get_stats(const quern_delta *delta, quern_delta_stats *out_stats)
 {
-    if (delta == NULL) return quern__fail_null("quern_delta_get_stats", "delta");
-    if (out_stats == NULL) return quern__fail_null("quern_delta_get_stats", "out_stats");
+    QUERN__NEED(delta);
+    QUERN__NEED(out_stats);
     *out_stats = delta->stats;
     return QUERN_OK;
 }

@@ -355,14 +355,13 @@ quern_result quern_replay_recorder_create(quern_schedule *schedule, quern_sink s
                                           const quern_replay_recorder_def *def,
                                           quern_replay_recorder **out_recorder)
 {
-    static const char function[] = "quern_replay_recorder_create";
     static const quern_replay_recorder_def defaults;
-    if (schedule == NULL) return quern__fail_null(function, "schedule");
-    if (out_recorder == NULL) return quern__fail_null(function, "out_recorder");
-    quern_result result = quern__check_sink(sink, function);
-    if (result == QUERN_OK) result = quern__world_check_unlocked(schedule->plan.world, function);
+    QUERN__NEED(schedule);
+    QUERN__NEED(out_recorder);
+    quern_result result = quern__check_sink(sink, __func__);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(schedule->plan.world, __func__);
     if (result != QUERN_OK) return result;
-    return quern__in_call(create(schedule, sink, def != NULL ? def : &defaults, out_recorder), function);
+    return quern__in_call(create(schedule, sink, def != NULL ? def : &defaults, out_recorder), __func__);
 }
 
 /* --------------------------------------------------------------------------------------- recording */
@@ -467,27 +466,25 @@ static quern_result fail_recording(const quern_replay_recorder *recorder, const 
 
 quern_result quern_replay_record(quern_replay_recorder *recorder, quern_jobs *jobs, double delta_seconds)
 {
-    static const char function[] = "quern_replay_record";
-    if (recorder == NULL) return quern__fail_null(function, "recorder");
+    QUERN__NEED(recorder);
     quern_schedule *schedule = recorder->schedule;
-    quern_result result = quern__world_check_unlocked(recorder->inputs.world, function);
+    quern_result result = quern__world_check_unlocked(recorder->inputs.world, __func__);
     if (result != QUERN_OK) return result;
     const uint64_t frame_index = schedule->frame_index;
     begin(recorder);
     write_frame(recorder, delta_seconds);
-    result = quern__schedule_run(schedule, jobs, delta_seconds, function);
+    result = quern__schedule_run(schedule, jobs, delta_seconds, __func__);
     if (schedule->frame_index == frame_index) return result; /* the frame did not begin */
     const bool has_failed = recorder->failure != QUERN_OK;
     write_state(recorder, QUERN__REPLAY_STATE, result);
     if (!has_failed && recorder->failure == QUERN_OK) recorder->frame++;
-    return result != QUERN_OK ? result : fail_recording(recorder, function);
+    return result != QUERN_OK ? result : fail_recording(recorder, __func__);
 }
 
 quern_result quern_replay_finish(quern_replay_recorder *recorder)
 {
-    static const char function[] = "quern_replay_finish";
     if (recorder == NULL) return QUERN_OK;
-    if (quern__world_check_unlocked(recorder->inputs.world, function) != QUERN_OK)
+    if (quern__world_check_unlocked(recorder->inputs.world, __func__) != QUERN_OK)
         return QUERN_ERROR_WORLD_LOCKED;
     const quern_allocator *allocator = recorder->payload.allocator;
     begin(recorder);
@@ -495,7 +492,7 @@ quern_result quern_replay_finish(quern_replay_recorder *recorder)
     quern__write_u64(&recorder->payload, recorder->frame);
     write_block(recorder, QUERN__REPLAY_END);
     flush(recorder);
-    const quern_result result = fail_recording(recorder, function);
+    const quern_result result = fail_recording(recorder, __func__);
     quern__byte_writer_release(&recorder->payload);
     quern__release(allocator, recorder, sizeof *recorder, _Alignof(quern_replay_recorder));
     return result;

@@ -201,18 +201,17 @@ static quern_result replay_all(replay *run)
 quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_source source,
                               const quern_replay_run_def *def, quern_replay_report *out_report)
 {
-    static const char function[] = "quern_replay_run";
     static const quern_replay_run_def defaults;
     quern_replay_report report;
     if (out_report == NULL) out_report = &report;
     *out_report = (quern_replay_report){.frame_count = 0};
-    if (schedule == NULL) return quern__fail_null(function, "schedule");
-    quern_result result = quern__check_source(source, function);
-    if (result == QUERN_OK) result = quern__world_check_unlocked(schedule->plan.world, function);
+    QUERN__NEED(schedule);
+    quern_result result = quern__check_source(source, __func__);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(schedule->plan.world, __func__);
     if (result != QUERN_OK) return result;
     if (!QUERN__REPLAY_IS_NATIVE)
         return quern__fail(QUERN_ERROR_UNAVAILABLE, "%s: recordings need a little-endian machine",
-                           function);
+                           __func__);
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     replay run = {.schedule = schedule,
                   .world = schedule->plan.world,
@@ -224,7 +223,7 @@ quern_result quern_replay_run(quern_schedule *schedule, quern_jobs *jobs, quern_
                   .next = {.allocator = allocator},
                   .actual = {.allocator = allocator}};
     quern__source_reader_open(&run.reader, source);
-    result = quern__in_call(replay_all(&run), function);
+    result = quern__in_call(replay_all(&run), __func__);
     quern__byte_writer_release(&run.start);
     quern__byte_writer_release(&run.frame);
     quern__byte_writer_release(&run.next);

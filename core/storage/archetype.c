@@ -123,19 +123,19 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
 
 /* Layout of an archetype's allocation: the structure with its column positions, then columns (at most one per
  * component), the component set, and the map column_of. */
-typedef struct archetype_parts {
+typedef struct archetype_layout {
     size_t columns_offset, set_offset, map_offset, total_bytes;
-} archetype_parts;
+} archetype_layout;
 
-static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_count)
+static archetype_layout layout_of(uint32_t component_count, uint32_t column_of_count)
 {
-    archetype_parts parts;
+    archetype_layout layout;
     size_t places_end = sizeof(quern__archetype) + column_of_count * sizeof(quern__column_position);
-    parts.columns_offset = quern__align_up(places_end, _Alignof(quern__column));
-    parts.set_offset = parts.columns_offset + component_count * sizeof(quern__column);
-    parts.map_offset = parts.set_offset + component_count * sizeof(uint16_t);
-    parts.total_bytes = parts.map_offset + column_of_count;
-    return parts;
+    layout.columns_offset = quern__align_up(places_end, _Alignof(quern__column));
+    layout.set_offset = layout.columns_offset + component_count * sizeof(quern__column);
+    layout.map_offset = layout.set_offset + component_count * sizeof(uint16_t);
+    layout.total_bytes = layout.map_offset + column_of_count;
+    return layout;
 }
 
 /* Adds the bit columns of components. They precede all others, so that their indices never change. */
@@ -227,17 +227,17 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
                                             const uint16_t *component_indices, uint32_t component_count)
 {
     uint32_t column_of_count = component_count ? component_indices[component_count - 1] + 1u : 0;
-    archetype_parts parts = parts_of(component_count, column_of_count);
-    char *memory = quern__allocate(allocator, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
+    archetype_layout layout = layout_of(component_count, column_of_count);
+    char *memory = quern__allocate(allocator, layout.total_bytes, ARRAY_ALIGNMENT_BYTES);
     if (memory == NULL) return NULL;
     quern__archetype *archetype = (quern__archetype *)(void *)memory;
     *archetype = (quern__archetype){
         .index = QUERN__UNORDERED,
         .component_count = component_count,
         .is_plain = true,
-        .columns = (quern__column *)(void *)(memory + parts.columns_offset),
-        .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
-        .column_of = (uint8_t *)(memory + parts.map_offset),
+        .columns = (quern__column *)(void *)(memory + layout.columns_offset),
+        .component_indices = (uint16_t *)(void *)(memory + layout.set_offset),
+        .column_of = (uint8_t *)(memory + layout.map_offset),
         .column_of_count = column_of_count,
         .first_slots = {full_slot},
         .slots = archetype->first_slots + 1,
@@ -291,8 +291,8 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
     quern__versions_release(&archetype->versions, allocator);
     quern__row_versions_release(archetype->row_versions, allocator);
     quern__row_bits_release(&archetype->row_bits, allocator);
-    archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
-    quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
+    archetype_layout layout = layout_of(archetype->component_count, archetype->column_of_count);
+    quern__release(allocator, archetype, layout.total_bytes, ARRAY_ALIGNMENT_BYTES);
 }
 
 void quern__archetype_destroy_values(quern__archetype *archetype)

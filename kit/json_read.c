@@ -726,8 +726,8 @@ static const quern__json_item *children_of(const quern__json_item *object, const
 
 /* With several targets per source, other entities may list the child as well: its target in `targets` is then the last
  * one that did. */
-static quern_result check_child(world_loader *loader, uint32_t target, const quern__json_item *item,
-                                const quern_relation_def *relation)
+static quern_result set_target_of_child(world_loader *loader, uint32_t target, const quern__json_item *item,
+                                        const quern_relation_def *relation)
 {
     uint32_t child;
     if (!find_id(&loader->reader.handles, item, &child))
@@ -755,8 +755,8 @@ static quern_result collect_targets(world_loader *loader, const quern_relation_d
                                          "children by '%s' must be an array of ids", relation->name));
         for (child = quern__json_first(children); child != NULL;
              child = quern__json_next(children, child)) {
-            const quern_result result =
-                add_entity_to_error(loader, check_child(loader, i, child, relation), loader->items[i]);
+            const quern_result result = add_entity_to_error(
+                loader, set_target_of_child(loader, i, child, relation), loader->items[i]);
             if (result != QUERN_OK) return result;
         }
     }

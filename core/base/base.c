@@ -231,19 +231,19 @@ void quern__log(quern_log_level level, const char *format, ...)
     log_handler(log_user_data, level, message);
 }
 
-static void assert_default(void *user_data, const char *message)
+static void abort_with_message(void *user_data, const char *message)
 {
     (void)user_data;
     fprintf(stderr, "quern: check failed: %s\n", message);
     abort();
 }
 
-static quern_assert_handler *assert_handler = assert_default;
+static quern_assert_handler *assert_handler = abort_with_message;
 static void *assert_user_data;
 
 void quern_assert_set_handler(quern_assert_handler *handler, void *user_data)
 {
-    assert_handler = handler ? handler : assert_default;
+    assert_handler = handler ? handler : abort_with_message;
     assert_user_data = handler ? user_data : NULL;
 }
 

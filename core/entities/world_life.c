@@ -526,7 +526,8 @@ void quern__world_set_archetypes(quern_world *world, quern__archetype *const *li
  * have had rows in between, and is created again when needed. */
 enum { LEAST_EMPTY_SYNCS = 8 };
 
-static bool is_abandoned(quern__archetype *archetype, uint64_t now)
+/* Notes since when the archetype has been empty. Returns whether it is to be removed. */
+static bool visit(quern__archetype *archetype, uint64_t now)
 {
     if (archetype->chunk_count > 0 || quern__archetype_has_removed_copies(archetype)) {
         archetype->empty_since = 0;
@@ -558,7 +559,7 @@ void quern__world_reclaim_archetypes(quern_world *world)
     uint32_t first = 0, count = 0;
     for (uint32_t i = end; i-- > world->next_visit;) {
         quern__archetype *archetype = world->storage.archetypes.items[i];
-        archetype->is_removed = is_abandoned(archetype, world->visit_count);
+        archetype->is_removed = visit(archetype, world->visit_count);
         if (!archetype->is_removed) continue;
         first = i;
         count++;

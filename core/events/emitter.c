@@ -80,13 +80,14 @@ bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocat
 }
 
 /* Returns a block without batches to the list of free ones. */
-static void pool_give(quern__event_pool *pool, quern__event_block *block)
+static void pool_put_back(quern__event_pool *pool, quern__event_block *block)
 {
     assert(pool->free.count < pool->free.capacity);
     pool->free.items[pool->free.count++] = block;
 }
 
-bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list)
+bool quern__pool_get_block(quern__event_pool *pool, const quern_allocator *allocator,
+                           quern__event_block **list)
 {
     quern__pool_forget_taken(pool);
     quern__event_block *block =
@@ -101,7 +102,7 @@ bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator,
 
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch)
 {
-    if (--batch->block->use_count == 0) pool_give(pool, batch->block);
+    if (--batch->block->use_count == 0) pool_put_back(pool, batch->block);
 }
 
 static quern__event_pool *pool_of(const quern__emitter *emitter)
@@ -261,10 +262,10 @@ void quern__emitter_reclaim(quern__emitter *emitter)
     quern__event_pool *pool = pool_of(emitter);
     for (quern__event_block *spare = emitter->spares; spare != NULL; spare = emitter->spares) {
         emitter->spares = spare->next;
-        pool_give(pool, spare);
+        pool_put_back(pool, spare);
     }
     if (emitter->block == NULL || emitter->block->use_count > 1 || emitter->first != NULL) return;
-    pool_give(pool, emitter->block);
+    pool_put_back(pool, emitter->block);
     emitter->block = NULL;
     emitter->cursor = emitter->block_end = NULL;
     emitter->public_part.next = emitter->public_part.end = emitter->batch_end = NULL;

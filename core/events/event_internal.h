@@ -115,7 +115,8 @@ bool quern__pool_reserve(quern__event_pool *pool, const quern_allocator *allocat
 void quern__pool_drop_batch(quern__event_pool *pool, const quern__event_batch *batch);
 
 /* Claims a block and puts it in front of a list. Precondition: no callback emits. Returns false if out of memory. */
-bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list);
+bool quern__pool_get_block(quern__event_pool *pool, const quern_allocator *allocator,
+                           quern__event_block **list);
 
 /* Events: channels, the batches that wait in them, and their readers.
  *
@@ -270,7 +271,7 @@ typedef struct quern__event_packing {
 static inline bool quern__packing_reserve(quern__event_packing *packing, quern_world *world, size_t bytes)
 {
     if (packing->left_bytes < bytes) {
-        if (!quern__pool_take(&world->events->pool, &world->storage.allocator, packing->blocks))
+        if (!quern__pool_get_block(&world->events->pool, &world->storage.allocator, packing->blocks))
             return false;
         packing->left_bytes = QUERN__EVENT_VALUES_BYTES;
     }

@@ -55,8 +55,8 @@ static bool is_created(const finding *found, quern_entity entity)
     return false;
 }
 
-static void check_value(finding *found, const quern__stream *stream, const quern__type *type,
-                        const char *value)
+static void find_created_handles(finding *found, const quern__stream *stream, const quern__type *type,
+                                 const char *value)
 {
     for (uint32_t at = 0; at + sizeof(quern_entity) <= type->size_bytes; at += sizeof(quern_entity)) {
         quern_entity entity;
@@ -90,7 +90,8 @@ static void check_batch(finding *found, const quern__stream *stream, quern__comm
         if (operand->offset_bytes == 0 || operand->type->alignment_bytes < _Alignof(quern_entity)) continue;
         if (operand->is_relation) continue; /* the relate stage finds the targets of relations */
         for (uint32_t k = 0; k < batch_value_count(batch); k++)
-            check_value(found, stream, operand->type, batch_value(batch, k) + operand->offset_bytes);
+            find_created_handles(found, stream, operand->type,
+                                 batch_value(batch, k) + operand->offset_bytes);
     }
 }
 

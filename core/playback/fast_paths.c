@@ -474,7 +474,7 @@ static quern_result resolve_creates(command_check *it, quern__storage *storage)
 
 /* ------------------------------------------------------------------------ destroys and creates: checking */
 
-static void check_streams(command_check *it, const quern__gathered *gathered)
+static void list_streams(command_check *it, const quern__gathered *gathered)
 {
     for (uint32_t i = 0; i < gathered->streams.count && it->is_applicable && !it->is_out_of_memory; i++) {
         quern__gathered_fetch_ahead(gathered, i);
@@ -522,7 +522,7 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
         !quern__array_reserve(allocator, &resolved->destroyed, (uint32_t)destroy_count))
         it.is_out_of_memory = true;
     else
-        check_streams(&it, gathered);
+        list_streams(&it, gathered);
     if (it.is_applicable) result = resolve_creates(&it, storage);
     if (it.is_out_of_memory || result != QUERN_OK) quern__sequences_clear(&lists->sequences);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)

@@ -157,7 +157,7 @@ static bool note_changes(quern__relating *relating)
 /* ----------------------------------------------------------------------------------- links and names */
 
 /* Whether a function of relation_internal.h succeeded. Notes its only error, OUT_OF_MEMORY. */
-static inline bool is_done(quern__relating *relating, quern_result result)
+static inline bool note_result(quern__relating *relating, quern_result result)
 {
     relating->is_out_of_memory |= result != QUERN_OK;
     return result == QUERN_OK;
@@ -166,22 +166,23 @@ static inline bool is_done(quern__relating *relating, quern_result result)
 bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
                                 uint32_t target)
 {
-    return is_done(relating,
-                   quern__link_log_set_target(relating->storage, relation, source, target, NULL)) &&
+    return note_result(relating,
+                       quern__link_log_set_target(relating->storage, relation, source, target, NULL)) &&
            note_changes(relating);
 }
 
 bool quern__relating_add_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
                               uint32_t target)
 {
-    return is_done(relating, quern__link_log_add_edge(relating->storage, relation, source, target)) &&
+    return note_result(relating, quern__link_log_add_edge(relating->storage, relation, source, target)) &&
            note_changes(relating);
 }
 
 bool quern__relating_remove_edge(quern__relating *relating, quern__relation *relation, uint32_t source,
                                  uint32_t target)
 {
-    return is_done(relating, quern__link_log_remove_edge(relating->storage, relation, source, target)) &&
+    return note_result(relating,
+                       quern__link_log_remove_edge(relating->storage, relation, source, target)) &&
            note_changes(relating);
 }
 
@@ -191,11 +192,11 @@ bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const ch
     quern__storage *storage = relating->storage;
     const uint32_t parent = quern__parent_slot(storage, slot), bytes = (uint32_t)strlen(name);
     *out_is_taken = false;
-    if (bytes == 0) return is_done(relating, quern__link_log_drop_name(storage, slot));
+    if (bytes == 0) return note_result(relating, quern__link_log_drop_name(storage, slot));
     const uint32_t owner = quern__names_find(storage->names, parent, name, bytes);
     *out_is_taken = owner != QUERN__SLOT_NONE && owner != slot;
     if (owner != QUERN__SLOT_NONE) return true;
-    return is_done(relating, quern__link_log_put_name(storage, slot, parent, name, bytes));
+    return note_result(relating, quern__link_log_put_name(storage, slot, parent, name, bytes));
 }
 
 /* --------------------------------------------------------------------------------------------- ending */
@@ -280,7 +281,7 @@ static bool unlink_from_living(quern__relating *relating, quern__relation *relat
     const quern__links *links = &relation->links;
     const uint32_t target = quern__links_target(links, slot);
     if (target != QUERN__SLOT_NONE && !quern__relating_has_ended(relating, target) &&
-        !is_done(relating, quern__link_log_unlink(relating->storage, relation, slot)))
+        !note_result(relating, quern__link_log_unlink(relating->storage, relation, slot)))
         return false;
     if (relation->policy == QUERN_TARGET_DESTROYS_SOURCE) return true; /* all its sources end */
     for (uint32_t child = quern__links_first(links, slot), next; child != QUERN__SLOT_NONE; child = next) {
@@ -322,8 +323,8 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
     }
     const uint32_t count = relating->ending_slots.count;
     for (uint32_t i = 0; i < count; i++)
-        if (!is_done(relating,
-                     quern__link_log_drop_name(relating->storage, relating->ending_slots.items[i])))
+        if (!note_result(relating,
+                         quern__link_log_drop_name(relating->storage, relating->ending_slots.items[i])))
             return true;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < relations->list.count; k++) {

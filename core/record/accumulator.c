@@ -364,9 +364,9 @@ static QUERN__SLOW_PATH quern_result accumulate_checked(quern_commands *commands
 }
 
 /* Path for values that the first check does not cover: those that begin a batch, are large, or need hooks. */
-static QUERN__NO_INLINE quern_result accumulate_known(quern_commands *commands, quern_entity entity,
-                                                      quern_component component, const void *value,
-                                                      quern_combine combine)
+static QUERN__NO_INLINE quern_result accumulate_like_last(quern_commands *commands, quern_entity entity,
+                                                          quern_component component, const void *value,
+                                                          quern_combine combine)
 {
     if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL ||
                         !quern__commands_can_record(commands)))
@@ -388,7 +388,7 @@ quern_result quern_commands_accumulate(quern_commands *commands, quern_entity en
                                        quern_component component, const void *value, quern_combine combine)
 {
     if (QUERN__UNLIKELY(commands == NULL || value == NULL || commands->accumulator == NULL))
-        return accumulate_known(commands, entity, component, value, combine);
+        return accumulate_like_last(commands, entity, component, value, combine);
     quern__accumulator *accumulator = commands->accumulator;
     const quern__accumulation *last = accumulator->last;
     quern_commands *recorder = &accumulator->recorder;
@@ -398,7 +398,7 @@ quern_result quern_commands_accumulate(quern_commands *commands, quern_entity en
                         recorder->operation != last->quick_operation || next > (uintptr_t)recorder->end ||
                         quern_entity_world_tag(entity) != last->world_tag ||
                         !quern__commands_can_record(commands)))
-        return accumulate_known(commands, entity, component, value, combine);
+        return accumulate_like_last(commands, entity, component, value, combine);
     recorder->next = (char *)next;
     recorder->batch->item_count++;
     ((quern__accumulated *)(void *)space)->entity = entity;

@@ -557,8 +557,8 @@ QUERN__ALWAYS_INLINE uint64_t list_sources(const listing *list, uint32_t column_
 }
 
 /* Checks the arguments that both calls have. Returns false with a message if one is wrong. */
-static bool check_arguments(const quern_world *world, const quern_entity *targets, uint32_t count,
-                            quern_relation relation, const char *function, listing *list)
+static bool read_arguments(const quern_world *world, const quern_entity *targets, uint32_t count,
+                           quern_relation relation, const char *function, listing *list)
 {
     quern__relation *known;
     quern_result result = QUERN_OK;
@@ -580,7 +580,7 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
     QUERN__NEED_OR(world, 0);
-    if (!check_arguments(world, targets, count, relation, __func__, &list)) return 0;
+    if (!read_arguments(world, targets, count, relation, __func__, &list)) return 0;
     list.sources = out_sources;
     list.capacity = out_sources != NULL ? capacity : 0;
     list.counts = out_counts;
@@ -591,8 +591,8 @@ uint64_t quern_entity_list_sources_many(const quern_world *world, const quern_en
 /* -------------------------------------------------------------------------------------- with values */
 
 /* Copies the columns to the listing. Returns their world, or NULL with a message if a column is wrong. */
-static const quern_world *check_columns(const quern_getter_column *columns, uint32_t column_count,
-                                        uint32_t capacity, const char *function, listing *list)
+static const quern_world *read_columns(const quern_getter_column *columns, uint32_t column_count,
+                                       uint32_t capacity, const char *function, listing *list)
 {
     const quern_world *world = NULL;
     if (columns == NULL) quern__fail_null(function, "columns");
@@ -631,8 +631,8 @@ uint64_t quern_getter_list_sources_many(const quern_getter_column *columns, uint
     listing list;
     if (out_counts != NULL && count > 0) memset(out_counts, 0, count * sizeof *out_counts);
     if (out_sources == NULL) capacity = 0;
-    const quern_world *world = check_columns(columns, column_count, capacity, __func__, &list);
-    if (world == NULL || !check_arguments(world, targets, count, relation, __func__, &list)) return 0;
+    const quern_world *world = read_columns(columns, column_count, capacity, __func__, &list);
+    if (world == NULL || !read_arguments(world, targets, count, relation, __func__, &list)) return 0;
     list.sources = out_sources;
     list.capacity = capacity;
     list.counts = out_counts;

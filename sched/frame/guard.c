@@ -115,7 +115,7 @@ static bool shows_part(const quern__archetype *archetype, const quern_view *view
     return view->count < archetype->slots[slot_of(view)].row_count;
 }
 
-void quern__guards_check_view(quern_context *context, const quern__archetype *archetype,
+void quern__guards_begin_view(quern_context *context, const quern__archetype *archetype,
                               const quern_view *view)
 {
     for (uint32_t i = 0; i < view->term_count; i++) {

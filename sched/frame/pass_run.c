@@ -96,7 +96,7 @@ static void report_call(const quern_context *context, uint32_t ordinal, uint32_t
 /* Returns whether the system runs in this frame. Multiples of the interval are due times. A run covers all due
  * times that were reached; due_seconds is the time since the last covered one. While the condition returns
  * false, due_seconds continues to grow, so the system remains due. */
-SPECIALIZED bool passes_gates(quern__system *system, quern_context *context, const bool is_reported)
+SPECIALIZED bool advance_gates(quern__system *system, quern_context *context, const bool is_reported)
 {
     double interval = system->interval_seconds;
     if (interval > 0) {
@@ -132,7 +132,7 @@ SPECIALIZED void begin_systems(const quern__pass *pass, quern_context *context, 
         quern__system *system = pass->systems.items[i];
         if (!system->is_enabled || (system->reaction != NULL && system->view_count == 0)) continue;
         enter_call(context, system, QUERN__CALL_BEGIN);
-        if (quern__system_is_gated(system)) system->is_active = passes_gates(system, context, is_reported);
+        if (quern__system_is_gated(system)) system->is_active = advance_gates(system, context, is_reported);
         if (system->is_active && system->begin != NULL) {
             system->begin(context);
             if (is_reported) report_call(context, 0, 0);
@@ -283,7 +283,7 @@ void quern__pass_call_view(quern_context *context, quern_view_callback *run, con
 void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype,
                            quern_view_callback *run, const quern_view *view, bool is_reported)
 {
-    if (QUERN_CHECKS) quern__guards_check_view(context, archetype, view);
+    if (QUERN_CHECKS) quern__guards_begin_view(context, archetype, view);
     const bool was_refused = call_run(context, run, view, is_reported);
     if (QUERN_CHECKS) quern__guards_renew_view(context, archetype, view, was_refused);
     if (QUERN_CHECKS) quern__guards_renew_open(context);
@@ -322,7 +322,7 @@ SPECIALIZED void call_system(const quern__pass_table *table, const quern__pass_c
     if (QUERN__UNLIKELY(view->versions != NULL))
         view->version = context->schedule->version_base + call->system->position;
     enter_call(context, call->system, QUERN__CALL_FIRST_VIEW + ordinal);
-    if (QUERN_CHECKS) quern__guards_check_view(context, table->archetype, view);
+    if (QUERN_CHECKS) quern__guards_begin_view(context, table->archetype, view);
     bool was_refused = call_run(context, call->run, view, is_reported);
     if (QUERN_CHECKS) quern__guards_renew_view(context, table->archetype, view, was_refused);
     if (QUERN_CHECKS) quern__guards_renew_open(context);

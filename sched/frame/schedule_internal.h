@@ -94,7 +94,7 @@ bool quern__guards_rebuild(struct quern_schedule *schedule);
 
 /* Checks the guards of the view's columns, before each call with a view of rows of a chunk. For a view of
  * some rows of a chunk, subtracts the hashes of the rows that it may write from their guards instead. */
-void quern__guards_check_view(struct quern_context *context, const quern__archetype *archetype,
+void quern__guards_begin_view(struct quern_context *context, const quern__archetype *archetype,
                               const struct quern_view *view);
 
 /* Renews the guards of the columns that the view may write. Called after the call. was_refused: the call

@@ -792,8 +792,10 @@ static quern_result check_head(const quern__archived_run *run, const quern__run_
         run->schedule_count, head->schedule_count);
 }
 
-static quern_result prepare(quern__archived_run *run, const quern__image *image)
+/* The functions of a quern__run_restorer, whose argument is a quern__archived_run. */
+static quern_result check_and_reserve_run(void *argument, const quern__image *image)
 {
+    quern__archived_run *run = argument;
     run_head head;
     quern__run_reader reader = open_reader(image, &head);
     quern_result result = check_head(run, &reader, &head);
@@ -814,14 +816,6 @@ static quern_result prepare(quern__archived_run *run, const quern__image *image)
             result = quern__image_fail_memory();
     }
     if (result == QUERN_OK && !quern__is_fully_read(&reader.bytes)) result = run_fail("end");
-    return result;
-}
-
-/* The functions of a quern__run_restorer, whose argument is a quern__archived_run. */
-static quern_result run_prepare(void *argument, const quern__image *image)
-{
-    quern__archived_run *run = argument;
-    const quern_result result = prepare(run, image);
     if (result != QUERN_OK) quern__packing_undo(run->world, &run->event_blocks);
     return result;
 }
@@ -957,7 +951,7 @@ static quern_result load(quern_world *world, quern_source source, const quern_lo
     quern_result result = quern__world_check_unlocked(world, "quern_world_load");
     if (result == QUERN_OK) result = check_schedules(world, def->schedules, &run);
     if (result != QUERN_OK) return result;
-    const quern__run_restorer restorer = {&run, run_prepare, run_restore};
+    const quern__run_restorer restorer = {&run, check_and_reserve_run, run_restore};
     return quern__world_load(world, source, def, run.schedule_count > 0 ? &restorer : NULL, report);
 }
 

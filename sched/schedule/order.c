@@ -248,7 +248,8 @@ static uint32_t level_of(const quern__pass_table *table)
     return 0;
 }
 
-static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
+/* Makes a stage of the chunks from first_chunk on. */
+static void stage_chunks_from(quern__pass *pass, uint32_t first_chunk, bool is_deep)
 {
     pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
                                                             .first_chunk = first_chunk,
@@ -364,7 +365,7 @@ static quern_result arrange_deep(quern__pass *pass)
         for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
             if (is_level_ordered(call)) call->system->view_count += table->deep_range_count;
     }
-    add_stage(pass, pass->chunk_count, true);
+    stage_chunks_from(pass, pass->chunk_count, true);
     pass->links_version = pass->levels->links.version;
     return QUERN_OK;
 }
@@ -398,9 +399,9 @@ quern_result quern__levels_arrange(quern__pass *pass)
             pass->chunk_count += pass->tables_by_level.items[table]->chunk_count;
         }
         if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
-            add_stage(pass, first_chunk, false);
+            stage_chunks_from(pass, first_chunk, false);
     }
-    if (pass->stage_count == 0) add_stage(pass, 0, false);
+    if (pass->stage_count == 0) stage_chunks_from(pass, 0, false);
     pass->ordered_tables = pass->tables_by_level.items;
     pass->ordered_table_count = table;
     return pass->tables_by_level.count > pass->ordered_table_count ? arrange_deep(pass) : QUERN_OK;

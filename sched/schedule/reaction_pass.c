@@ -106,7 +106,7 @@ static void add_chunks(quern__pass *pass)
 
 /* ------------------------------------------------------------------------------------------- prepare */
 
-static void add_stage(quern__pass *pass, uint32_t count, bool shows_removed)
+static void add_chunks_as_stage(quern__pass *pass, uint32_t count, bool shows_removed)
 {
     const bool is_serial = pass->kind == QUERN__PASS_SERIAL;
     pass->stages[pass->stage_count++] = (quern__pass_stage){.pass = pass,
@@ -145,8 +145,8 @@ quern_result quern__reaction_pass_prepare(quern__pass *pass)
     }
     add_chunks(pass);
     pass->stage_count = pass->chunk_count = pass->item_count = 0;
-    if (pass->reaction_copies.count > 0) add_stage(pass, pass->reaction_copies.count, true);
-    add_stage(pass, pass->reaction_chunks.count, false);
+    if (pass->reaction_copies.count > 0) add_chunks_as_stage(pass, pass->reaction_copies.count, true);
+    add_chunks_as_stage(pass, pass->reaction_chunks.count, false);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         system->is_active = system->view_count > 0;

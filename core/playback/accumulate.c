@@ -234,7 +234,7 @@ quern_result quern__accumulating_prepare(quern__accumulating *it, quern__recorde
     if (!quern__array_reserve(&it->storage->allocator, drops, drops->count + it->max_drops) ||
         (has_commands && it->storage->reactions->count > 0 && !note_all_unmatched(it)))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to combine accumulated values");
-    it->destroys = (commands->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+    it->destroys = QUERN__MAY(commands->traits, DESTROYS);
     if (it->destroys) mark_dead(it);
     return QUERN_OK;
 }
@@ -487,7 +487,7 @@ void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *c
     creates at = {.commands = commands, .created = created};
     for (uint32_t i = 0; i < it->gathered.streams.count; i++) {
         const quern__stream *stream = it->gathered.streams.items[i].stream;
-        const bool has_handles = (stream->traits & QUERN__TRAIT_NO_HANDLES) == 0;
+        const bool has_handles = QUERN__MAY(stream->traits, HANDLES);
         const quern_entity *of_stream = NULL;
         if (find_creates(&at, stream->origin.key, &of_stream) > 0 &&
             (stream->create_count > 0 || has_handles))

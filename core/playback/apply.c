@@ -245,7 +245,7 @@ static void remap_stream(const applying *all, uint32_t stream_index)
 {
     const quern__stream *stream = all->gathered->streams.items[stream_index].stream;
     const uint32_t create_edits = all->merged->streams.items[stream_index].create_edits;
-    if (create_edits == QUERN__EDITS_NONE || (stream->traits & QUERN__TRAIT_NO_HANDLES) != 0) return;
+    if (create_edits == QUERN__EDITS_NONE || !QUERN__MAY(stream->traits, HANDLES)) return;
     quern_entity *created =
         all->resolved->created.items + all->merged->edits.items[create_edits].first_created;
     quern__command_batch *batch = stream->first;

@@ -503,7 +503,7 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
                                                bool *out_is_applicable)
 {
     const quern_allocator *allocator = &storage->allocator;
-    const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+    const bool spawns = QUERN__MAY(gathered->traits, SPAWNS);
     /* An upper bound. If a batch spawns, one item is several creates, so creates cannot be subtracted from
      * items. */
     const uint64_t destroy_count = gathered->item_count - (spawns ? 0 : gathered->create_count);

@@ -126,7 +126,7 @@ uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t fr
                                       .parent = from,
                                       .depth = parent->depth + 1,
                                       .source = parent->source,
-                                      .is_destroyed = (operation->traits & QUERN__TRAIT_NO_DESTROYS) == 0};
+                                      .is_destroyed = QUERN__MAY(operation->traits, DESTROYS)};
     return find_sequence(sequences, &extended, operation);
 }
 

@@ -254,7 +254,7 @@ void quern__play_destroys(const quern__play_walk *walk)
 
 void quern__play_creates(const quern__play_walk *walk)
 {
-    const bool relates = (walk->batch->operation->traits & QUERN__TRAIT_UNRELATED) == 0;
+    const bool relates = QUERN__MAY(walk->batch->operation->traits, RELATES);
     if (relates || walk->relating->refused.count > 0) quern__play_each(walk, create_item);
 }
 

@@ -235,8 +235,8 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
     const quern__executor *shared = shared_executor(playback, executor, gathered->command_count);
     if (QUERN__UNLIKELY(playback->disable_fast_paths))
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_DESTROY_OR_CREATE);
-    const bool relates = (gathered->traits & QUERN__TRAIT_UNRELATED) == 0,
-               destroys = (gathered->traits & QUERN__TRAIT_NO_DESTROYS) == 0;
+    const bool relates = QUERN__MAY(gathered->traits, RELATES),
+               destroys = QUERN__MAY(gathered->traits, DESTROYS);
     if (QUERN__UNLIKELY(relates || (playback->storage->has_attachments && destroys)))
         return relate_and_change_rows(playback, shared, executor);
     bool is_again;
@@ -246,7 +246,7 @@ static quern_result apply_commands(quern__playback *playback, const quern__execu
 /* Destroys the values that items still own, in the order of streams. */
 static inline void destroy_values(const quern__gathered *gathered)
 {
-    if (QUERN__LIKELY((gathered->traits & QUERN__TRAIT_NO_OWNED) != 0)) return;
+    if (QUERN__LIKELY(!QUERN__MAY(gathered->traits, OWNED))) return;
     for (uint32_t i = 0; i < gathered->streams.count; i++)
         quern__stream_destroy_values(gathered->streams.items[i].stream);
 }

@@ -503,9 +503,8 @@ static void walk_stream(quern__relating *relating, const quern__gathered *gather
     quern__play_walk it = {.relating = relating,
                            .gathered = &gathered->streams.items[index],
                            .stream = index,
-                           .relates = (relating->follow_ups.recorded_traits & QUERN__TRAIT_UNRELATED) == 0,
-                           .switches =
-                               (relating->follow_ups.recorded_traits & QUERN__TRAIT_NO_SWITCHES) == 0};
+                           .relates = QUERN__MAY(relating->follow_ups.recorded_traits, RELATES),
+                           .switches = QUERN__MAY(relating->follow_ups.recorded_traits, SWITCHES)};
     const quern__stream *stream = it.gathered->stream;
     quern__walked_stream *walked = &relating->streams.items[index];
     it.created = relating->created.count > 0 ? relating->created.items + walked->first_created : NULL;
@@ -734,7 +733,7 @@ quern_result quern__relating_refuse(quern__relating *relating, const quern__gath
         result = refuse_rows(relating, merged->chunk_edits.items[i], NULL, why);
     for (uint32_t i = 0; i < merged->streams.count && result == QUERN_OK; i++) {
         const uint32_t edits = merged->streams.items[i].create_edits;
-        const bool relates = (gathered->streams.items[i].stream->traits & QUERN__TRAIT_UNRELATED) == 0;
+        const bool relates = QUERN__MAY(gathered->streams.items[i].stream->traits, RELATES);
         if (edits != QUERN__EDITS_NONE && relates)
             result = refuse_rows(relating, &merged->edits.items[edits],
                                  relating->created.items + relating->streams.items[i].first_created, why);

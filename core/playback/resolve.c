@@ -480,7 +480,7 @@ static quern_result reserve_room(quern__resolved *resolved, const quern__gathere
             QUERN_ERROR_LIMIT,
             "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
             (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
-    const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+    const bool spawns = QUERN__MAY(gathered->traits, SPAWNS);
     quern_result result = QUERN_OK;
     if (QUERN__UNLIKELY(spawns)) result = quern__spawned_plan(resolved, gathered, storage);
     if (result != QUERN_OK) return result;

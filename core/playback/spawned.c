@@ -58,7 +58,7 @@ static bool list_streams(quern__resolved *resolved, const quern_allocator *alloc
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
         quern__command_batch *batch = stream->first;
-        const bool spawns = (stream->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+        const bool spawns = QUERN__MAY(stream->traits, SPAWNS);
         for (uint32_t k = 0; k < stream->batch_count && spawns; k++) {
             if (k > 0) batch = quern__batch_next(batch);
             if (batch->operation->kind == QUERN__OPERATION_SPAWN &&

@@ -150,7 +150,7 @@ static void finish_layout(quern__operation *operation)
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
     if (kind->merge_kind == QUERN__MERGE_CREATE && has_relation)
-        operation->traits &= (uint8_t)~QUERN__TRAIT_UNRELATED;
+        operation->traits &= (uint8_t)~QUERN__TRAIT_NO_RELATES;
 }
 
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b)

@@ -10,8 +10,11 @@
 #include "core/base/containers.h"
 #include "core/storage/type_internal.h"
 
-/* Properties of an operation. A stream and a sync point have the traits that all their commands share; each
- * trait lets a sync point skip work. */
+/* Properties of an operation. A stream and a sync point have the traits that all their commands share, by one AND per
+ * batch; each trait lets a sync point skip work. What commands may do is therefore a trait by its absence, which
+ * QUERN__MAY asks for: QUERN__MAY(traits, DESTROYS). */
+#define QUERN__MAY(traits, what) (((traits)&QUERN__TRAIT_NO_##what) == 0)
+
 typedef enum quern__trait {
     /* sets one component to a value without hooks, or enables or disables it: core/playback/fast_paths.c */
     QUERN__TRAIT_IN_PLACE = 1,
@@ -20,14 +23,14 @@ typedef enum quern__trait {
     QUERN__TRAIT_DESTROY_OR_CREATE = 2,
     QUERN__TRAIT_NO_HANDLES = 4, /* no value contains entity handles */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value needs its destroy hook called if the command is dropped */
-    /* needs no work by core/playback/relating.c, unless it destroys an entity with links or a name */
-    QUERN__TRAIT_UNRELATED = 16,
+    /* relates and names nothing: no work for core/playback/relating.c, unless it destroys an entity with links or a name */
+    QUERN__TRAIT_NO_RELATES = 16,
     QUERN__TRAIT_NO_DESTROYS = 32,
     QUERN__TRAIT_NO_SPAWNS = 64,
     QUERN__TRAIT_NO_SWITCHES = 128, /* does not disable or enable a tree */
     /* traits that most kinds have */
     QUERN__TRAITS_RELATING = QUERN__TRAIT_NO_DESTROYS | QUERN__TRAIT_NO_SPAWNS | QUERN__TRAIT_NO_SWITCHES,
-    QUERN__TRAITS_USUAL = QUERN__TRAITS_RELATING | QUERN__TRAIT_UNRELATED
+    QUERN__TRAITS_USUAL = QUERN__TRAITS_RELATING | QUERN__TRAIT_NO_RELATES
 } quern__trait;
 
 /* What merging makes of a command, together with the other commands of the sync point. */

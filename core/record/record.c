@@ -255,7 +255,7 @@ void quern__commands_close_stream(quern_commands *commands)
          * may append follow-up commands to such a stream and needs a jump to them (core/playback/relating.c). If
          * the block has no space left, the jump goes to the space reserved for the recorder's own jump: no stream
          * continues across the end of the block then. */
-        if (QUERN__UNLIKELY((open->traits & QUERN__TRAIT_UNRELATED) == 0) && open->create_count > 0) {
+        if (QUERN__UNLIKELY(QUERN__MAY(open->traits, RELATES)) && open->create_count > 0) {
             const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
             commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
         }
@@ -355,7 +355,7 @@ quern_result quern__commands_check_entity(const quern_commands *commands, quern_
 static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
 {
     const quern_result result = quern__commands_check_entity(commands, entity, function);
-    if (result != QUERN_OK || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0) return result;
+    if (result != QUERN_OK || !QUERN__MAY(commands->open->traits, SPAWNS)) return result;
     return quern__spawn_expand(commands, entity, function);
 }
 

@@ -148,7 +148,7 @@ void quern__stream_destroy_owned(const quern__stream *stream);
 
 static inline void quern__stream_destroy_values(const quern__stream *stream)
 {
-    if (QUERN__UNLIKELY((stream->traits & QUERN__TRAIT_NO_OWNED) == 0)) quern__stream_destroy_owned(stream);
+    if (QUERN__UNLIKELY(QUERN__MAY(stream->traits, OWNED))) quern__stream_destroy_owned(stream);
 }
 
 /* Removes all streams, destroys the values that their items still own, and keeps the memory for reuse. */

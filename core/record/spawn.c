@@ -486,7 +486,7 @@ static quern_result record_compact(const spawning *it, const char *function)
     const quern__spawn_variant *variant = find_variant(it);
     if (variant == NULL) return quern__commands_fail_memory(commands);
     const quern__operation *operation = variant->operation;
-    const bool is_first = commands->open == NULL || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0;
+    const bool is_first = commands->open == NULL || !QUERN__MAY(commands->open->traits, SPAWNS);
     if (is_first) commands->spawn_batches.count = 0;
     const uint32_t batch_count = commands->spawn_batches.count;
     if (!quern__array_reserve(&commands->storage->allocator, &commands->spawn_batches, batch_count + 1))

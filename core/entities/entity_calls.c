@@ -170,55 +170,66 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
 typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_component component,
                                const void *value);
 
-/* Moves an entity along an edge. Calls `slowly` if no row is free, if the edge needs a value that is not
- * given, or if the value has provisional handles. `adds` and `slowly` must be compile-time constants. */
-QUERN__ALWAYS_INLINE quern_result move_along_edge(quern_world *world, quern_entity entity,
-                                                  quern__record *record, quern__archetype *source,
-                                                  const quern__edge *edge, quern_component component,
-                                                  bool adds, const void *value, slow_call *slowly)
+/* A call that adds or removes a component of a living entity. `adds` and `slowly` are constants where a change is made. */
+typedef struct component_change {
+    quern_world *world;
+    quern_entity entity;
+    quern__record *record;
+    quern_component component;
+    const void *value; /* to be added, or NULL */
+    bool adds;
+    slow_call *slowly;
+} component_change;
+
+QUERN__ALWAYS_INLINE quern_result change_slowly(const component_change it)
+{
+    return it.slowly(it.world, it.entity, it.component, it.value);
+}
+
+/* Moves the entity along an edge. Takes the complete path if no row is free, if the edge needs a value that is not given,
+ * or if the value has provisional handles. */
+QUERN__ALWAYS_INLINE quern_result move_along_edge(const component_change it, quern__archetype *source,
+                                                  const quern__edge *edge)
 {
     quern__row to;
-    if (adds && QUERN__UNLIKELY(value == NULL && edge->added.size_bytes > 0))
-        return slowly(world, entity, component, value);
-    if (adds && QUERN__UNLIKELY(edge->target->has_handles) &&
-        check_handles(world, component, value) != QUERN_OK)
-        return slowly(world, entity, component, value);
-    if (QUERN__UNLIKELY(!quern__row_append(edge->target, &to)))
-        return slowly(world, entity, component, value);
-    if (adds && value != NULL)
-        quern__copy_value(quern__row_value(edge->added, to), value, edge->added.size_bytes);
-    return quern__row_move_plain(&world->storage, source, entity, record, edge, to);
+    if (it.adds && QUERN__UNLIKELY(it.value == NULL && edge->added.size_bytes > 0))
+        return change_slowly(it);
+    if (it.adds && QUERN__UNLIKELY(edge->target->has_handles) &&
+        check_handles(it.world, it.component, it.value) != QUERN_OK)
+        return change_slowly(it);
+    if (QUERN__UNLIKELY(!quern__row_append(edge->target, &to))) return change_slowly(it);
+    if (it.adds && it.value != NULL)
+        quern__copy_value(quern__row_value(edge->added, to), it.value, edge->added.size_bytes);
+    return quern__row_move_plain(&it.world->storage, source, it.entity, it.record, edge, to);
 }
 
 /* Performs move_by_edge if the cached edges of the archetype do not contain the edge, or if moving along it needs a
- * reservation. If the reservation fails, `slowly` repeats it, and reports the error. */
+ * reservation. If the reservation fails, the complete path repeats it, and reports the error. */
 static QUERN__NO_INLINE quern_result move_by_uncached_edge(quern_world *world, quern_entity entity,
                                                            quern__record *record, uint64_t edge_key,
                                                            const void *value, slow_call *slowly)
 {
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
     const quern__edge *edge = quern__archetype_edge(source, edge_key);
-    const quern_component component = quern__edge_component(edge_key);
+    const component_change it = {world, entity, record, quern__edge_component(edge_key),
+                                 value, true,   slowly};
     if (edge->key != (edge_key | QUERN__EDGE_NEEDS_ROOM))
         edge = quern__plan_find_edge(&world->storage, source, edge_key);
-    if (edge == NULL) return slowly(world, entity, component, value);
+    if (edge == NULL) return change_slowly(it);
     if (!source->has_fast_leave &&
         quern__row_leaving_reserve(&world->storage, source, edge->target) != QUERN_OK)
-        return slowly(world, entity, component, value);
-    return move_along_edge(world, entity, record, source, edge, component, true, value, slowly);
+        return change_slowly(it);
+    return move_along_edge(it, source, edge);
 }
 
-/* Moves an entity along the edge of the component. `adds` and `slowly` must be compile-time constants. */
-QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity entity,
-                                               quern__record *record, quern__archetype *source,
-                                               quern_component component, bool adds, const void *value,
-                                               slow_call *slowly)
+/* Moves the entity along the edge of the component. */
+QUERN__ALWAYS_INLINE quern_result move_by_edge(const component_change it, quern__archetype *source)
 {
-    const uint64_t key = quern__edge_key(component, adds);
+    const uint64_t key = quern__edge_key(it.component, it.adds);
     const quern__edge *edge = quern__archetype_edge(source, key);
     if (QUERN__UNLIKELY(edge->key != key))
-        return move_by_uncached_edge(world, entity, record, key, value, slowly);
-    return move_along_edge(world, entity, record, source, edge, component, adds, value, slowly);
+        return move_by_uncached_edge(it.world, it.entity, it.record, key, it.value, it.slowly);
+    return move_along_edge(it, source, edge);
 }
 
 static bool is_managed(const quern_world *world, quern_component component)
@@ -289,7 +300,8 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
     quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    return move_by_edge(world, entity, record, source, component, true, value, add_slowly);
+    return move_by_edge((component_change){world, entity, record, component, value, true, add_slowly},
+                        source);
 }
 
 /* Removes a component, with all checks. function: for messages. */
@@ -327,7 +339,8 @@ quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_
     quern__record *record = find_unlocked(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component, NULL);
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    return move_by_edge(world, entity, record, source, component, false, NULL, remove_slowly);
+    return move_by_edge((component_change){world, entity, record, component, NULL, false, remove_slowly},
+                        source);
 }
 
 /* ----------------------------------------------------------------------------------------- values */
@@ -388,7 +401,8 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t index = quern__components_unchecked_index(&world->storage.components, component);
     if (quern__storage_value(archetype, record->location, index) == NULL)
-        return move_by_edge(world, entity, record, archetype, component, true, value, set_slowly);
+        return move_by_edge((component_change){world, entity, record, component, value, true, set_slowly},
+                            archetype);
     if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components, index)))
         return set_slowly(world, entity, component, value);
     if (QUERN__UNLIKELY(archetype->has_handles) && check_handles(world, component, value) != QUERN_OK)

@@ -322,12 +322,10 @@ void quern__edits_write(const quern__scratch *scratch, const quern__sequence *se
     if (is_tracked) report_written(scratch, sequence, location, count, true);
 }
 
-void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
-                       const quern__sequence *sequence, uintptr_t to, uintptr_t from,
+void quern__edits_fill(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                        const quern__edit *rows, uint32_t count)
 {
     const bool is_tracked = quern__writes_are_tracked(sequence->target);
-    quern__rows_move(storage, sequence->plan, to, from, count);
     if (is_tracked && sequence->target->first_listener != NULL)
         report_written(scratch, sequence, to, count, false);
     fill_rows(scratch, sequence, to, rows, count);
@@ -365,17 +363,12 @@ static void fill_view(const quern__scratch *scratch, const quern__sequence *sequ
     if (is_tracked) report_written(scratch, sequence, to, count, true);
 }
 
-/* Moves consecutive or listed rows of the chunk to consecutive rows. rows: NULL: consecutive, from first_row on. */
-static void move_rows_of_view(const applying *all, const quern__chunk_edits *edits,
-                              const quern__move_plan *plan, uintptr_t to, uint32_t first_row,
-                              const uint16_t *rows, uint32_t count)
+/* Moves listed rows of a chunk to consecutive rows. */
+static void move_listed_rows(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                             quern__chunk *chunk, const uint16_t *rows, uint32_t count)
 {
-    if (rows == NULL) {
-        quern__rows_move(all->storage, plan, to, quern__location_make(edits->chunk, first_row), count);
-        return;
-    }
     if (plan->is_plain) {
-        quern__rows_move_picked(all->storage, plan, to, edits->chunk, rows, count);
+        quern__rows_move_picked(storage, plan, to, chunk, rows, count);
         return;
     }
     for (uint32_t i = 0, run; i < count; i += run) {
@@ -383,7 +376,7 @@ static void move_rows_of_view(const applying *all, const quern__chunk_edits *edi
         while (i + run < count && rows[i + run] == rows[i] + run) /* NOLINT(clang-analyzer-core*) */
             run++;
         /* NOLINTNEXTLINE(clang-analyzer-core*): the caller lists count rows */
-        quern__rows_move(all->storage, plan, to + i, quern__location_make(edits->chunk, rows[i]), run);
+        quern__rows_move(storage, plan, to + i, quern__location_make(chunk, rows[i]), run);
     }
 }
 
@@ -398,8 +391,11 @@ static void move_view(const applying *all, const quern__chunk_edits *edits, cons
     const uint32_t first_row = quern__view_first_row(view->batch);
     for (uint32_t i = 0, end = view->batch->item_count, count; i < end; i += count) {
         const uintptr_t to = next_arrival(leader, delta, end - i, &count);
-        move_rows_of_view(all, edits, sequence->plan, to, first_row + i, rows != NULL ? rows + i : NULL,
-                          count);
+        if (rows != NULL)
+            move_listed_rows(all->storage, sequence->plan, to, edits->chunk, rows + i, count);
+        else
+            quern__rows_move(all->storage, sequence->plan, to,
+                             quern__location_make(edits->chunk, first_row + i), count);
         fill_view(edits->scratch, sequence, to, view, i, count);
     }
 }
@@ -481,8 +477,8 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
             const quern__archetype_delta *to_delta = quern__resolved_delta(all->resolved, sequence->target);
             for (uint32_t i = 0, fitting; i < range->count; i += fitting) {
                 const uintptr_t to = next_arrival(leader, to_delta, range->count - i, &fitting);
-                quern__edits_move(all->storage, edits->scratch, sequence, to, location + i, rows + i,
-                                  fitting);
+                quern__rows_move(all->storage, sequence->plan, to, location + i, fitting);
+                quern__edits_fill(edits->scratch, sequence, to, rows + i, fitting);
             }
         }
         for (uint32_t i = 0; i < range->count && gap != NULL; i++)

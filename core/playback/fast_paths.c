@@ -257,7 +257,8 @@ static QUERN__NO_INLINE bool apply_to_one(quern__merged *merged, quern__resolved
     } else {
         uint32_t count;
         const uintptr_t to = quern__rows_append(storage, sequence->target, 1, &count);
-        quern__edits_move(storage, scratch, sequence, to, location, &edit, 1);
+        quern__rows_move(storage, sequence->plan, to, location, 1);
+        quern__edits_fill(scratch, sequence, to, &edit, 1);
         close_gap(storage, sequence->source, location);
     }
     storage->reactions->orders_by_row = false;

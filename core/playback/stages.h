@@ -827,12 +827,11 @@ void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
                            const quern__gathered *gathered, quern__storage *storage,
                            const quern__executor *executor);
 
-/* Apply the edits of consecutive rows with the same sequence. The rows stay in their archetype, or move to
- * uninitialised rows of the target archetype. rows: the edits of these rows. */
+/* Apply the edits of consecutive rows with the same sequence: of rows that stay in their archetype, or of rows that have
+ * moved to the target archetype. rows: the edits of these rows. */
 void quern__edits_write(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
                         const quern__edit *rows, uint32_t count);
-void quern__edits_move(const quern__storage *storage, const quern__scratch *scratch,
-                       const quern__sequence *sequence, uintptr_t to, uintptr_t from,
+void quern__edits_fill(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                        const quern__edit *rows, uint32_t count);
 
 /* The first and the last step of applying; the last stage and the fast path of destroys and creates share them.

@@ -320,16 +320,14 @@ static quern_result select_create(quern__operations *operations, const quern__co
     return QUERN_OK;
 }
 
-quern_result quern__operations_find_create(quern__operations *operations,
-                                           const quern__components *components,
-                                           const quern_allocator *allocator, const quern_component *list,
-                                           const void *const *values, uint32_t count,
-                                           const quern__operation **out_operation)
+quern_result quern__operations_find_create(quern__operations *operations, const quern__storage *storage,
+                                           const quern_component *list, const void *const *values,
+                                           uint32_t count, const quern__operation **out_operation)
 {
     quern_result result = QUERN_OK;
     if (operations->last_create == NULL ||
         !operation_has_list(operations->last_create, list, values, count))
-        result = select_create(operations, components, allocator, list, values, count);
+        result = select_create(operations, &storage->components, &storage->allocator, list, values, count);
     if (result == QUERN_OK) *out_operation = operations->last_create;
     return result;
 }

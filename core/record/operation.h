@@ -8,6 +8,7 @@
  * kind. */
 
 #include "core/base/containers.h"
+#include "core/storage/storage.h"
 #include "core/storage/type_internal.h"
 
 /* Properties of an operation. A stream and a sync point have the traits that all their commands share, by one AND per
@@ -212,11 +213,9 @@ quern_result quern__operations_find_single(quern__operations *operations,
 /* Finds or creates the operation that creates entities with the listed components. A component gets a value if
  * values[i] is not NULL; values may be NULL. Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
  * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, INVALID_ARGUMENT, OUT_OF_MEMORY. */
-quern_result quern__operations_find_create(quern__operations *operations,
-                                           const quern__components *components,
-                                           const quern_allocator *allocator, const quern_component *list,
-                                           const void *const *values, uint32_t count,
-                                           const quern__operation **out_operation);
+quern_result quern__operations_find_create(quern__operations *operations, const quern__storage *storage,
+                                           const quern_component *list, const void *const *values,
+                                           uint32_t count, const quern__operation **out_operation);
 
 /* Creates an operation that spawns, with one operand per listed component. The types must have no hooks. Each
  * item counts as command_count commands. Release with quern__operation_release. Returns NULL if out of memory. */

@@ -460,28 +460,33 @@ static quern_result check_columns(quern_commands *commands, const quern__operati
     return result;
 }
 
-static quern_result create_many(quern_commands *commands, const quern_component *components,
-                                const void *const *columns, uint32_t component_count, uint32_t count,
+/* The components that new entities get, and an array of values for each. */
+typedef struct create_columns {
+    const quern_component *components;
+    const void *const *columns;
+    uint32_t component_count;
+} create_columns;
+
+static quern_result create_many(quern_commands *commands, const create_columns *list, uint32_t count,
                                 quern_entity *out_entities, const char *function)
 {
     if (commands == NULL) return quern__fail_null(function, "commands");
     const quern__operation *operation;
     quern_result result = check_callback(commands, function);
-    if (result == QUERN_OK && component_count > 0 && components == NULL)
+    if (result == QUERN_OK && list->component_count > 0 && list->components == NULL)
         result = quern__fail_null(function, "components");
     if (result == QUERN_OK)
-        result = quern__operations_find_create(&commands->operations, &commands->storage->components,
-                                               &commands->storage->allocator, components, columns,
-                                               component_count, &operation);
+        result = quern__operations_find_create(&commands->operations, commands->storage, list->components,
+                                               list->columns, list->component_count, &operation);
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
     uint32_t created = commands->open != NULL ? commands->open->create_count : 0;
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
         result =
             quern__fail(QUERN_ERROR_LIMIT, "one callback cannot create more than %u entities: create fewer",
                         QUERN_MAX_ENTITIES);
-    if (result == QUERN_OK) result = check_columns(commands, operation, columns, count, function);
+    if (result == QUERN_OK) result = check_columns(commands, operation, list->columns, count, function);
     if (result == QUERN_OK && count > 0)
-        result = record_creates(commands, operation, columns, count, out_entities, function);
+        result = record_creates(commands, operation, list->columns, count, out_entities, function);
     return QUERN__UNLIKELY(result != QUERN_OK) ? quern__commands_fail(commands, result, function)
                                                : QUERN_OK;
 }
@@ -490,7 +495,8 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                                         const void *const *columns, uint32_t component_count,
                                         uint32_t count, quern_entity *out_entities)
 {
-    return create_many(commands, components, columns, component_count, count, out_entities, __func__);
+    const create_columns list = {components, columns, component_count};
+    return create_many(commands, &list, count, out_entities, __func__);
 }
 
 /* Fast path for a create with the same components as the last one and values copied as bytes. Writes the
@@ -527,7 +533,7 @@ quern_entity quern_commands_create_with(quern_commands *commands, const quern_co
     if (QUERN__LIKELY(space != NULL))
         return append_create(commands, commands->operations.last_create, space);
     quern_entity entity = quern_entity_null();
-    create_many(commands, components, values, count, 1, &entity, __func__);
+    create_many(commands, &(create_columns){components, values, count}, 1, &entity, __func__);
     return entity;
 }
 
@@ -549,7 +555,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
 quern_entity quern_commands_create(quern_commands *commands)
 {
     quern_entity entity = quern_entity_null();
-    create_many(commands, NULL, NULL, 0, 1, &entity, __func__);
+    create_many(commands, &(create_columns){.component_count = 0}, 1, &entity, __func__);
     return entity;
 }
 

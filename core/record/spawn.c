@@ -103,9 +103,9 @@ static quern_result find_create(quern_commands *commands, const create_list *lis
                                 const quern__operation **out_operation)
 {
     commands->operations.allows_managed = true;
-    const quern_result result = quern__operations_find_create(
-        &commands->operations, &commands->storage->components, &commands->storage->allocator,
-        list->components, list->values, list->count, out_operation);
+    const quern_result result =
+        quern__operations_find_create(&commands->operations, commands->storage, list->components,
+                                      list->values, list->count, out_operation);
     commands->operations.allows_managed = false;
     return result;
 }

@@ -488,47 +488,64 @@ void quern__tier_moves_cancel(quern__storage *storage)
 
 /* ------------------------------------------------------------------------------------------- applying */
 
-/* Writes the targets of consecutive rows of an archetype in which all entities have one. source: their archetype
- * before; had_target: they had a target there, which was carried along. */
+/* Consecutive rows of an archetype in which all entities have a target. */
+typedef struct targeted_rows {
+    const quern__archetype *archetype, *source; /* now and before */
+    uintptr_t first;
+    uint32_t count;
+    bool had_target; /* whether they had a target in `source`, which was carried along */
+} targeted_rows;
+
+/* Writes the targets of the rows. */
 static void write_targets(const quern__storage *storage, const quern__relation *relation,
-                          const quern__archetype *archetype, const quern__archetype *source,
-                          uintptr_t first, uint32_t count, bool had_target)
+                          const targeted_rows *rows)
 {
+    const quern__archetype *archetype = rows->archetype;
+    const uintptr_t first = rows->first;
     const quern__links *links = &relation->links;
     const uint32_t component = relation->component_index;
-    const bool reports = had_target && archetype->tracks_changes;
+    const bool reports = rows->had_target && archetype->tracks_changes;
     const quern_entity *handles =
         quern__archetype_entities(archetype, quern__chunk_of(first)) + quern__location_row(first);
     char *value = quern__storage_value(archetype, first, component);
-    for (uint32_t i = 0; i < count; i++, value += sizeof(quern_entity)) {
+    for (uint32_t i = 0; i < rows->count; i++, value += sizeof(quern_entity)) {
         const uint32_t slot = quern_entity_index(handles[i]);
         const quern_entity target = quern__entity_of_slot(storage, quern__links_at(links, slot)->target);
         if (QUERN__LIKELY(!reports)) {
             memcpy(value, &target, sizeof target);
         } else if (memcmp(value, &target, sizeof target) != 0) {
-            quern__rows_before_write_from(archetype, source, first + i, 1, component);
+            quern__rows_before_write_from(archetype, rows->source, first + i, 1, component);
             memcpy(value, &target, sizeof target);
-            quern__rows_written_from(archetype, source, first + i, 1, component);
+            quern__rows_written_from(archetype, rows->source, first + i, 1, component);
         }
     }
 }
 
-/* Moves the rows of a chunk that leave for one tier. */
+/* Rows of a chunk, ascending. */
+typedef struct listed_rows {
+    quern__chunk *chunk;
+    const uint16_t *rows;
+    uint32_t count;
+} listed_rows;
+
+/* Moves rows that leave for one tier. */
 static void depart(quern__storage *storage, const quern__relation *relation,
                    const quern__tier_source *source, const quern__tier_departure *departure,
-                   quern__chunk *chunk, const uint16_t *rows, uint32_t count)
+                   const listed_rows *leaving)
 {
     const quern__move_plan *plan = departure->plan;
-    for (uint32_t i = 0, fitting; i < count; i += fitting) {
-        const uintptr_t to = quern__rows_append(storage, plan->target, count - i, &fitting);
+    quern__chunk *chunk = leaving->chunk;
+    const uint16_t *rows = leaving->rows;
+    for (uint32_t i = 0, fitting; i < leaving->count; i += fitting) {
+        const uintptr_t to = quern__rows_append(storage, plan->target, leaving->count - i, &fitting);
         if (QUERN__LIKELY(plan->is_plain))
             quern__rows_move_picked(storage, plan, to, chunk, rows + i, fitting);
         else
             for (uint32_t k = 0; k < fitting; k++)
                 quern__rows_move(storage, plan, to + k, quern__location_make(chunk, rows[i + k]), 1);
         if (departure->tier > 0)
-            write_targets(storage, relation, plan->target, source->archetype, to, fitting,
-                          source->tier > 0);
+            write_targets(storage, relation,
+                          &(targeted_rows){plan->target, source->archetype, to, fitting, source->tier > 0});
     }
 }
 
@@ -572,13 +589,14 @@ static uintptr_t *apply_chunk(quern__storage *storage, const quern__relation *re
     for (uint32_t i = 0; i < source->departure_count; i++) {
         const quern__tier_departure *departure = &moves->departures.items[source->first_departure + i];
         const uint32_t first = first_of_tier[departure->tier];
-        depart(storage, relation, source, departure, chunk, rows + first,
-               first_of_tier[departure->tier + 1] - first);
+        depart(storage, relation, source, departure,
+               &(listed_rows){chunk, rows + first, first_of_tier[departure->tier + 1] - first});
     }
     const uint32_t stay_first = first_of_tier[source->tier], stay_end = first_of_tier[source->tier + 1];
     for (uint32_t i = stay_first; i < stay_end && source->tier > 0; i++)
-        write_targets(storage, relation, source->archetype, source->archetype,
-                      quern__location_make(chunk, rows[i]), 1, true);
+        write_targets(storage, relation,
+                      &(targeted_rows){source->archetype, source->archetype,
+                                       quern__location_make(chunk, rows[i]), 1, true});
     for (uint32_t i = 0; i < count; i++)
         if (entries[i].tier != source->tier) *gap++ = quern__location_make(chunk, entries[i].row);
     return gap;

@@ -228,29 +228,28 @@ quern_result quern__link_log_unlink(quern__storage *storage, quern__relation *re
 
 /* ------------------------------------------------------------------------------------ the log: edges */
 
-/* Logs a change of an edge. had_target and has_target: whether the source has targets before and after it. */
-static bool log_edge(quern__storage *storage, quern__relation *relation, uint32_t source, uint32_t target,
-                     quern__link_change_kind kind, bool had_target, bool has_target)
+/* Logs a change of an edge. Returns false if out of memory. */
+static bool log_edge(quern__storage *storage, quern__link_change change)
 {
     quern__link_log *log = &storage->relations->log;
     if (!quern__array_reserve(&storage->allocator, &log->changes, log->changes.count + 1)) return false;
-    log->changes.items[log->changes.count++] =
-        (quern__link_change){.relation = relation,
-                             .slot = source,
-                             .old_target = target,
-                             .old_level = had_target,
-                             .row_tier = had_target != has_target ? (uint32_t)has_target : QUERN__ROW_STAYS,
-                             .kind = kind};
+    log->changes.items[log->changes.count++] = change;
     return true;
 }
 
 quern_result quern__link_log_add_edge(quern__storage *storage, quern__relation *relation, uint32_t source,
                                       uint32_t target)
 {
-    if (!quern__edges_reserve(&relation->edges, &storage->allocator, source, target) ||
-        !log_edge(storage, relation, source, target, QUERN__CHANGE_EDGE_ADDED,
-                  quern__edges_at(&relation->edges, source)->targets.count > 0, true))
+    if (!quern__edges_reserve(&relation->edges, &storage->allocator, source, target))
         return quern__link_log_fail(storage);
+    const bool is_first = quern__edges_at(&relation->edges, source)->targets.count == 0;
+    const quern__link_change change = {.kind = QUERN__CHANGE_EDGE_ADDED,
+                                       .relation = relation,
+                                       .slot = source,
+                                       .old_target = target,
+                                       .old_level = !is_first,
+                                       .row_tier = is_first ? 1 : QUERN__ROW_STAYS};
+    if (!log_edge(storage, change)) return quern__link_log_fail(storage);
     quern__edges_add(&relation->edges, source, target);
     relation->links.version++;
     return QUERN_OK;
@@ -259,9 +258,14 @@ quern_result quern__link_log_add_edge(quern__storage *storage, quern__relation *
 quern_result quern__link_log_remove_edge(quern__storage *storage, quern__relation *relation,
                                          uint32_t source, uint32_t target)
 {
-    if (!log_edge(storage, relation, source, target, QUERN__CHANGE_EDGE_REMOVED, true,
-                  quern__edges_at(&relation->edges, source)->targets.count > 1))
-        return quern__link_log_fail(storage);
+    const bool is_last = quern__edges_at(&relation->edges, source)->targets.count == 1;
+    const quern__link_change change = {.kind = QUERN__CHANGE_EDGE_REMOVED,
+                                       .relation = relation,
+                                       .slot = source,
+                                       .old_target = target,
+                                       .old_level = true,
+                                       .row_tier = is_last ? 0 : QUERN__ROW_STAYS};
+    if (!log_edge(storage, change)) return quern__link_log_fail(storage);
     quern__edges_remove(&relation->edges, source, target);
     relation->links.version++;
     return QUERN_OK;

@@ -369,20 +369,27 @@ static inline void prefetch_share(quern__prefetch *next)
     }
 }
 
-/* Calls the table's systems on one chunk, or only the systems of one lane. */
-SPECIALIZED void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
-                           uint32_t lane, quern_context *context, quern_view *view, const bool is_reported,
-                           const bool prefetches)
+/* How to run chunks of a pass: all its systems or those of one lane, on which worker, and what is compiled in. */
+typedef struct chunk_run {
+    const quern__pass *pass;
+    uint32_t lane; /* or ALL_LANES */
+    quern_context *context;
+    bool is_reported, prefetches; /* constants where a chunk_run is made */
+} chunk_run;
+
+/* Calls the table's systems on one chunk. */
+SPECIALIZED void run_chunk(const chunk_run run, const quern__pass_table *table, uint32_t chunk_index,
+                           quern_view *view)
 {
     quern__prefetch next;
-    if (is_reported) begin_calls(context);
-    if (prefetches) next = prefetch_start(pass, table, chunk_index + 1);
+    if (run.is_reported) begin_calls(run.context);
+    if (run.prefetches) next = prefetch_start(run.pass, table, chunk_index + 1);
     point_view_at_chunk(table, chunk_index, view);
     const quern__pass_call *const end_call = table->calls_end;
     for (const quern__pass_call *call = table->calls; call < end_call; call++) {
-        if ((call->is_conditional || lane != ALL_LANES) && is_skipped(call, view, lane)) continue;
-        if (prefetches) prefetch_share(&next);
-        call_system(table, call, call->first_ordinal + chunk_index, context, view, is_reported);
+        if ((call->is_conditional || run.lane != ALL_LANES) && is_skipped(call, view, run.lane)) continue;
+        if (run.prefetches) prefetch_share(&next);
+        call_system(table, call, call->first_ordinal + chunk_index, run.context, view, run.is_reported);
     }
 }
 
@@ -400,16 +407,15 @@ static quern__pass_table *const *find_table(const quern__pass *pass, uint32_t ch
     return &pass->ordered_tables[low];
 }
 
-SPECIALIZED void run_chunk_range(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
-                                 quern_context *context, const bool is_reported, const bool prefetches)
+SPECIALIZED void run_chunk_range(const chunk_run run, uint32_t begin, uint32_t end)
 {
-    quern_view view = {.context = context};
-    quern__pass_table *const *next = find_table(pass, begin);
+    quern_view view = {.context = run.context};
+    quern__pass_table *const *next = find_table(run.pass, begin);
     uint32_t chunk_index = begin - (*next)->first_chunk;
     for (uint32_t left = end - begin; left > 0; next++, chunk_index = 0) {
         const quern__pass_table *table = *next;
         for (; chunk_index < table->chunk_count && left > 0; chunk_index++, left--)
-            run_chunk(pass, table, chunk_index, lane, context, &view, is_reported, prefetches);
+            run_chunk(run, table, chunk_index, &view);
     }
 }
 
@@ -417,15 +423,15 @@ static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, ui
                        quern_context *context)
 {
     if (pass->prefetches)
-        run_chunk_range(pass, begin, end, lane, context, false, true);
+        run_chunk_range((chunk_run){pass, lane, context, false, true}, begin, end);
     else
-        run_chunk_range(pass, begin, end, lane, context, false, false);
+        run_chunk_range((chunk_run){pass, lane, context, false, false}, begin, end);
 }
 
 static void run_reported_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                                 quern_context *context)
 {
-    run_chunk_range(pass, begin, end, lane, context, true, pass->prefetches);
+    run_chunk_range((chunk_run){pass, lane, context, true, pass->prefetches}, begin, end);
 }
 
 /* --------------------------------------------------------------------------------------- the last level */

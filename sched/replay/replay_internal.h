@@ -129,11 +129,6 @@ void quern__types_write(const quern_world *world, quern__type_counts listed, que
 quern_result quern__types_check(const quern_world *world, quern__byte_reader *reader, uint64_t number,
                                 quern__type_counts *listed);
 
-/* Writes a state. flags: quern__state_flag bits. Lists the types from `listed` to `end`. Lack of memory is recorded in
- * `bytes`. */
-void quern__state_write(const quern_world *world, uint64_t frame, quern_result result, uint32_t flags,
-                        quern__type_counts listed, quern__type_counts end, quern__byte_writer *bytes);
-
 /* ----------------------------------------------------------------------------------------- reading */
 
 typedef struct quern__state {
@@ -148,6 +143,11 @@ typedef struct quern__state {
     const char *relations, *resources; /* pairs of 64-bit words: index, hash */
     quern__byte_reader archetypes;     /* verified: all archetypes can be read */
 } quern__state;
+
+/* Writes the state of the world after a frame. head: its frame, result and flags. Lists the types from `listed` to `end`.
+ * Lack of memory is recorded in `bytes`. */
+void quern__state_write(const quern_world *world, const quern__state *head, quern__type_counts listed,
+                        quern__type_counts end, quern__byte_writer *bytes);
 
 enum { QUERN__PAIR_BYTES = 16 };
 

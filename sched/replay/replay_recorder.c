@@ -410,8 +410,9 @@ static void write_state(quern_replay_recorder *recorder, quern__replay_kind kind
     const quern_world *world = recorder->inputs.world;
     const quern__type_counts end = types_of_world(world);
     if (recorder->failure != QUERN_OK) return;
-    quern__state_write(world, recorder->frame, result, frame_flags_of(recorder), recorder->listed, end,
-                       &recorder->payload);
+    const quern__state head = {
+        .frame = recorder->frame, .result = (uint32_t)result, .flags = frame_flags_of(recorder)};
+    quern__state_write(world, &head, recorder->listed, end, &recorder->payload);
     recorder->listed = end;
     write_block(recorder, kind);
 }

@@ -84,8 +84,9 @@ static quern_result compare(replay *run, const quern__state *expected, quern__ty
     report->expected_hash = expected->hash;
     report->actual_hash = quern_world_hash(run->world);
     if (expected->hash == report->actual_hash && expected->result == (uint32_t)result) return QUERN_OK;
-    quern__state_write(run->world, expected->frame, result, expected->flags, listed, run->listed,
-                       &run->actual);
+    const quern__state head = {
+        .frame = expected->frame, .result = (uint32_t)result, .flags = expected->flags};
+    quern__state_write(run->world, &head, listed, run->listed, &run->actual);
     if (run->actual.has_failed)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "frame %llu differs from the recording, and there is no memory to find the "

@@ -141,12 +141,13 @@ static void write_archetypes(const quern_world *world, bool has_entities, quern_
     quern__write_back(bytes, count_at, &count, sizeof count);
 }
 
-void quern__state_write(const quern_world *world, uint64_t frame, quern_result result, uint32_t flags,
-                        quern__type_counts listed, quern__type_counts end, quern__byte_writer *bytes)
+void quern__state_write(const quern_world *world, const quern__state *head, quern__type_counts listed,
+                        quern__type_counts end, quern__byte_writer *bytes)
 {
     quern__byte_writer_clear(bytes);
-    quern__write_u64(bytes, frame);
-    quern__write_u32(bytes, result);
+    const uint32_t flags = head->flags;
+    quern__write_u64(bytes, head->frame);
+    quern__write_u32(bytes, head->result);
     quern__write_u32(bytes, flags);
     quern__write_u64(bytes, quern_world_hash(world));
     quern__types_write(world, listed, end, bytes);

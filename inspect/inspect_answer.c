@@ -3,10 +3,9 @@
 /* Answers: their JSON text, the arguments of a request, the way from a request to its end point, and what all end
  * points share. */
 #include "inspect/inspect_internal.h"
+#include "kit/json_internal.h"
 
 #include <quern/name.h>
-
-#include <quern/kit/json.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -167,13 +166,6 @@ void quern__inspect_put_path(quern__inspect_text *text, const char *key, const q
 
 /* ----------------------------------------------------------------------------------------- arguments */
 
-static int digit_of(char letter)
-{
-    if (letter >= '0' && letter <= '9') return letter - '0';
-    if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-    return letter >= 'A' && letter <= 'F' ? letter - 'A' + 10 : -1;
-}
-
 /* Decodes the bytes up to one of `ends` or the end of the text, and advances *text to it. Returns the decoded byte
  * count, or -1 if the encoding is wrong or the result does not fit `room`. */
 static int decode(const char **text, const char *ends, char *target, size_t room)
@@ -184,7 +176,8 @@ static int decode(const char **text, const char *ends, char *target, size_t room
         char byte = *at++;
         if (byte == '+') byte = ' ';
         if (byte == '%') {
-            const int high = digit_of(at[0]), low = high < 0 ? -1 : digit_of(at[1]);
+            const int high = quern__json_hexadecimal(at[0]),
+                      low = high < 0 ? -1 : quern__json_hexadecimal(at[1]);
             if (low < 0 || (high == 0 && low == 0)) return -1;
             byte = (char)(high * 16 + low);
             at += 2;

@@ -6,12 +6,11 @@
  * A list of entities first stores the handles of its page, then writes entry by entry. The search by name visits all
  * entities, some in each step, and keeps the first matches by name. A change makes one call, and marks the frame. */
 #include "inspect/inspect_internal.h"
+#include "kit/json_internal.h"
 
 #include <quern/enabled.h>
 #include <quern/name.h>
 #include <quern/prefab.h>
-
-#include <quern/kit/json.h>
 
 #include <string.h>
 
@@ -86,15 +85,9 @@ static void begin_hash(quern__inspect_answer *answer)
 
 static void write_field(quern__inspect_text *text, const quern_field *field)
 {
-    static const char *const names[] = {
-        [QUERN_FIELD_BOOL] = "bool", [QUERN_FIELD_I8] = "i8",   [QUERN_FIELD_U8] = "u8",
-        [QUERN_FIELD_I16] = "i16",   [QUERN_FIELD_U16] = "u16", [QUERN_FIELD_I32] = "i32",
-        [QUERN_FIELD_U32] = "u32",   [QUERN_FIELD_I64] = "i64", [QUERN_FIELD_U64] = "u64",
-        [QUERN_FIELD_F32] = "f32",   [QUERN_FIELD_F64] = "f64", [QUERN_FIELD_ENTITY] = "entity",
-        [QUERN_FIELD_TEXT] = "text"};
     quern__inspect_open(text, NULL, '{');
     quern__inspect_put_text(text, "name", field->name);
-    quern__inspect_put_text(text, "type", names[field->type]);
+    quern__inspect_put_text(text, "type", quern__json_field_type(field->type));
     quern__inspect_put_count(text, "count", field->count);
     if (field->unit != NULL) quern__inspect_put_text(text, "unit", field->unit);
     if (field->minimum != 0 || field->maximum != 0) {

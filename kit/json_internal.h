@@ -3,7 +3,7 @@
 #ifndef QUERN_KIT_JSON_INTERNAL_H
 #define QUERN_KIT_JSON_INTERNAL_H
 
-/* Declarations shared by the sources of the JSON library. */
+/* Declarations shared by the sources of the JSON library, and by the inspector, which also writes JSON. */
 
 #include "kit/json.h"
 
@@ -29,6 +29,26 @@ static inline void quern__json_field_init(quern__json_field *single, const quern
     single->type = *type;
     single->type.fields = &single->field;
     single->type.field_count = 1;
+}
+
+/* Returns the value of a hexadecimal digit, or -1. */
+static inline int quern__json_hexadecimal(char digit)
+{
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+/* Returns the name of a field's type in JSON. */
+static inline const char *quern__json_field_type(quern_field_type type)
+{
+    static const char *const names[] = {
+        [QUERN_FIELD_BOOL] = "bool", [QUERN_FIELD_I8] = "i8",   [QUERN_FIELD_U8] = "u8",
+        [QUERN_FIELD_I16] = "i16",   [QUERN_FIELD_U16] = "u16", [QUERN_FIELD_I32] = "i32",
+        [QUERN_FIELD_U32] = "u32",   [QUERN_FIELD_I64] = "i64", [QUERN_FIELD_U64] = "u64",
+        [QUERN_FIELD_F32] = "f32",   [QUERN_FIELD_F64] = "f64", [QUERN_FIELD_ENTITY] = "entity",
+        [QUERN_FIELD_TEXT] = "text"};
+    return names[type];
 }
 
 enum { QUERN__JSON_WHOLE_BYTES = 24, QUERN__JSON_PATH_BYTES = QUERN_MAX_NAME_BYTES + 16 };

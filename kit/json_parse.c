@@ -62,19 +62,12 @@ static quern_result fail_memory(const json_parser *parser)
 
 /* -------------------------------------------------------------------------------------------- strings */
 
-static int hexadecimal(char digit)
-{
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
 /* Reads the four digits after \u. Returns -1 if they are not hexadecimal. */
 static int32_t code_unit(const char *at)
 {
     int32_t unit = 0;
     for (int i = 0; i < 4; i++) {
-        const int digit = hexadecimal(at[i]);
+        const int digit = quern__json_hexadecimal(at[i]);
         if (digit < 0) return -1;
         unit = unit * 16 + digit;
     }

@@ -406,18 +406,13 @@ static quern_result read_object(json_reader *reader, const quern_type_info *type
 
 /* ------------------------------------------------------------------------------------------- bytes */
 
-static int digit_of(char digit)
-{
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
 static quern_result read_bytes(const quern_type_info *type, const quern__json_item *item, char *value)
 {
     const char *digits = item->text;
     bool is_valid = item->kind == QUERN__JSON_STRING && item->bytes == (size_t)type->size_bytes * 2;
     for (size_t i = 0; i < type->size_bytes && is_valid; i++) {
-        const int high = digit_of(digits[2 * i]), low = digit_of(digits[2 * i + 1]);
+        const int high = quern__json_hexadecimal(digits[2 * i]),
+                  low = quern__json_hexadecimal(digits[2 * i + 1]);
         is_valid = high >= 0 && low >= 0;
         if (is_valid) value[i] = (char)(unsigned char)(high * 16 + low);
     }

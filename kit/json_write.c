@@ -414,17 +414,11 @@ static quern_result print_entity(json_writer *writer, quern_entity entity, bool 
 
 static void print_field_type(json_writer *writer, const quern_field *field)
 {
-    static const char *const names[] = {
-        [QUERN_FIELD_BOOL] = "bool", [QUERN_FIELD_I8] = "i8",   [QUERN_FIELD_U8] = "u8",
-        [QUERN_FIELD_I16] = "i16",   [QUERN_FIELD_U16] = "u16", [QUERN_FIELD_I32] = "i32",
-        [QUERN_FIELD_U32] = "u32",   [QUERN_FIELD_I64] = "i64", [QUERN_FIELD_U64] = "u64",
-        [QUERN_FIELD_F32] = "f32",   [QUERN_FIELD_F64] = "f64", [QUERN_FIELD_ENTITY] = "entity",
-        [QUERN_FIELD_TEXT] = "text"};
     char text[32];
     if (field->count > 1)
-        snprintf(text, sizeof text, "\"%s[%u]\"", names[field->type], field->count);
+        snprintf(text, sizeof text, "\"%s[%u]\"", quern__json_field_type(field->type), field->count);
     else
-        snprintf(text, sizeof text, "\"%s\"", names[field->type]);
+        snprintf(text, sizeof text, "\"%s\"", quern__json_field_type(field->type));
     print(writer, text);
 }
 

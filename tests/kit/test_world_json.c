@@ -149,7 +149,7 @@ static const char small_world[] =
     "{\"id\": 20, \"name\": \"gun\", \"components\": {\"Thing\": {\"friend\": 30, \"others\": [10, null], "
     "\"mood\": \"angry\"},\n"
     "\"toggle\": {\"n\": 7}}, \"disabled\": [\"toggle\"], \"children\": {\"likes\": [10, 30]}},\n"
-    "{\"id\": 30, \"components\": {\"blob\": \"00ff10a0b1\", \"Owner\": {\"points\": 9}, \"Handed\": "
+    "{\"id\": 30, \"components\": {\"blob\": \"00fF10A0b1\", \"Owner\": {\"points\": 9}, \"Handed\": "
     "{}}}]}";
 
 Test(json, ids_become_handles_of_the_reading_world)

@@ -188,18 +188,6 @@ static void set_layout(const quern__create_list *list, quern__archetype *archety
         out_layout->columns[i] = archetype->column_positions[quern__component_index(list->components[i])];
 }
 
-/* Finds the archetype of a level and caches it. */
-static QUERN__SLOW_PATH quern_result find_layout(quern_world *world, const quern__create_list *list,
-                                                 const void *const *values,
-                                                 quern__create_layout *out_layout)
-{
-    quern__archetype *archetype;
-    quern_result result =
-        world_ensure_related_archetype(world, list->components, values, list->count, &archetype);
-    if (result == QUERN_OK) set_layout(list, archetype, out_layout);
-    return result;
-}
-
 /* Lists the components with values that the archetype has because listed ones require them. Returns false if they do not
  * fit the cache. */
 static bool list_required(const quern_world *world, const quern_component *components, uint32_t count,
@@ -372,7 +360,11 @@ static QUERN__SLOW_PATH quern_result prepare_related(quern_world *world, const q
                                                      quern__create_layout *layout)
 {
     quern_result result = QUERN_OK;
-    if (layout->archetype == NULL) result = find_layout(world, list, values, layout);
+    if (layout->archetype == NULL) { /* find the archetype of the level, and cache it */
+        quern__archetype *archetype;
+        result = world_ensure_related_archetype(world, list->components, values, list->count, &archetype);
+        if (result == QUERN_OK) set_layout(list, archetype, layout);
+    }
     if (result == QUERN_OK) result = reserve_slot(&world->storage);
     return result == QUERN_OK ? reserve_links(&world->storage, list->relation, target) : result;
 }
@@ -396,16 +388,6 @@ static quern_result create_related(quern_world *world, quern__create_list *list,
         result = create_with_layout(world, list, layout, values, out_entity);
     if (QUERN__LIKELY(result == QUERN_OK)) link_new(relation, *out_entity, target, level);
     return result;
-}
-
-/* Creates an entity by a cached list without a relation. */
-QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const quern__create_list *list,
-                                                   const void *const *values, quern_entity *out_entity)
-{
-    quern_result result = reserve_slot(&world->storage);
-    return QUERN__LIKELY(result == QUERN_OK)
-               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
-               : result;
 }
 
 static quern_result check_handles(const quern_world *world, const quern_component *components,
@@ -450,7 +432,10 @@ static inline quern_result create_plainly(quern_world *world, quern__create_list
                                           const void *const *values, quern_entity *out_entity)
 {
     if (list->relation != NULL) return create_related(world, list, values, out_entity);
-    return create_unrelated(world, list, values, out_entity);
+    const quern_result result = reserve_slot(&world->storage);
+    return QUERN__LIKELY(result == QUERN_OK)
+               ? create_with_layout(world, list, &list->layouts[0], values, out_entity)
+               : result;
 }
 
 /* Creates an entity by a cached list with handles to be checked or with required components. */

@@ -237,12 +237,6 @@ static bool is_managed(const quern_world *world, quern_component component)
     return quern__components_is_managed(&world->storage.components, quern__component_index(component));
 }
 
-/* Whether the component is that of a relation, the only managed components that callers may remove. */
-static bool is_relation(const quern_world *world, quern_component component)
-{
-    return quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL;
-}
-
 /* Whether the component has the target of a relation as value, so that callers may add and set it. */
 static bool has_target_value(const quern_world *world, quern_component component)
 {
@@ -312,7 +306,7 @@ static quern_result remove_checked(quern_world *world, quern_entity entity, quer
     quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result != QUERN_OK) return result;
     if (!has(world, record, component)) return fail_absent(world, entity, component, function);
-    if (is_relation(world, component))
+    if (quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL)
         return quern__world_unrelate(world, entity, (quern_relation){component.bits}, function);
     if (is_managed(world, component))
         return quern__in_call(quern__world_fail_managed(world, component), function);

@@ -149,28 +149,6 @@ quern_entity quern_entity_find_child(const quern_world *world, quern_entity pare
 
 /* ---------------------------------------------------------------------------------------------- path */
 
-static void print_part(quern__printer *printer, const quern__names *names, uint32_t slot)
-{
-    const quern__name *name = quern__names_of(names, slot);
-    if (name != NULL)
-        quern__print(printer, "%s", name->text);
-    else
-        quern__print(printer, "#%u", slot);
-}
-
-/* slots: the entity, its parent, and so on up to the root. */
-static quern_result print_path(const quern_world *world, const uint32_t *slots, uint32_t count,
-                               quern_sink sink)
-{
-    quern__printer printer;
-    quern__printer_open(&printer, sink);
-    for (uint32_t i = count; i-- > 0;) {
-        print_part(&printer, world->storage.names, slots[i]);
-        if (i > 0) quern__print(&printer, "/");
-    }
-    return quern__printer_close(&printer, "quern_entity_get_path");
-}
-
 enum { USUAL_DEPTH = 64 };
 
 quern_result quern_entity_get_path(const quern_world *world, quern_entity entity, quern_sink sink)
@@ -182,7 +160,7 @@ quern_result quern_entity_get_path(const quern_world *world, quern_entity entity
     uint32_t count = 0, usual[USUAL_DEPTH];
     for (uint32_t slot = quern_entity_index(entity); slot != QUERN__SLOT_NONE; count++)
         slot = quern__parent_slot(storage, slot);
-    uint32_t *slots = usual;
+    uint32_t *slots = usual; /* the entity, its parent, and so on up to the root */
     if (count > USUAL_DEPTH)
         slots = quern__allocate(&storage->allocator, count * sizeof *slots, _Alignof(max_align_t));
     if (slots == NULL)
@@ -191,7 +169,17 @@ quern_result quern_entity_get_path(const quern_world *world, quern_entity entity
     slots[0] = quern_entity_index(entity);
     for (uint32_t i = 1; i < count; i++)
         slots[i] = quern__parent_slot(storage, slots[i - 1]);
-    result = print_path(world, slots, count, sink);
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    for (uint32_t i = count; i-- > 0;) {
+        const quern__name *name = quern__names_of(storage->names, slots[i]);
+        if (name != NULL)
+            quern__print(&printer, "%s", name->text);
+        else
+            quern__print(&printer, "#%u", slots[i]);
+        if (i > 0) quern__print(&printer, "/");
+    }
+    result = quern__printer_close(&printer, __func__);
     if (count > USUAL_DEPTH)
         quern__release(&storage->allocator, slots, count * sizeof *slots, _Alignof(max_align_t));
     return result;

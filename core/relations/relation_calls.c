@@ -156,25 +156,19 @@ static quern_result fail_other_target(const quern__storage *storage, const quern
         quern_entity_generation(target), quern__relation_name(storage, relation));
 }
 
-/* Removes all targets of a source that has no link. */
-static quern_result unrelate_edges(quern_world *world, quern__relation *relation, quern_entity source)
-{
-    const uint32_t slot = quern_entity_index(source);
-    if (quern__edges_targets(&relation->edges, slot)->count == 0)
-        return fail_without_target(&world->storage, relation, source);
-    return quern__unrelate_all_edges(&world->storage, relation, slot);
-}
-
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
                                    const char *function)
 {
     quern__relation *known;
     quern_result result = check(world, source, relation, function, &known);
     if (result != QUERN_OK) return result;
-    if (quern__links_target(&known->links, quern_entity_index(source)) == QUERN__SLOT_NONE)
-        result = unrelate_edges(world, known, source);
-    else
+    const uint32_t slot = quern_entity_index(source);
+    if (quern__links_target(&known->links, slot) != QUERN__SLOT_NONE)
         result = quern__unrelate(&world->storage, known, source);
+    else if (quern__edges_targets(&known->edges, slot)->count > 0)
+        result = quern__unrelate_all_edges(&world->storage, known, slot);
+    else
+        result = fail_without_target(&world->storage, known, source);
     return quern__in_call(result, function);
 }
 

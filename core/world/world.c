@@ -162,18 +162,6 @@ static quern_result init_type(quern__type *type, const quern_allocator *allocato
     return result;
 }
 
-/* Checks a definition against the registered resource of the same name. Fails with LAYOUT_MISMATCH. */
-static quern_result check_known(const quern__type *known, const quern_allocator *allocator,
-                                const quern_resource_def *def)
-{
-    quern__type type;
-    quern_result result = init_type(&type, allocator, def);
-    if (result != QUERN_OK) return result;
-    result = quern__type_check_same_layout(known, &type, registry.what);
-    quern__type_release(&type, allocator);
-    return result;
-}
-
 static size_t value_bytes(const quern__type *type)
 {
     return quern__align_up(type->size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
@@ -206,32 +194,30 @@ static quern_result append(quern__resources *resources, const quern_allocator *a
     return QUERN_OK;
 }
 
-/* Registers a resource; returns the existing one if its name is registered with the same layout. Fails like
- * quern_resource_register. */
-static quern_result resources_register(quern__resources *resources, const quern_allocator *allocator,
-                                       const quern_resource_def *def, quern_resource *out_resource)
-{
-    quern_result result = quern__check_name(def->name, "resource");
-    if (result != QUERN_OK) return result;
-    const quern_resource known = quern__resources_find(resources, def->name);
-    if (known.bits == 0) {
-        result = append(resources, allocator, def);
-        if (result == QUERN_OK) *out_resource = handle_of(resources, resources->list.count - 1);
-        return result;
-    }
-    result = check_known(&resources->list.items[quern__resource_index(known)].type, allocator, def);
-    if (result == QUERN_OK) *out_resource = known;
-    return result;
-}
-
 quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
                                      quern_resource *out_resource)
 {
     QUERN__ENTER_UNLOCKED(world);
     QUERN__NEED(def);
     QUERN__NEED(out_resource);
-    quern_result result =
-        resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+    quern__resources *resources = &world->resources;
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern_result result = quern__check_name(def->name, "resource");
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    const quern_resource known = quern__resources_find(resources, def->name);
+    if (known.bits == 0) {
+        result = append(resources, allocator, def);
+        if (result == QUERN_OK) *out_resource = handle_of(resources, resources->list.count - 1);
+        return quern__in_call(result, __func__);
+    }
+    /* the registered resource must have the same layout */
+    quern__type type;
+    result = init_type(&type, allocator, def);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    result = quern__type_check_same_layout(&resources->list.items[quern__resource_index(known)].type, &type,
+                                           registry.what);
+    quern__type_release(&type, allocator);
+    if (result == QUERN_OK) *out_resource = known;
     return quern__in_call(result, __func__);
 }
 

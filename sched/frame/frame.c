@@ -433,7 +433,7 @@ static quern_result run_passes(const quern_schedule *schedule, quern__segment *s
     if (schedule->is_observed) observer->calls->begin_segment(observer, segment);
     quern_result result = QUERN_OK;
     if (segment->kind == QUERN__SEGMENT_RUN && segment->prepared_threads > 1) {
-        result = quern__graph_run(segment->graph, schedule->jobs);
+        result = quern__graph_run_inside(segment->graph, schedule->jobs);
     } else
         for (uint32_t i = 0; i < segment->passes.count; i++) {
             quern__pass *pass = segment->passes.items[i];

@@ -43,7 +43,7 @@ void quern_graph_destroy(quern_graph *graph)
     }
     quern_allocator allocator = graph->allocator;
     quern__graph_release_tasks(graph);
-    if (graph->has_ready_mutex) quern__mutex_deinit(&graph->ready_mutex);
+    if (graph->own_run.has_ready_mutex) quern__mutex_deinit(&graph->own_run.ready_mutex);
     quern__release(&allocator, graph->nodes, graph->node_capacity * sizeof(quern__graph_node),
                    _Alignof(quern__graph_node));
     quern__release(&allocator, graph->edges, graph->edge_capacity * sizeof(quern__graph_edge),

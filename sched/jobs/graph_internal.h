@@ -68,6 +68,46 @@ typedef struct quern__graph_times {
     uint64_t item_count;       /* number of items in the last run */
 } quern__graph_times;
 
+/* A run. It is kept in its root: the graph that was run or submitted. While the run is in progress, its
+ * graphs are the root and the graphs that are nodes of it, directly or through other graphs. */
+typedef struct quern__graph_run {
+    quern_graph *root;
+    quern__worker *caller;      /* worker that waits for the run; NULL for a submitted run */
+    quern__worker *starter;     /* worker that began the run */
+    const void *scope;          /* closed scope of all jobs that the run pushes */
+    quern_cancel *cancel;       /* or NULL */
+    bool wakes_sleepers;        /* whether offers wake sleeping workers */
+    bool has_priorities;        /* whether the run has nodes with a priority other than normal */
+    bool has_limits;            /* whether nodes may be skipped: the run has choices or a cancel request */
+    bool needs_external_worker; /* whether the run has nodes with caller_only */
+    uint32_t sharer_count;      /* number of workers for which memory is allocated */
+    uint32_t float_mode;        /* of the thread that ran or submitted the root; all nodes run in it */
+    _Atomic uint32_t outcome;   /* quern_result; valid until the next run of the root */
+    uint32_t limit_node;        /* with LIMIT: index of the node that has chosen too often */
+    uint32_t limit_count;
+    const char *limit_name;
+
+    /* Of a submitted run: */
+    quern_jobs *jobs;
+    quern_counter *counter; /* or NULL */
+    uint64_t start_ns;
+    /* Whether the run waits for counters, in the pool's list waiting_runs; under the queues' lock. */
+    bool is_waiting;
+    struct quern__graph_run *next_waiting;
+    struct quern__graph_run *before_waiting;
+    /* Job for an external worker: starts the run there, or runs the tasks in caller_tasks. */
+    quern__node caller_node;
+
+    bool has_ready_mutex;
+    quern__mutex ready_mutex; /* with has_priorities: protects `ready`; kept for later runs */
+    quern__task_queue ready[QUERN__PRIORITY_COUNT];
+
+    _Alignas(QUERN__APART_BYTES) _Atomic(quern__graph_task *)
+        caller_tasks;            /* ready tasks of nodes with caller_only, newest first */
+    _Atomic uint32_t call_count; /* of a submitted run: tasks that a called external worker has to run */
+    _Atomic bool was_helped;     /* whether a worker other than `starter` took part */
+} quern__graph_run;
+
 struct quern_graph {
     quern_allocator allocator;
     quern__graph_node *nodes;
@@ -85,50 +125,12 @@ struct quern_graph {
     uint32_t task_capacity;
     uint32_t slots_per_task;
     quern__graph_times times;
-    /* The run that this graph belongs to, named by the root graph: the graph that was run or submitted. The
-     * root is this graph itself, or the graph that has it as a node, directly or through other graphs.
-     * NULL: no run. */
-    _Atomic(quern_graph *) claimed_by;
-    quern_graph *root;         /* copy of claimed_by for the threads that run the graph */
+    _Atomic(quern__graph_run *) claimed_by; /* run that this graph belongs to; NULL: none */
+    quern__graph_run *run;                  /* copy of claimed_by for the threads that run the graph */
     quern__graph_task *parent; /* task of the outer graph's node that runs this graph; NULL for a root */
-
-    /* The following members are used in a root only, and belong to its current run: */
-    quern__worker *caller; /* the worker that waits for the run; NULL for a submitted run */
-    const void *scope;     /* closed scope of all jobs that the run pushes */
-    quern_cancel *cancel;
-    bool wakes_sleepers;        /* whether offers wake sleeping workers */
-    bool has_priorities;        /* whether the run has nodes with a priority other than normal */
-    bool has_limits;            /* whether nodes may be skipped: the run has choices or a cancel request */
-    bool needs_external_worker; /* whether the run has nodes with caller_only */
-    uint32_t sharer_count;      /* number of workers for which memory is allocated */
-    bool has_ready_mutex;
-    _Atomic uint32_t outcome; /* quern_result of the current or last run */
-    uint32_t limit_node;      /* with LIMIT: index of the node that has chosen too often */
-    uint32_t limit_count;
-    const char *limit_name;
-    quern_jobs *jobs;       /* pool of a submitted run */
-    quern_counter *counter; /* counter of a submitted run, or NULL */
-    /* Whether the run waits for counters, in the pool's list waiting_graphs; under the queues' lock. */
-    bool is_waiting;
-    quern_graph *next_waiting; /* next run in the pool's waiting_graphs */
-    quern_graph *before_waiting;
-    quern__worker *starter; /* worker that began the run */
-    uint64_t start_ns;
-    uint32_t
-        float_mode; /* of the thread that ran or submitted the graph; all workers run its nodes in it */
-    /* Job for an external worker: starts a submitted run there, or runs the tasks in caller_tasks. */
-    quern__node caller_node;
-    quern__mutex ready_mutex; /* with has_priorities: protects `ready` */
-    quern__task_queue ready[QUERN__PRIORITY_COUNT];
-
     /* Number of unfinished nodes; in graphs with choices, sum of due_count. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t unfinished_count;
-    /* Whether a worker other than `starter` took part. */
-    _Atomic bool was_helped;
-    _Alignas(QUERN__APART_BYTES) _Atomic(quern__graph_task *)
-        caller_tasks; /* ready tasks of nodes with caller_only, newest first */
-    /* Submitted run: number of tasks that a called external worker has to run. */
-    _Atomic uint32_t call_count;
+    quern__graph_run own_run; /* the run of which this graph is the root */
 };
 
 static inline bool quern__graph_is_running(const quern_graph *graph)
@@ -142,11 +144,11 @@ void quern__graph_release_tasks(quern_graph *graph);
 
 /* quern_graph_run for a thread that is a worker of the pool already and stays in the pool. `graph` must not
  * be NULL. `jobs` is NULL to run without a pool. */
-quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs);
+quern_result quern__graph_run_inside(quern_graph *graph, quern_jobs *jobs);
 
 /* Ends a submitted run after its last node, when no other thread accesses it any more. `worker` is the
  * calling worker. */
-void quern__graph_end_submitted(quern_graph *graph, quern__worker *worker);
+void quern__graph_end_submitted(quern__graph_run *run, quern__worker *worker);
 
 /* --------------------------------------------------------------------------------------- graph_task.c */
 
@@ -156,20 +158,20 @@ static inline quern__graph_node *quern__task_node(const quern__graph_task *task)
 }
 
 /* Records that a cancel request made the run skip something. Relaxed: see quern__graph_is_stopped. */
-static inline void quern__graph_note_cancelled(quern_graph *root)
+static inline void quern__graph_note_cancelled(quern__graph_run *run)
 {
     uint32_t none = QUERN_OK;
-    atomic_compare_exchange_strong_explicit(&root->outcome, &none, QUERN_ERROR_CANCELLED,
+    atomic_compare_exchange_strong_explicit(&run->outcome, &none, QUERN_ERROR_CANCELLED,
                                             memory_order_relaxed, memory_order_relaxed);
 }
 
 /* Whether nodes have to be skipped: after a cancel request, or after a node chose too often. Relaxed: the
  * outcome only keeps nodes from beginning; the end of the run orders it for result_of (graph_run.c). */
-static inline bool quern__graph_is_stopped(quern_graph *root)
+static inline bool quern__graph_is_stopped(quern__graph_run *run)
 {
-    if (QUERN__LIKELY(!root->has_limits)) return false;
-    if (quern__cancel_is_requested(root->cancel)) quern__graph_note_cancelled(root);
-    return atomic_load_explicit(&root->outcome, memory_order_relaxed) != QUERN_OK;
+    if (QUERN__LIKELY(!run->has_limits)) return false;
+    if (quern__cancel_is_requested(run->cancel)) quern__graph_note_cancelled(run);
+    return atomic_load_explicit(&run->outcome, memory_order_relaxed) != QUERN_OK;
 }
 
 /* Whether the node has something to run. Nodes without it finish normally even if a cancel request or limit has
@@ -195,13 +197,13 @@ uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index);
 bool quern__task_count_down(quern__graph_task *task);
 
 /* Resets the tasks of a graph at the beginning of a run on several threads, or of a node that is a graph.
- * Returns `list` with the ready tasks in front. `root`, and `parent` for a node, must be set. */
+ * Returns `list` with the ready tasks in front. `run`, and `parent` for a node, must be set. */
 quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker, quern__graph_task *list);
 
 /* Runs the tasks of `list` and those that become ready through them; offers other workers the tasks that it
  * does not get to. The graph may be gone when it returns, unless the calling worker is the caller of the
  * run. */
-void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list);
+void quern__graph_run_ready(quern__graph_run *run, quern__worker *worker, quern__graph_task *list);
 
 /* ----------------------------------------------------------------------------------------
  * graph_run.c */

@@ -64,7 +64,7 @@ void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns)
 void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker)
 {
     quern__graph_times *times = &graph->times;
-    bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
+    bool was_helped = atomic_load_explicit(&graph->own_run.was_helped, memory_order_relaxed);
     if (!was_helped && took_ns >= 2 * (uint64_t)GRAPH_QUIET_NS) quern__worker_yield_after_long_work(worker);
     const uint64_t most_ns = was_helped ? took_ns * worker->jobs->thread_count : took_ns;
     if (times->serial_ns > most_ns) times->serial_ns = most_ns;
@@ -96,18 +96,18 @@ static quern__named_work begin_named(quern__worker *worker, const quern__graph_n
     return quern__worker_begin_named(worker, worker != NULL ? node->name : NULL);
 }
 
-static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t worker_index)
+static void run_items(const quern__graph_node *node, quern__graph_run *run, uint32_t worker_index)
 {
-    if (QUERN__LIKELY(root->cancel == NULL)) {
+    if (QUERN__LIKELY(run->cancel == NULL)) {
         quern__range_run(&node->range, worker_index);
         return;
     }
     quern__range range = node->range;
-    range.cancel = root->cancel;
-    if (!quern__range_run(&range, worker_index)) quern__graph_note_cancelled(root);
+    range.cancel = run->cancel;
+    if (!quern__range_run(&range, worker_index)) quern__graph_note_cancelled(run);
 }
 
-static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker);
+static void run_node(const quern__graph_node *node, quern__graph_run *run, quern__worker *worker);
 
 static void put(quern__task_queue *ready, quern__graph_task *task)
 {
@@ -164,9 +164,9 @@ static void run_task(quern__task_queue *ready, quern__graph_task *task, quern__w
 {
     const quern_graph *graph = task->graph;
     const quern__graph_node *node = quern__task_node(task);
-    const bool begins = quern__node_has_work(node) && !quern__graph_is_stopped(graph->root);
+    const bool begins = quern__node_has_work(node) && !quern__graph_is_stopped(graph->run);
     if (node->choose == NULL) {
-        if (begins) run_node(node, graph->root, worker);
+        if (begins) run_node(node, graph->run, worker);
         put_successors(ready, task);
     } else if (begins) {
         const quern__named_work work = begin_named(worker, node);
@@ -204,16 +204,16 @@ static void graph_run_serial(quern_graph *graph, quern__worker *worker)
         run_by_readiness(graph, worker);
     else {
         /* By index: edges lead from lower to higher indices, so that this order respects them. */
-        const bool has_limits = graph->root->has_limits;
+        const bool has_limits = graph->run->has_limits;
         for (uint32_t index = 0; index < graph->node_count; index++) {
             const quern__graph_node *node = &graph->nodes[index];
-            if (!has_limits || (quern__node_has_work(node) && !quern__graph_is_stopped(graph->root)))
-                run_node(node, graph->root, worker);
+            if (!has_limits || (quern__node_has_work(node) && !quern__graph_is_stopped(graph->run)))
+                run_node(node, graph->run, worker);
         }
     }
 }
 
-static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker)
+static void run_node(const quern__graph_node *node, quern__graph_run *run, quern__worker *worker)
 {
     if (node->inner != NULL) {
         graph_run_serial(node->inner, worker);
@@ -223,7 +223,7 @@ static void run_node(const quern__graph_node *node, quern_graph *root, quern__wo
     if (node->caller_only)
         quern__node_call_once(node, index_of(worker));
     else if (node->range.function != NULL)
-        run_items(node, root, index_of(worker));
+        run_items(node, run, index_of(worker));
     quern__worker_end_named(worker, &work);
 }
 
@@ -318,13 +318,12 @@ static quern_result prepare(quern_graph *graph, uint32_t worker_count, const cha
 /* A run claims the graph and all graphs that are nodes of it, at any depth, from its beginning to its end.
  * No other run can use a claimed graph, and no call can change it. */
 typedef struct claimant {
-    quern_graph *root;
+    quern__graph_run *run;
     uint32_t worker_count; /* workers that may share the run; 1: it runs on one thread */
     const char *function;  /* name of the public call in messages */
     bool has_root;         /* whether the root is claimed */
-    bool has_priorities, has_limits, needs_external_worker; /* copied into the root */
-    uint32_t index;   /* index of the node with the graph that is being claimed */
-    const char *name; /* name of that node */
+    uint32_t index;        /* index of the node with the graph that is being claimed */
+    const char *name;      /* name of that node */
 } claimant;
 
 static quern_result claim(claimant *by, quern_graph *graph);
@@ -369,12 +368,11 @@ static quern_result check_beginning(const claimant *by, const quern_graph *graph
 
 static quern_result claim_ready_mutex(const claimant *by)
 {
-    quern_graph *root = by->root;
-    if (root->has_ready_mutex) return QUERN_OK;
-    if (!quern__mutex_init(&root->ready_mutex))
+    if (by->run->has_ready_mutex) return QUERN_OK;
+    if (!quern__mutex_init(&by->run->ready_mutex))
         return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE, "%s: the system could not create a mutex",
                            by->function);
-    root->has_ready_mutex = true;
+    by->run->has_ready_mutex = true;
     return QUERN_OK;
 }
 
@@ -388,18 +386,18 @@ static quern_result claim_memory(claimant *by, quern_graph *graph)
     if (result == QUERN_OK && is_prioritized) result = claim_ready_mutex(by);
     if (result == QUERN_OK && graph->inner_count != 0) result = claim_inner(by, graph);
     if (result != QUERN_OK) return result;
-    by->has_priorities |= is_prioritized;
-    by->has_limits |= graph->choice_count != 0;
-    by->needs_external_worker |= graph->caller_count != 0;
+    by->run->has_priorities |= is_prioritized;
+    by->run->has_limits |= graph->choice_count != 0;
+    by->run->needs_external_worker |= graph->caller_count != 0;
     return QUERN_OK;
 }
 
-static quern_result fail_claim(const claimant *by, const quern_graph *graph, const quern_graph *claimed_by)
+static quern_result fail_claim(const claimant *by, const quern__graph_run *claimed_by)
 {
-    if (graph == by->root && !by->has_root)
+    if (!by->has_root)
         return quern__fail(QUERN_ERROR_POOL_BUSY,
                            "%s: the graph is running already; wait for that run first", by->function);
-    const bool is_twice = claimed_by == by->root;
+    const bool is_twice = claimed_by == by->run;
     return quern__fail(
         is_twice ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_ERROR_POOL_BUSY,
         "%s: the graph of node %u%s%s%s %s", by->function, (unsigned)by->index,
@@ -412,14 +410,18 @@ static quern_result fail_claim(const claimant *by, const quern_graph *graph, con
  * then. */
 static quern_result claim(claimant *by, quern_graph *graph)
 {
-    quern_graph *claimed_by = NULL;
-    if (!atomic_compare_exchange_strong_explicit(&graph->claimed_by, &claimed_by, by->root,
+    quern__graph_run *claimed_by = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&graph->claimed_by, &claimed_by, by->run,
                                                  memory_order_acquire, memory_order_relaxed))
-        return fail_claim(by, graph, claimed_by);
+        return fail_claim(by, claimed_by);
+    if (!by->has_root) {
+        by->run->has_priorities = false;
+        by->run->has_limits = false;
+        by->run->needs_external_worker = false;
+    }
     by->has_root = true;
-    graph->root = by->root;
+    graph->run = by->run;
     graph->parent = NULL;
-    graph->caller = NULL;
     quern_result result = claim_memory(by, graph);
     /* Release: pairs with the acquire of the next claim. */
     if (result != QUERN_OK) atomic_store_explicit(&graph->claimed_by, NULL, memory_order_release);
@@ -431,22 +433,21 @@ static quern_result claim(claimant *by, quern_graph *graph)
 static quern_result claim_all(quern_graph *graph, uint32_t worker_count, quern__worker *caller,
                               const char *function)
 {
-    claimant by = {.root = graph, .worker_count = worker_count, .function = function};
+    quern__graph_run *run = &graph->own_run;
+    claimant by = {.run = run, .worker_count = worker_count, .function = function};
     quern_result result = claim(&by, graph);
     if (result != QUERN_OK) return result;
-    graph->has_priorities = by.has_priorities;
-    graph->has_limits = by.has_limits;
-    graph->needs_external_worker = by.needs_external_worker;
-    graph->sharer_count = worker_count;
-    graph->caller = caller;
-    graph->starter = caller;
-    graph->scope = quern__scope_close(graph);
-    graph->float_mode = quern__float_mode();
-    graph->cancel = NULL;
-    atomic_store_explicit(&graph->outcome, QUERN_OK, memory_order_relaxed);
-    atomic_store_explicit(&graph->was_helped, false, memory_order_relaxed);
-    atomic_store_explicit(&graph->caller_tasks, NULL, memory_order_relaxed);
-    atomic_store_explicit(&graph->call_count, 0, memory_order_relaxed);
+    run->root = graph;
+    run->sharer_count = worker_count;
+    run->caller = caller;
+    run->starter = caller;
+    run->scope = quern__scope_close(graph);
+    run->float_mode = quern__float_mode();
+    run->cancel = NULL;
+    atomic_store_explicit(&run->outcome, QUERN_OK, memory_order_relaxed);
+    atomic_store_explicit(&run->was_helped, false, memory_order_relaxed);
+    atomic_store_explicit(&run->caller_tasks, NULL, memory_order_relaxed);
+    atomic_store_explicit(&run->call_count, 0, memory_order_relaxed);
     return QUERN_OK;
 }
 
@@ -469,18 +470,20 @@ static bool has_finished(const quern_graph *graph)
 static bool has_finished_or_needs_caller(const quern__wait *wait)
 {
     const quern_graph *graph = wait->target;
-    return has_finished(graph) || atomic_load_explicit(&graph->caller_tasks, memory_order_relaxed) != NULL;
+    return has_finished(graph) ||
+           atomic_load_explicit(&graph->own_run.caller_tasks, memory_order_relaxed) != NULL;
 }
 
 /* The caller gets a permit for a task with caller_only, and at the end of the run. */
 static void run_shared(quern_graph *graph, quern__worker *caller)
 {
-    quern__wait wait = {.scope = graph->scope, .target = graph, .is_done = has_finished_or_needs_caller};
+    quern__graph_run *run = &graph->own_run;
+    quern__wait wait = {.scope = run->scope, .target = graph, .is_done = has_finished_or_needs_caller};
     quern__worker_publish_processor(caller);
-    quern__graph_run_ready(graph, caller, quern__graph_reset(graph, caller, NULL));
+    quern__graph_run_ready(run, caller, quern__graph_reset(graph, caller, NULL));
     while (!has_finished(graph)) {
         quern__worker_wait(caller, &wait);
-        quern__graph_run_ready(graph, caller, NULL);
+        quern__graph_run_ready(run, caller, NULL);
     }
 }
 
@@ -499,25 +502,25 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
         run_serial(graph, caller);
         quern__graph_learn_serial(graph, quern__clock_ns() - start_ns);
     } else {
-        graph->wakes_sleepers = mode == QUERN__RUN_WAKE;
+        graph->own_run.wakes_sleepers = mode == QUERN__RUN_WAKE;
         run_shared(graph, caller);
         quern__graph_learn_shared(graph, quern__clock_ns() - start_ns, caller);
     }
 }
 
 /* Relaxed: the run is over. */
-static quern_result result_of(const quern_graph *graph, const char *function)
+static quern_result result_of(const quern__graph_run *run, const char *function)
 {
-    const quern_result result = (quern_result)atomic_load_explicit(&graph->outcome, memory_order_relaxed);
+    const quern_result result = (quern_result)atomic_load_explicit(&run->outcome, memory_order_relaxed);
     if (QUERN__LIKELY(result == QUERN_OK)) return QUERN_OK;
     if (result == QUERN_ERROR_CANCELLED)
         return quern__fail(result, "%s: cancelled on request; some nodes did not run", function);
     return quern__fail(result,
                        "%s: node %u%s%s%s has chosen %u times, which is its choice_limit for one run: "
                        "raise it, or let the node end its loop earlier",
-                       function, (unsigned)graph->limit_node, graph->limit_name != NULL ? " '" : "",
-                       graph->limit_name != NULL ? graph->limit_name : "",
-                       graph->limit_name != NULL ? "'" : "", (unsigned)graph->limit_count);
+                       function, (unsigned)run->limit_node, run->limit_name != NULL ? " '" : "",
+                       run->limit_name != NULL ? run->limit_name : "", run->limit_name != NULL ? "'" : "",
+                       (unsigned)run->limit_count);
 }
 
 /* Returns the number of workers that may take part. */
@@ -526,7 +529,7 @@ static uint32_t sharers(const quern_jobs *jobs)
     return jobs == NULL || quern_jobs_thread_count(jobs) == 1 ? 1 : quern_jobs_worker_count(jobs);
 }
 
-quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
+quern_result quern__graph_run_inside(quern_graph *graph, quern_jobs *jobs)
 {
     quern__worker *caller = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
     quern_result result = claim_all(graph, sharers(jobs), caller, "quern_graph_run");
@@ -542,7 +545,7 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
         caller->floor = floor;
     } else
         graph_run_serial(graph, NULL);
-    result = result_of(graph, "quern_graph_run");
+    result = result_of(&graph->own_run, "quern_graph_run");
     release(graph);
     return result;
 }
@@ -550,11 +553,11 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
 quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_run", "graph");
-    if (jobs == NULL) return quern__graph_run(graph, NULL);
-    if (quern__jobs_current_worker(jobs) != NULL) return quern__graph_run(graph, jobs);
+    if (jobs == NULL) return quern__graph_run_inside(graph, NULL);
+    if (quern__jobs_current_worker(jobs) != NULL) return quern__graph_run_inside(graph, jobs);
     quern_result result = quern__jobs_enter(jobs, "quern_graph_run");
     if (result != QUERN_OK) return result;
-    result = quern__graph_run(graph, jobs);
+    result = quern__graph_run_inside(graph, jobs);
     quern__jobs_leave(jobs);
     return result;
 }
@@ -562,31 +565,31 @@ quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
 /* -------------------------------------------------------------------------------------- submitted runs */
 
 /* The graph may be gone after its release, and the counter after the subtraction. */
-static void end_run(quern_graph *graph, quern__worker *worker)
+static void end_run(quern__graph_run *run, quern__worker *worker)
 {
-    quern_counter *counter = graph->counter;
-    release(graph);
+    quern_counter *counter = run->counter;
+    release(run->root);
     if (counter != NULL) quern__counter_finish(counter, 1, worker);
 }
 
-void quern__graph_end_submitted(quern_graph *graph, quern__worker *worker)
+void quern__graph_end_submitted(quern__graph_run *run, quern__worker *worker)
 {
-    quern__graph_learn_shared(graph, quern__clock_ns() - graph->start_ns, worker);
-    end_run(graph, worker);
+    quern__graph_learn_shared(run->root, quern__clock_ns() - run->start_ns, worker);
+    end_run(run, worker);
 }
 
 /* Whether a submitted run has to run on one thread. The pool may have more workers now than the run has
  * memory for. */
-static bool is_for_one(const quern_graph *graph, const quern_jobs *jobs)
+static bool is_for_one(const quern__graph_run *run, const quern_jobs *jobs)
 {
-    return jobs->thread_count == 1 || graph->node_count == 0 || jobs->worker_count > graph->sharer_count;
+    return jobs->thread_count == 1 || run->root->node_count == 0 || jobs->worker_count > run->sharer_count;
 }
 
-static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__worker *worker)
+static quern__run_mode choose_submitted_mode(quern__graph_run *run, const quern__worker *worker)
 {
-    if (is_for_one(graph, worker->jobs)) return QUERN__RUN_SERIAL;
-    const quern__run_mode mode = quern__graph_choose_mode(graph);
-    const bool can_run_serial = !graph->needs_external_worker || quern__worker_is_external(worker);
+    if (is_for_one(run, worker->jobs)) return QUERN__RUN_SERIAL;
+    const quern__run_mode mode = quern__graph_choose_mode(run->root);
+    const bool can_run_serial = !run->needs_external_worker || quern__worker_is_external(worker);
     /* Always wake: an external worker may leave the pool with tasks in its deque for which no worker was
      * woken. */
     return mode == QUERN__RUN_SERIAL && can_run_serial ? QUERN__RUN_SERIAL : QUERN__RUN_WAKE;
@@ -594,70 +597,69 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
 
 /* Lists a run that waits for counters. It may never begin; then the end of the pool ends it, so that the
  * graph is free again. */
-static void enlist(quern_graph *graph)
+static void enlist(quern__graph_run *run)
 {
-    quern_jobs *jobs = graph->jobs;
+    quern_jobs *jobs = run->jobs;
     quern__mutex_lock(&jobs->queues.mutex);
-    graph->is_waiting = true;
-    graph->before_waiting = NULL;
-    graph->next_waiting = jobs->waiting_graphs;
-    if (graph->next_waiting != NULL) graph->next_waiting->before_waiting = graph;
-    jobs->waiting_graphs = graph;
+    run->is_waiting = true;
+    run->before_waiting = NULL;
+    run->next_waiting = jobs->waiting_runs;
+    if (run->next_waiting != NULL) run->next_waiting->before_waiting = run;
+    jobs->waiting_runs = run;
     quern__mutex_unlock(&jobs->queues.mutex);
 }
 
-static void delist(quern_graph *graph)
+static void delist(quern__graph_run *run)
 {
-    quern_jobs *jobs = graph->jobs;
+    quern_jobs *jobs = run->jobs;
     quern__mutex_lock(&jobs->queues.mutex);
-    graph->is_waiting = false;
-    *(graph->before_waiting == NULL ? &jobs->waiting_graphs : &graph->before_waiting->next_waiting) =
-        graph->next_waiting;
-    if (graph->next_waiting != NULL) graph->next_waiting->before_waiting = graph->before_waiting;
+    run->is_waiting = false;
+    *(run->before_waiting == NULL ? &jobs->waiting_runs : &run->before_waiting->next_waiting) =
+        run->next_waiting;
+    if (run->next_waiting != NULL) run->next_waiting->before_waiting = run->before_waiting;
     quern__mutex_unlock(&jobs->queues.mutex);
 }
 
 /* The graph may be gone after its release. */
 void quern__jobs_drop_graphs(quern_jobs *jobs)
 {
-    for (quern_graph *graph = jobs->waiting_graphs, *next; graph != NULL; graph = next) {
-        next = graph->next_waiting;
-        quern__graph_note_cancelled(graph);
-        release(graph);
+    for (quern__graph_run *run = jobs->waiting_runs, *next; run != NULL; run = next) {
+        next = run->next_waiting;
+        quern__graph_note_cancelled(run);
+        release(run->root);
     }
 }
 
-static void begin_submitted(quern_graph *graph, quern__worker *worker)
+static void begin_submitted(quern__graph_run *run, quern__worker *worker)
 {
-    const quern__run_mode mode = choose_submitted_mode(graph, worker);
+    const quern__run_mode mode = choose_submitted_mode(run, worker);
     const uint64_t start_ns = quern__clock_ns();
-    graph->starter = worker;
+    run->starter = worker;
     if (mode == QUERN__RUN_SERIAL) {
-        run_serial(graph, worker);
-        quern__graph_learn_serial(graph, quern__clock_ns() - start_ns);
-        end_run(graph, worker);
+        run_serial(run->root, worker);
+        quern__graph_learn_serial(run->root, quern__clock_ns() - start_ns);
+        end_run(run, worker);
         return;
     }
-    graph->start_ns = start_ns;
-    graph->wakes_sleepers = mode == QUERN__RUN_WAKE;
+    run->start_ns = start_ns;
+    run->wakes_sleepers = mode == QUERN__RUN_WAKE;
     quern__worker_publish_processor(worker);
-    quern__graph_task *list = quern__graph_reset(graph, worker, NULL);
-    if (list != NULL) quern__graph_run_ready(graph, worker, list);
+    quern__graph_task *list = quern__graph_reset(run->root, worker, NULL);
+    if (list != NULL) quern__graph_run_ready(run, worker, list);
 }
 
 static void run_submitted(quern__job *job, quern__worker *worker)
 {
-    quern_graph *graph = job->target;
-    if (graph->is_waiting) delist(graph);
-    if (graph->needs_external_worker && is_for_one(graph, worker->jobs) &&
-        !quern__worker_is_external(worker)) {
-        graph->caller_node.job = *job; /* begin again, on an external worker */
-        quern__node_submit(&graph->caller_node, worker);
+    quern__graph_run *run = job->target;
+    if (run->is_waiting) delist(run);
+    if (run->needs_external_worker && is_for_one(run, worker->jobs) && !quern__worker_is_external(worker)) {
+        run->caller_node.job = *job; /* begin again, on an external worker */
+        quern__node_submit(&run->caller_node, worker);
         return;
     }
-    const uint32_t float_mode = graph->float_mode; /* the graph may be gone at the end */
+    const uint32_t float_mode = run->float_mode; /* the graph may be gone at the end */
     const uint32_t own_mode = quern__float_mode_enter(float_mode);
-    begin_submitted(graph, worker);
+    begin_submitted(run, worker);
     quern__float_mode_leave(float_mode, own_mode);
 }
 
@@ -671,26 +673,27 @@ static quern_result fail_memory(void)
  * `def`. */
 static quern_result submit_claimed(quern_graph *graph, quern_jobs *jobs, const quern_graph_run_def *def)
 {
+    quern__graph_run *run = &graph->own_run;
     quern__worker *worker = quern__jobs_current_worker(jobs);
     quern__node *node = quern__queues_take_node(&jobs->queues);
     if (node == NULL) return fail_memory();
-    graph->cancel = def->cancel;
-    graph->has_limits |= def->cancel != NULL;
-    graph->counter = def->counter;
-    graph->jobs = jobs;
-    graph->scope = quern__scope_close(def->counter != NULL ? (const void *)def->counter : graph);
-    graph->caller_node.jobs = jobs;
-    graph->caller_node.queue = QUERN__QUEUE_CALLER;
-    graph->caller_node.link_count = QUERN__CALLER_OWNED_NODE;
-    node->job = (quern__job){.run = run_submitted, .scope = graph->scope, .target = graph};
+    run->cancel = def->cancel;
+    run->has_limits |= def->cancel != NULL;
+    run->counter = def->counter;
+    run->jobs = jobs;
+    run->scope = quern__scope_close(def->counter != NULL ? (const void *)def->counter : graph);
+    run->caller_node.jobs = jobs;
+    run->caller_node.queue = QUERN__QUEUE_CALLER;
+    run->caller_node.link_count = QUERN__CALLER_OWNED_NODE;
+    node->job = (quern__job){.run = run_submitted, .scope = run->scope, .target = run};
     node->queue = QUERN__QUEUE_NORMAL;
     node->jobs = jobs;
     if (!quern__node_reserve_links(node, def->after_count)) {
         quern__queues_return_node(&jobs->queues, node);
         return fail_memory();
     }
-    graph->is_waiting = false;
-    if (def->after_count != 0) enlist(graph);
+    run->is_waiting = false;
+    if (def->after_count != 0) enlist(run);
     /* Relaxed: a thread that sees the counter above zero learns nothing else from it. */
     if (def->counter != NULL) atomic_fetch_add_explicit(&def->counter->pending, 1, memory_order_relaxed);
     if (worker == NULL) quern__jobs_begin_outside_call(jobs);
@@ -721,5 +724,5 @@ quern_result quern_graph_result(const quern_graph *graph)
     if (quern__graph_is_running(graph))
         return quern__fail(QUERN_ERROR_POOL_BUSY,
                            "quern_graph_result: the graph is running; wait for the run first");
-    return result_of(graph, "quern_graph_result");
+    return result_of(&graph->own_run, "quern_graph_result");
 }

@@ -23,13 +23,13 @@ static void run_external_call(quern__job *job, quern__worker *worker);
  * task is in the list before it is counted, so each counted task is found. The job caller_node is not in a
  * queue then: the called worker takes it out before it counts down the last task (run_external_call). Acquire and
  * release: each increment pairs with that subtraction. */
-static void call_external_worker(quern_graph *root, quern__worker *worker)
+static void call_external_worker(quern__graph_run *run, quern__worker *worker)
 {
-    if (atomic_fetch_add_explicit(&root->call_count, 1, memory_order_acq_rel) != 0) return;
-    root->caller_node.job.run = run_external_call;
-    root->caller_node.job.scope = root->scope;
-    root->caller_node.job.target = root;
-    quern__node_submit(&root->caller_node, worker);
+    if (atomic_fetch_add_explicit(&run->call_count, 1, memory_order_acq_rel) != 0) return;
+    run->caller_node.job.run = run_external_call;
+    run->caller_node.job.scope = run->scope;
+    run->caller_node.job.target = run;
+    quern__node_submit(&run->caller_node, worker);
 }
 
 /* Hands a ready task to the caller of the run; in a submitted run, to an external worker. Release: pairs
@@ -37,15 +37,15 @@ static void call_external_worker(quern_graph *root, quern__worker *worker)
  * because the compare-and-swap checks its value. */
 static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
 {
-    quern_graph *root = ready->graph->root;
-    quern__worker *caller = root->caller;
-    _Atomic(quern__graph_task *) *list = &root->caller_tasks;
+    quern__graph_run *run = ready->graph->run;
+    quern__worker *caller = run->caller;
+    _Atomic(quern__graph_task *) *list = &run->caller_tasks;
     ready->next_ready = atomic_load_explicit(list, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(list, &ready->next_ready, ready, memory_order_release,
                                                   memory_order_relaxed)) {
     }
     if (caller == NULL)
-        call_external_worker(root, worker);
+        call_external_worker(run, worker);
     else if (worker != caller)
         quern__parker_give(&caller->parker);
 }
@@ -53,11 +53,11 @@ static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
 /* Takes the newest task out of caller_tasks; NULL if there is none. Only one thread at a time takes tasks
  * out, so the head that it has read keeps its `next_ready` until the compare-and-swap succeeds. Acquire:
  * pairs with the release in give_to_caller. */
-static quern__graph_task *take_caller_task(quern_graph *root)
+static quern__graph_task *take_caller_task(quern__graph_run *run)
 {
-    quern__graph_task *head = atomic_load_explicit(&root->caller_tasks, memory_order_acquire);
+    quern__graph_task *head = atomic_load_explicit(&run->caller_tasks, memory_order_acquire);
     while (head != NULL &&
-           !atomic_compare_exchange_weak_explicit(&root->caller_tasks, &head, head->next_ready,
+           !atomic_compare_exchange_weak_explicit(&run->caller_tasks, &head, head->next_ready,
                                                   memory_order_acquire, memory_order_acquire)) {
     }
     return head;
@@ -110,14 +110,16 @@ static quern__graph_task *finish(quern__graph_task *finished, quern__worker *wor
  * (graph_run.c). */
 static quern__graph_task *count_finished(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
 {
-    quern__worker *caller = graph->caller;
+    quern__graph_run *run = graph->run;
+    quern__graph_task *parent = graph->parent;
+    quern__worker *caller = parent == NULL ? run->caller : NULL;
     if (atomic_fetch_sub_explicit(&graph->unfinished_count, 1, memory_order_acq_rel) != 1) return list;
     if (caller != NULL) {
         if (worker != caller) quern__parker_give(&caller->parker);
         return list;
     }
-    if (graph->parent != NULL) return finish(graph->parent, worker, list);
-    quern__graph_end_submitted(graph, worker);
+    if (parent != NULL) return finish(parent, worker, list);
+    quern__graph_end_submitted(run, worker);
     return list;
 }
 
@@ -208,25 +210,25 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
     if (before != done_count) return list;
     if (atomic_load_explicit(&shared->loop.was_cancelled, memory_order_relaxed))
-        quern__graph_note_cancelled(shared->graph->root);
+        quern__graph_note_cancelled(shared->graph->run);
     return finish(shared, worker, list);
 }
 
 /* Relaxed: the flag is read after the end of the run, which orders it. */
-static void note_help(quern_graph *root, const quern__worker *worker)
+static void note_help(quern__graph_run *run, const quern__worker *worker)
 {
-    if (worker != root->starter && !atomic_load_explicit(&root->was_helped, memory_order_relaxed))
-        atomic_store_explicit(&root->was_helped, true, memory_order_relaxed);
+    if (worker != run->starter && !atomic_load_explicit(&run->was_helped, memory_order_relaxed))
+        atomic_store_explicit(&run->was_helped, true, memory_order_relaxed);
 }
 
 /* Runs tasks on a worker that joins a run, in the floating-point mode of the run. The graph may be gone
  * afterwards, if the list is empty. */
-static void run_joined(quern_graph *root, quern__worker *worker, quern__graph_task *list)
+static void run_joined(quern__graph_run *run, quern__worker *worker, quern__graph_task *list)
 {
     if (list == NULL) return;
-    const uint32_t float_mode = root->float_mode;
+    const uint32_t float_mode = run->float_mode;
     const uint32_t own_mode = quern__float_mode_enter(float_mode);
-    quern__graph_run_ready(root, worker, list);
+    quern__graph_run_ready(run, worker, list);
     quern__float_mode_leave(float_mode, own_mode);
 }
 
@@ -235,19 +237,20 @@ static void run_task_offer(quern__job *job, quern__worker *worker)
     quern__loop *loop = job->target;
     quern__graph_task *shared =
         (quern__graph_task *)(void *)((char *)loop - offsetof(quern__graph_task, loop));
-    quern_graph *root = shared->graph->root;
-    note_help(root, worker);
-    run_joined(root, worker, run_loop(shared, worker, NULL));
+    quern__graph_run *run = shared->graph->run;
+    note_help(run, worker);
+    run_joined(run, worker, run_loop(shared, worker, NULL));
 }
 
 static void start_loop(quern__graph_task *starting, const quern__range *range, const quern__worker *worker)
 {
-    const quern_graph *graph = starting->graph, *root = graph->root;
+    const quern_graph *graph = starting->graph;
+    const quern__graph_run *run = graph->run;
     quern__loop_slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
-    quern__loop_init(&starting->loop, run_task_offer, root->scope, range, slots,
-                     root->caller != NULL ? root->caller : worker);
-    starting->loop.range.cancel = root->cancel;
-    starting->loop.wakes_sleepers = root->wakes_sleepers && quern__jobs_has_spare_processor(worker->jobs);
+    quern__loop_init(&starting->loop, run_task_offer, run->scope, range, slots,
+                     run->caller != NULL ? run->caller : worker);
+    starting->loop.range.cancel = run->cancel;
+    starting->loop.wakes_sleepers = run->wakes_sleepers && quern__jobs_has_spare_processor(worker->jobs);
     /* The starting worker's reference. Relaxed: no other thread knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
@@ -281,14 +284,14 @@ static void end_plain(quern__worker *worker, const plain_work *plain)
  * enough. */
 static void stop_for_limit(quern__graph_task *task)
 {
-    quern_graph *root = task->graph->root;
+    quern__graph_run *run = task->graph->run;
     uint32_t none = QUERN_OK;
-    if (!atomic_compare_exchange_strong_explicit(&root->outcome, &none, QUERN_ERROR_LIMIT,
+    if (!atomic_compare_exchange_strong_explicit(&run->outcome, &none, QUERN_ERROR_LIMIT,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
-    root->limit_node = task->index;
-    root->limit_name = quern__task_node(task)->name;
-    root->limit_count = task->choice_count;
+    run->limit_node = task->index;
+    run->limit_name = quern__task_node(task)->name;
+    run->limit_count = task->choice_count;
 }
 
 uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index)
@@ -330,8 +333,8 @@ static quern__graph_task *run_inner(quern__graph_task *task, quern__worker *work
 static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     const quern__graph_node *node = quern__task_node(task);
-    if (QUERN__UNLIKELY(task->graph->root->has_limits) && quern__node_has_work(node) &&
-        quern__graph_is_stopped(task->graph->root))
+    if (QUERN__UNLIKELY(task->graph->run->has_limits) && quern__node_has_work(node) &&
+        quern__graph_is_stopped(task->graph->run))
         return quern__task_node(task)->choose != NULL ? finish_due(task, worker, list)
                                                       : finish(task, worker, list);
     if (node->range.function == NULL) {
@@ -353,32 +356,32 @@ static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worke
 static void run_start(quern__job *job, quern__worker *worker);
 
 /* Wakes another worker, if the run may, after tasks were pushed into the worker's deque. */
-static void notify_others(const quern_graph *root, quern__worker *worker)
+static void notify_others(const quern__graph_run *run, quern__worker *worker)
 {
-    if (root->wakes_sleepers && quern__jobs_has_spare_processor(worker->jobs))
-        quern__jobs_notify(worker->jobs, worker, root->scope);
+    if (run->wakes_sleepers && quern__jobs_has_spare_processor(worker->jobs))
+        quern__jobs_notify(worker->jobs, worker, run->scope);
 }
 
 /* Pushes as many tasks as fit into the deque for other workers. Returns the rest. */
-static quern__graph_task *offer(const quern_graph *root, quern__worker *worker, quern__graph_task *list)
+static quern__graph_task *offer(const quern__graph_run *run, quern__worker *worker, quern__graph_task *list)
 {
     quern__graph_task *rest = list;
     while (rest != NULL) {
         quern__graph_task *next = rest->next_ready; /* another worker may overwrite it after the push */
-        quern__job start = {.run = run_start, .scope = root->scope, .target = rest};
+        quern__job start = {.run = run_start, .scope = run->scope, .target = rest};
         if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
     }
-    if (rest != list) notify_others(root, worker);
+    if (rest != list) notify_others(run, worker);
     return rest;
 }
 
 /* Runs the tasks that only the caller may run. */
-static quern__graph_task *run_caller_tasks(quern_graph *root, quern__worker *caller,
+static quern__graph_task *run_caller_tasks(quern__graph_run *run, quern__worker *caller,
                                            quern__graph_task *list)
 {
     quern__graph_task *next;
-    while ((next = take_caller_task(root)) != NULL)
+    while ((next = take_caller_task(run)) != NULL)
         list = run_task(next, caller, list);
     return list;
 }
@@ -388,18 +391,18 @@ static quern__graph_task *run_caller_tasks(quern_graph *root, quern__worker *cal
  * pairs with call_external_worker. */
 static void run_external_call(quern__job *job, quern__worker *worker)
 {
-    quern_graph *root = job->target;
+    quern__graph_run *run = job->target;
     quern__graph_task *list = NULL;
     bool is_last;
-    const uint32_t float_mode = root->float_mode;
+    const uint32_t float_mode = run->float_mode;
     const uint32_t own_mode = quern__float_mode_enter(float_mode);
-    note_help(root, worker);
+    note_help(run, worker);
     do {
-        quern__graph_task *task = take_caller_task(root);
-        is_last = atomic_fetch_sub_explicit(&root->call_count, 1, memory_order_acq_rel) == 1;
+        quern__graph_task *task = take_caller_task(run);
+        is_last = atomic_fetch_sub_explicit(&run->call_count, 1, memory_order_acq_rel) == 1;
         list = run_task(task, worker, list);
     } while (!is_last);
-    if (list != NULL) quern__graph_run_ready(root, worker, list);
+    if (list != NULL) quern__graph_run_ready(run, worker, list);
     quern__float_mode_leave(float_mode, own_mode);
 }
 
@@ -408,68 +411,68 @@ static void run_external_call(quern__job *job, quern__worker *worker)
 static void run_ticket(quern__job *job, quern__worker *worker);
 
 /* Puts ready tasks into the lists of their priorities. Returns the number of tasks. */
-static uint32_t put_by_priority(quern_graph *root, quern__graph_task *list)
+static uint32_t put_by_priority(quern__graph_run *run, quern__graph_task *list)
 {
     uint32_t count = 0;
-    quern__mutex_lock(&root->ready_mutex);
+    quern__mutex_lock(&run->ready_mutex);
     for (quern__graph_task *next; list != NULL; list = next, count++) {
-        quern__task_queue *queue = &root->ready[quern__task_node(list)->priority];
+        quern__task_queue *queue = &run->ready[quern__task_node(list)->priority];
         next = list->next_ready;
         list->next_ready = NULL;
         *(queue->first == NULL ? &queue->first : &queue->last->next_ready) = list;
         queue->last = list;
     }
-    quern__mutex_unlock(&root->ready_mutex);
+    quern__mutex_unlock(&run->ready_mutex);
     return count;
 }
 
-static quern__graph_task *take_best(quern_graph *root)
+static quern__graph_task *take_best(quern__graph_run *run)
 {
     static const quern_priority order[] = {QUERN_PRIORITY_HIGH, QUERN_PRIORITY_NORMAL, QUERN_PRIORITY_LOW};
-    quern__mutex_lock(&root->ready_mutex);
+    quern__mutex_lock(&run->ready_mutex);
     quern__graph_task *best = NULL;
     for (uint32_t i = 0; i < QUERN__PRIORITY_COUNT && best == NULL; i++) {
-        quern__task_queue *queue = &root->ready[order[i]];
+        quern__task_queue *queue = &run->ready[order[i]];
         best = queue->first;
         if (best != NULL) queue->first = best->next_ready;
     }
-    quern__mutex_unlock(&root->ready_mutex);
+    quern__mutex_unlock(&run->ready_mutex);
     return best;
 }
 
 /* Pushes tickets into the deque. Returns the number of tickets for which it has no room. */
-static uint32_t offer_tickets(quern_graph *root, quern__worker *worker, uint32_t count)
+static uint32_t offer_tickets(quern__graph_run *run, quern__worker *worker, uint32_t count)
 {
     const uint32_t all = count;
-    const quern__job ticket = {.run = run_ticket, .scope = root->scope, .target = root};
+    const quern__job ticket = {.run = run_ticket, .scope = run->scope, .target = run};
     while (count != 0 && quern__deque_push(&worker->deque, &ticket, 0))
         count--;
-    if (count != all) notify_others(root, worker);
+    if (count != all) notify_others(run, worker);
     return count;
 }
 
 /* quern__graph_run_ready for graphs with priorities; the worker has `count` tickets. A worker without a
  * ticket or a task must not access the graph, because the run may have ended; the caller may. */
-static void run_by_priority(quern_graph *root, quern__worker *worker, quern__graph_task *list,
+static void run_by_priority(quern__graph_run *run, quern__worker *worker, quern__graph_task *list,
                             uint32_t count)
 {
-    const bool is_caller = worker == root->caller;
+    const bool is_caller = worker == run->caller;
     for (;;) {
-        if (is_caller) list = run_caller_tasks(root, worker, list);
-        if (list != NULL) count += put_by_priority(root, list);
+        if (is_caller) list = run_caller_tasks(run, worker, list);
+        if (list != NULL) count += put_by_priority(run, list);
         if (count == 0) return;
-        count = offer_tickets(root, worker, count - 1);
-        list = run_task(take_best(root), worker, NULL);
+        count = offer_tickets(run, worker, count - 1);
+        list = run_task(take_best(run), worker, NULL);
     }
 }
 
 static void run_ticket(quern__job *job, quern__worker *worker)
 {
-    quern_graph *root = job->target;
-    const uint32_t float_mode = root->float_mode;
+    quern__graph_run *run = job->target;
+    const uint32_t float_mode = run->float_mode;
     const uint32_t own_mode = quern__float_mode_enter(float_mode);
-    note_help(root, worker);
-    run_by_priority(root, worker, NULL, 1);
+    note_help(run, worker);
+    run_by_priority(run, worker, NULL, 1);
     quern__float_mode_leave(float_mode, own_mode);
 }
 
@@ -477,18 +480,18 @@ static void run_ticket(quern__job *job, quern__worker *worker)
 
 /* Runs the first task of the list, offers the others, and continues with the tasks that become ready. When
  * the list is empty, the run may have ended, so only the caller of the run may still access the graph. */
-void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__graph_task *list)
+void quern__graph_run_ready(quern__graph_run *run, quern__worker *worker, quern__graph_task *list)
 {
-    const bool is_caller = worker == root->caller;
-    if (QUERN__UNLIKELY(root->has_priorities)) {
-        run_by_priority(root, worker, list, 0);
+    const bool is_caller = worker == run->caller;
+    if (QUERN__UNLIKELY(run->has_priorities)) {
+        run_by_priority(run, worker, list, 0);
         return;
     }
     for (;;) {
-        if (is_caller) list = run_caller_tasks(root, worker, list);
+        if (is_caller) list = run_caller_tasks(run, worker, list);
         if (list == NULL) return;
         quern__graph_task *first = list;
-        list = offer(root, worker, first->next_ready);
+        list = offer(run, worker, first->next_ready);
         list = run_task(first, worker, list);
     }
 }
@@ -496,8 +499,8 @@ void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__gra
 static void run_start(quern__job *job, quern__worker *worker)
 {
     quern__graph_task *starting = job->target;
-    quern_graph *root = starting->graph->root;
-    note_help(root, worker);
+    quern__graph_run *run = starting->graph->run;
+    note_help(run, worker);
     starting->next_ready = NULL;
-    run_joined(root, worker, starting);
+    run_joined(run, worker, starting);
 }

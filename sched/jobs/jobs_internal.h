@@ -242,7 +242,8 @@ struct quern_jobs {
     _Atomic uint32_t outside_waiter_count;
     struct quern__submitted_loop *loops;      /* every loop object ever allocated; see submit_loop.c */
     struct quern__submitted_loop *free_loops; /* loop objects not in use; under the queues' lock */
-    quern_graph *waiting_graphs; /* submitted graph runs that wait for counters; under the queues' lock */
+    struct quern__graph_run
+        *waiting_runs; /* submitted graph runs that wait for counters; under the queues' lock */
     _Atomic uint32_t outside_call_count; /* calls of outside threads in progress that may submit jobs */
     /* Number of threads that try to enter exclusively. While it is not 0, outside threads submit without
      * entering. */

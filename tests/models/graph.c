@@ -49,7 +49,7 @@ static void make_graph(void)
     graph->inner_count = 0;
     graph->caller_count = 0;
     graph->prioritized_count = 0;
-    graph->has_ready_mutex = false;
+    graph->own_run.has_ready_mutex = false;
     graph->tasks = malloc(MAX_NODES * sizeof *graph->tasks);
     graph->slots = NULL;
     graph->task_capacity = MAX_NODES;
@@ -61,8 +61,8 @@ static void make_graph(void)
     graph->times.serial_runs_left = 0;
     graph->times.item_count = MAX_NODES;
     for (uint32_t rank = 0; rank < QUERN__PRIORITY_COUNT; rank++) {
-        graph->ready[rank].first = NULL;
-        graph->ready[rank].last = NULL;
+        graph->own_run.ready[rank].first = NULL;
+        graph->own_run.ready[rank].last = NULL;
     }
     atomic_init(&graph->claimed_by, NULL);
 }
@@ -337,20 +337,21 @@ static void submit_graph(void)
     atomic_init(&counter->pending, 0);
     counter->links = NULL;
     quern__current_worker = &workers[0];
+    quern__graph_run *run = &graph->own_run;
     quern_result result = claim_all(graph, MAX_WORKERS, NULL, "quern_graph_submit");
     assert(result == QUERN_OK);
-    graph->counter = counter;
-    graph->jobs = &pool;
-    graph->is_waiting = false;
-    graph->scope = quern__scope_close(counter);
-    graph->caller_node.jobs = &pool;
-    graph->caller_node.queue = QUERN__QUEUE_CALLER;
-    graph->caller_node.link_count = QUERN__CALLER_OWNED_NODE;
-    graph->caller_node.job.data[0] = 0; /* copied with the job */
+    run->counter = counter;
+    run->jobs = &pool;
+    run->is_waiting = false;
+    run->scope = quern__scope_close(counter);
+    run->caller_node.jobs = &pool;
+    run->caller_node.queue = QUERN__QUEUE_CALLER;
+    run->caller_node.link_count = QUERN__CALLER_OWNED_NODE;
+    run->caller_node.job.data[0] = 0; /* copied with the job */
     quern__node *node = quern__queues_take_node(&pool.queues);
     node->job.run = run_graph_submitted;
-    node->job.scope = graph->scope;
-    node->job.target = graph;
+    node->job.scope = run->scope;
+    node->job.target = run;
     node->queue = QUERN__QUEUE_NORMAL;
     node->jobs = &pool;
     atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);

@@ -28,7 +28,7 @@ static uint32_t run_often(uint32_t run_count, uint64_t alone_ns, uint64_t shared
             quern__graph_learn_serial(&graph, alone_ns);
             continue;
         }
-        atomic_store(&graph.was_helped, true);
+        atomic_store(&graph.own_run.was_helped, true);
         quern__graph_learn_shared(&graph, shared_ns, &caller);
         shared_count++;
     }

@@ -19,7 +19,6 @@ quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_graph_create: out of memory for the graph");
     memset((void *)graph, 0, sizeof *graph);
     graph->allocator = chosen;
-    quern__graph_forget_times(graph);
     atomic_init(&graph->claimed_by, NULL);
     *out_graph = graph;
     return QUERN_OK;
@@ -66,7 +65,7 @@ void quern_graph_clear(quern_graph *graph)
     graph->inner_count = 0;
     graph->caller_count = 0;
     graph->prioritized_count = 0;
-    quern__graph_forget_times(graph);
+    quern__times_forget(&graph->times);
 }
 
 /* Returns an array with room for one more item, aligned like quern__graph_node. Returns NULL if there is no
@@ -155,7 +154,7 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
     graph->caller_count += node->caller_only;
     graph->prioritized_count += node->priority != QUERN_PRIORITY_NORMAL;
     graph->node_count++;
-    quern__graph_forget_times(graph);
+    quern__times_forget(&graph->times);
     return QUERN_OK;
 }
 

@@ -11,9 +11,8 @@
 
 #include <quern/graph.h>
 
-#define QUERN__NO_EDGE    UINT32_MAX
-#define QUERN__NO_CHOICE  UINT32_MAX
-#define QUERN__UNKNOWN_NS UINT64_MAX
+#define QUERN__NO_EDGE   UINT32_MAX
+#define QUERN__NO_CHOICE UINT32_MAX
 
 enum { QUERN__PRIORITY_COUNT = QUERN_PRIORITY_LOW + 1 };
 
@@ -56,17 +55,6 @@ typedef struct quern__task_queue {
     quern__graph_task *first;
     quern__graph_task *last;
 } quern__task_queue;
-
-/* Known durations of runs; see graph_run.c. */
-typedef struct quern__graph_times {
-    uint64_t serial_ns;   /* estimated duration of a run on one thread, or QUERN__UNKNOWN_NS */
-    uint64_t measured_ns; /* serial_ns after the last run on one thread; 0: to be measured */
-    uint64_t shared_ns;   /* duration of the last shared run; 0: unknown */
-    /* Runs on one thread between two attempts to share, while sharing is slower. */
-    uint32_t serial_runs;
-    uint32_t serial_runs_left; /* single-thread runs that remain until the next attempt to share */
-    uint64_t item_count;       /* number of items in the last run */
-} quern__graph_times;
 
 /* A run. It is kept in its root: the graph that was run or submitted. While the run is in progress, its
  * graphs are the root and the graphs that are nodes of it, directly or through other graphs. */
@@ -124,7 +112,8 @@ struct quern_graph {
     quern__loop_slot *slots;    /* [task_capacity * slots_per_task] */
     uint32_t task_capacity;
     uint32_t slots_per_task;
-    quern__graph_times times;
+    quern__known_times times;               /* of runs of this graph as a root */
+    uint64_t item_count;                    /* number of items in the last of these runs */
     _Atomic(quern__graph_run *) claimed_by; /* run that this graph belongs to; NULL: none */
     quern__graph_run *run;                  /* copy of claimed_by for the threads that run the graph */
     quern__graph_task *parent; /* task of the outer graph's node that runs this graph; NULL for a root */
@@ -204,32 +193,5 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
  * does not get to. The graph may be gone when it returns, unless the calling worker is the caller of the
  * run. */
 void quern__graph_run_ready(quern__graph_run *run, quern__worker *worker, quern__graph_task *list);
-
-/* ----------------------------------------------------------------------------------------
- * graph_run.c */
-
-/* -------------------------------------------------------------------------------------- graph_run.c */
-
-typedef enum quern__run_mode {
-    QUERN__RUN_SERIAL,
-    QUERN__RUN_QUIET, /* wake no sleeping worker */
-    QUERN__RUN_WAKE
-} quern__run_mode;
-
-/* Resets the known durations after the graph changed. */
-static inline void quern__graph_forget_times(quern_graph *graph)
-{
-    graph->times.serial_ns = QUERN__UNKNOWN_NS;
-    graph->times.measured_ns = 0;
-    graph->times.shared_ns = 0;
-    graph->times.serial_runs = 0;
-    graph->times.serial_runs_left = 0;
-}
-
-quern__run_mode quern__graph_choose_mode(quern_graph *graph);
-
-/* Record the duration of a run on one thread, or on several threads; `worker` ran its last node. */
-void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns);
-void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker);
 
 #endif

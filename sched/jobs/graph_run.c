@@ -2,82 +2,28 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/graph_internal.h"
 
-/* The decision whether to share a run.
- *
- * Waking a sleeping worker takes longer than many graphs run, and sharing very small nodes may, too. So
- * runs are timed, and the next run follows these rules:
- *
- *     long runs                           wake sleeping workers
- *     short runs                          spinning workers may help; sleeping ones are not woken
- *     tiny runs, and runs that were       run on one thread
- *     slower when shared
- *     short runs of unknown duration      run on one thread once, to measure it
- *     on one thread */
+/* ------------------------------------------------------------------------------------- whether to share */
 
-enum {
-    SERIAL_NS = 1000,       /* Shorter runs are not worth a job. */
-    GRAPH_QUIET_NS = 50000, /* Shorter runs end before a woken worker could start. */
-    FIRST_SERIAL_RUNS = 32,
-    MOST_SERIAL_RUNS = 2048,
-    LEARN_SHARE = 8
-};
-
-static quern__run_mode choose_by_times(const quern__graph_times *times)
+/* Decides how to run a graph (sharing.c). Its known times are those of another graph if it has more than
+ * twice as many items now. */
+static quern__run_mode choose_mode(quern_graph *graph)
 {
-    if (times->serial_ns >= GRAPH_QUIET_NS) return QUERN__RUN_WAKE;
-    if (times->serial_ns < SERIAL_NS || times->measured_ns == 0) return QUERN__RUN_SERIAL;
-    return times->shared_ns >= times->serial_ns && times->serial_runs_left != 0 ? QUERN__RUN_SERIAL
-                                                                                : QUERN__RUN_QUIET;
-}
-
-quern__run_mode quern__graph_choose_mode(quern_graph *graph)
-{
-    if (QUERN_CHECKS) return QUERN__RUN_WAKE; /* there, finding races matters more than time */
     uint64_t item_count = 0;
     for (uint32_t index = 0; index < graph->node_count; index++)
         item_count += graph->nodes[index].range.count;
-    if (item_count / 2 > graph->times.item_count) quern__graph_forget_times(graph);
-    graph->times.item_count = item_count;
-    return choose_by_times(&graph->times);
+    if (item_count / 2 > graph->item_count) quern__times_forget(&graph->times);
+    graph->item_count = item_count;
+    return quern__times_choose(&graph->times, 1);
 }
 
-/* Averages the duration of a run into serial_ns. A run counts as at most twice the known duration, because
- * it is too long if the thread was interrupted. A coarse clock may report 0 ns, from which the average
- * could not grow; the minimum avoids that. */
-void quern__graph_learn_serial(quern_graph *graph, uint64_t took_ns)
+/* Notes the duration of a run on several threads; `worker` ran its last node. The flag is read with relaxed
+ * order, because the worker that ends a run has acquired all writes of helpers. */
+static void learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker)
 {
-    quern__graph_times *times = &graph->times;
-    const uint64_t known_ns = times->serial_ns;
-    const uint64_t likely_ns = took_ns / 2 < known_ns ? took_ns : 2 * known_ns;
-    times->serial_ns =
-        times->measured_ns != 0 ? known_ns - known_ns / LEARN_SHARE + likely_ns / LEARN_SHARE : took_ns;
-    if (times->serial_ns < LEARN_SHARE) times->serial_ns = LEARN_SHARE;
-    times->measured_ns = times->serial_ns;
-    if (times->serial_runs_left != 0) times->serial_runs_left--;
-}
-
-/* Updates serial_ns after a run on several threads. The duration on one thread is at least the duration of
- * this run, and at most that times the number of threads; serial_ns is clamped to these bounds. It has to
- * be measured again if it became larger, or less than half: two threads with two caches may be slightly
- * more than twice as fast as one. The flag is read with relaxed order, because the worker that ends a run
- * has acquired all writes of helpers. */
-void quern__graph_learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *worker)
-{
-    quern__graph_times *times = &graph->times;
-    bool was_helped = atomic_load_explicit(&graph->own_run.was_helped, memory_order_relaxed);
-    if (!was_helped && took_ns >= 2 * (uint64_t)GRAPH_QUIET_NS) quern__worker_yield_after_long_work(worker);
-    const uint64_t most_ns = was_helped ? took_ns * worker->jobs->thread_count : took_ns;
-    if (times->serial_ns > most_ns) times->serial_ns = most_ns;
-    if (times->serial_ns < took_ns) times->serial_ns = took_ns;
-    if (times->serial_ns > times->measured_ns || times->serial_ns < times->measured_ns / 2)
-        times->measured_ns = 0;
-    times->shared_ns = took_ns;
-    /* The distance to the next attempt to share doubles each time that sharing was slower. A shared run also
-     * slows down the runs after it, because their data has moved to another processor's cache. */
-    uint32_t runs = times->serial_runs == 0 ? FIRST_SERIAL_RUNS : 2 * times->serial_runs;
-    if (runs > MOST_SERIAL_RUNS) runs = MOST_SERIAL_RUNS;
-    times->serial_runs = times->serial_ns == took_ns ? runs : 0;
-    times->serial_runs_left = times->serial_runs;
+    const bool had_help = atomic_load_explicit(&graph->own_run.was_helped, memory_order_relaxed);
+    if (!had_help && took_ns >= 2 * (uint64_t)QUERN__QUIET_NS) quern__worker_yield_after_long_work(worker);
+    quern__times_learn_shared(&graph->times, 1, took_ns,
+                              (double)took_ns * (had_help ? worker->jobs->thread_count : 1));
 }
 
 /* ------------------------------------------------------------------------------------ runs on one thread */
@@ -496,15 +442,15 @@ static void run_serial(quern_graph *graph, quern__worker *worker)
 
 static void run_timed(quern_graph *graph, quern__worker *caller)
 {
-    const quern__run_mode mode = quern__graph_choose_mode(graph);
+    const quern__run_mode mode = choose_mode(graph);
     const uint64_t start_ns = quern__clock_ns();
-    if (mode == QUERN__RUN_SERIAL) {
+    if (mode == QUERN__RUN_ALONE) {
         run_serial(graph, caller);
-        quern__graph_learn_serial(graph, quern__clock_ns() - start_ns);
+        quern__times_learn_alone(&graph->times, 1, quern__clock_ns() - start_ns);
     } else {
         graph->own_run.wakes_sleepers = mode == QUERN__RUN_WAKE;
         run_shared(graph, caller);
-        quern__graph_learn_shared(graph, quern__clock_ns() - start_ns, caller);
+        learn_shared(graph, quern__clock_ns() - start_ns, caller);
     }
 }
 
@@ -574,7 +520,7 @@ static void end_run(quern__graph_run *run, quern__worker *worker)
 
 void quern__graph_end_submitted(quern__graph_run *run, quern__worker *worker)
 {
-    quern__graph_learn_shared(run->root, quern__clock_ns() - run->start_ns, worker);
+    learn_shared(run->root, quern__clock_ns() - run->start_ns, worker);
     end_run(run, worker);
 }
 
@@ -587,12 +533,12 @@ static bool is_for_one(const quern__graph_run *run, const quern_jobs *jobs)
 
 static quern__run_mode choose_submitted_mode(quern__graph_run *run, const quern__worker *worker)
 {
-    if (is_for_one(run, worker->jobs)) return QUERN__RUN_SERIAL;
-    const quern__run_mode mode = quern__graph_choose_mode(run->root);
+    if (is_for_one(run, worker->jobs)) return QUERN__RUN_ALONE;
+    const quern__run_mode mode = choose_mode(run->root);
     const bool can_run_serial = !run->needs_external_worker || quern__worker_is_external(worker);
     /* Always wake: an external worker may leave the pool with tasks in its deque for which no worker was
      * woken. */
-    return mode == QUERN__RUN_SERIAL && can_run_serial ? QUERN__RUN_SERIAL : QUERN__RUN_WAKE;
+    return mode == QUERN__RUN_ALONE && can_run_serial ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
 }
 
 /* Lists a run that waits for counters. It may never begin; then the end of the pool ends it, so that the
@@ -635,9 +581,9 @@ static void begin_submitted(quern__graph_run *run, quern__worker *worker)
     const quern__run_mode mode = choose_submitted_mode(run, worker);
     const uint64_t start_ns = quern__clock_ns();
     run->starter = worker;
-    if (mode == QUERN__RUN_SERIAL) {
+    if (mode == QUERN__RUN_ALONE) {
         run_serial(run->root, worker);
-        quern__graph_learn_serial(run->root, quern__clock_ns() - start_ns);
+        quern__times_learn_alone(&run->root->times, 1, quern__clock_ns() - start_ns);
         end_run(run, worker);
         return;
     }

@@ -69,8 +69,8 @@ static inline void quern__observer_remove_user(quern__observer *observer)
  *
  *     workers    jobs.c (threads, create, resize, destroy), enter.c (external threads, jobs for one worker),
  *                search.c (find jobs, sleep, wake), wait.c (waits), yield.c (two workers on one processor)
- *     jobs       submit.c (submitted jobs, jobs that wait for counters, forks), job_counter.c, loop.h,
- *                graph_internal.h, submit_loop.c
+ *     jobs       submit.c (submitted jobs, jobs that wait for counters, forks), job_counter.c, loop.h
+ *                (loop.c, sharing.c, submit_loop.c), graph_internal.h
  *     reports    describe_jobs.c (times, events, description as text)
  *     machine    processors.c (stack, processors, names, quotas, caches)
  *
@@ -89,13 +89,21 @@ typedef struct quern__worker quern__worker;
 #define QUERN__SCANS_PER_CLOCK_READ 16
 #endif
 
-/* Measured cost of one item of a loop over this function; see loop.c. */
+/* Known durations of work that recurs, in nanoseconds per unit: per run of a graph, or per item of loops over
+ * one function; see sharing.c. All zero: nothing is known. */
+typedef struct quern__known_times {
+    double alone_ns;     /* estimated duration on one thread; 0: unknown */
+    double measured_ns;  /* alone_ns after the last run on one thread; 0: to be measured */
+    double shared_ns;    /* duration of the last shared run; 0: unknown */
+    uint32_t alone_runs; /* runs on one thread between two attempts to share, while sharing is slower */
+    uint32_t alone_runs_left; /* those that remain until the next attempt */
+} quern__known_times;
+
+/* Times of loops over this function with similar numbers of items; see loop.c. */
 typedef struct quern__loop_cost {
     quern_range_function *function;
-    double unshared_item_ns; /* time per item on one thread; 0 if unknown */
-    double shared_item_ns;   /* duration of a shared loop divided by its item count */
     uint32_t size_class;
-    bool is_measured; /* whether unshared_item_ns was measured on one thread; otherwise it is a guess */
+    quern__known_times times;
 } quern__loop_cost;
 
 /* Idle and sleep times of a worker since it was created; see describe_jobs.c. */

@@ -387,25 +387,13 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_
 
 /* ------------------------------------------------------------------------- loops that a caller waits for */
 
-/* Parallel loops that a caller waits for, and the decision whether to share a loop.
+/* Each worker remembers, per function, the times per item of recent loops, alone and shared, and decides by
+ * them (sharing.c). A loop that is expected to be short is shared with awake workers only, except after a
+ * series of such loops. A shared loop yields the time of the caller's own items, which includes the overhead
+ * of sharing.
  *
- * Waking a sleeping worker costs the waker more time than many loops take, and the sleeper starts even
- * later. Sharing with an awake worker costs a few transfers of a cache line between two processors, which
- * is longer than very small loops take. So each worker remembers, per function, the time per item of recent
- * loops: on one thread, and in a shared loop from its beginning to its end. The decisions are:
- *
- *     expected time below INLINE_NS, or below that of sharing:    run on this worker alone
- *     expected to end before a woken worker could start           share with awake workers only, except after a
- *     (LOOP_QUIET_NS):                                            series of such loops
- *     otherwise:                                                  share, and wake sleeping workers
- *
- * A shared loop yields the time of the caller's own items, which includes the overhead of sharing. So a
- * short loop is tried once on one thread. Both estimates decay slowly, so that the alternative is tried
- * again from time to time. Builds with QUERN_CHECKS share every loop, because there finding races matters
- * more than time. docs/jobs.md has measurements of each of these rules.
- *
- * Loops are not shared while external workers raise the number of awake workers above the number of processors;
- * see yield.c. */
+ * Loops are not shared while external workers raise the number of awake workers above the number of
+ * processors; see yield.c. */
 
 /* Up to this number of workers, the slots need at most 1 KiB of stack per nested call. */
 #ifndef QUERN__FEW_WORKERS
@@ -415,11 +403,8 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_
 enum {
     /* Added to `references` while the caller sleeps until no other reference is left. */
     SLEEPING_REFERENCE = 1 << 30,
-    INLINE_NS = 500,
-    TRY_INLINE_NS = 20000,
-    LOOP_QUIET_NS = 50000,
-    FORGET_SHARE = 64,
-    FIRST_SHARE = 8
+    FIRST_SHARE =
+        8 /* part of a loop on one thread after which the worker looks whether it is as short as expected */
 };
 
 /* ---------------------------------------------------------------------------------------- shared loops */
@@ -524,36 +509,11 @@ static quern__loop_cost *cost_of(quern__worker *worker, const quern__range *rang
     uint32_t size_class = 1 + quern__highest_bit_32(range->count);
     uint64_t hash = ((uint64_t)(uintptr_t)range->function + size_class) * 0x9E3779B97F4A7C15u;
     quern__loop_cost *cost = &worker->loop_costs[hash >> 32 & (QUERN__LOOP_COST_COUNT - 1)];
-    if (cost->function != range->function || cost->size_class != size_class)
-        *cost = (quern__loop_cost){.function = range->function, .size_class = size_class};
+    if (cost->function == range->function && cost->size_class == size_class) return cost;
+    cost->function = range->function;
+    cost->size_class = size_class;
+    quern__times_forget(&cost->times);
     return cost;
-}
-
-/* Averages a new measurement into a known cost. One measurement may be far too long because the thread was
- * interrupted, so it counts as at most twice the known cost. */
-static void mix(double *known_ns, double new_ns)
-{
-    if (*known_ns != 0 && new_ns > 2 * *known_ns) new_ns = 2 * *known_ns;
-    *known_ns = *known_ns == 0 ? new_ns : (*known_ns + new_ns) / 2;
-}
-
-/* Whether to run a loop on one thread. A loop of unknown cost is shared. */
-static bool is_for_one(const quern__loop_cost *cost, double count)
-{
-    double alone_ns = cost->unshared_item_ns * count;
-    if (alone_ns == 0) return false;
-    if (!cost->is_measured) return alone_ns < TRY_INLINE_NS;
-    return alone_ns < INLINE_NS ||
-           (alone_ns < TRY_INLINE_NS && cost->unshared_item_ns <= cost->shared_item_ns);
-}
-
-/* Whether to wake sleeping workers. Consecutive short loops with short gaps count as one long loop. */
-static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now_ns)
-{
-    if (now_ns - worker->loop_end_ns > LOOP_QUIET_NS) worker->quiet_ns = 0;
-    bool wake = known_ns == 0 || known_ns + (double)worker->quiet_ns >= LOOP_QUIET_NS;
-    if (wake) worker->quiet_ns = 0;
-    return wake;
 }
 
 /* Runs items on this worker as long as there is no free processor for another worker. It checks that after
@@ -573,82 +533,86 @@ static bool run_in_crowd(const quern__worker *worker, quern__range *rest)
     return true;
 }
 
-static bool run_shared_timed(quern__worker *worker, const quern__range *range, quern__loop_cost *cost,
-                             quern__sharing *sharing)
+/* Runs a loop that is expected to be faster on one thread. If its first part takes longer than expected, the
+ * rest remains to be shared. Returns whether it does. */
+static bool run_alone(quern__worker *worker, const quern__range *range, quern__sharing *sharing)
 {
-    uint32_t count = range->count - range->first;
-    uint64_t start_ns = quern__clock_ns();
-    quern__loop_contribution own = {0};
-    bool wake = is_worth_waking(worker, cost->unshared_item_ns * count, start_ns);
-    bool is_whole = sharing->share(sharing, worker, range, wake, &own);
-    worker->loop_end_ns = quern__clock_ns();
-    double took_ns = (double)(worker->loop_end_ns - start_ns);
-    if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
-    if (own.item_count == count && took_ns >= 2 * LOOP_QUIET_NS)
-        quern__worker_yield_after_long_work(worker);
-    if (cost->function != range->function || own.item_count == 0 || !is_whole) return is_whole;
-    mix(&cost->shared_item_ns, took_ns / count);
-    double own_ns = (double)own.time_ns / (double)own.item_count;
-    bool is_better_guess =
-        own_ns < cost->unshared_item_ns || took_ns >= 2 * LOOP_QUIET_NS || cost->unshared_item_ns == 0;
-    if (!cost->is_measured && is_better_guess) cost->unshared_item_ns = own_ns;
-    if (cost->is_measured) cost->unshared_item_ns -= cost->unshared_item_ns / FORGET_SHARE;
-    cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
-    return true;
-}
-
-static bool run_timed(quern__worker *worker, const quern__range *range, quern__loop_cost *cost,
-                      quern__sharing *sharing)
-{
-    quern__range rest = *range;
-    if (!run_in_crowd(worker, &rest)) return false;
-    return rest.first == rest.count || run_shared_timed(worker, &rest, cost, sharing);
-}
-
-/* Runs a first part alone. If it takes longer than expected, the rest is shared. */
-static bool run_alone(quern__worker *worker, const quern__range *range, quern__loop_cost *cost,
-                      quern__sharing *sharing)
-{
-    uint32_t grain = range->grain != 0 ? range->grain : 1;
+    quern__known_times *times = &sharing->cost->times;
+    const uint64_t start_ns = quern__clock_ns();
+    const uint32_t grain = range->grain != 0 ? range->grain : 1;
     uint32_t first = range->count / FIRST_SHARE / grain * grain;
     if (first < grain) first = grain;
     quern__range part = *range;
     part.count = first < range->count ? first : range->count;
-    uint64_t start_ns = quern__clock_ns();
-    if (!quern__range_run(&part, worker->index)) return false;
+    sharing->rest.first = part.count;
+    sharing->is_whole = quern__range_run(&part, worker->index);
+    if (!sharing->is_whole) return false;
     uint64_t took_ns = quern__clock_ns() - start_ns;
-    quern__range rest = *range;
-    rest.first = part.count;
-    if (rest.first < rest.count && took_ns > TRY_INLINE_NS / 4) {
-        cost->unshared_item_ns = (double)took_ns / part.count;
-        cost->is_measured = false;
-        return run_timed(worker, &rest, cost, sharing);
+    if (part.count < range->count && took_ns > QUERN__QUIET_NS / 4) {
+        times->alone_ns = (double)took_ns / part.count;
+        times->measured_ns = 0;
+        return true;
     }
-    if (!quern__range_run(&rest, worker->index)) return false;
+    sharing->is_whole = quern__range_run(&sharing->rest, worker->index);
     took_ns = quern__clock_ns() - start_ns;
-    if (cost->function != range->function) return true; /* a nested loop has replaced the cost entry */
-    if (!cost->is_measured) cost->unshared_item_ns = 0;
-    cost->is_measured = true;
-    mix(&cost->unshared_item_ns, (double)took_ns / range->count);
-    cost->shared_item_ns -= cost->shared_item_ns / FORGET_SHARE;
+    /* A nested loop may have replaced the cost entry. */
+    if (sharing->is_whole && sharing->cost->function == range->function)
+        quern__times_learn_alone(times, range->count, took_ns);
+    return false;
+}
+
+bool quern__range_begin(quern__worker *worker, const quern__range *range, quern__sharing *out_sharing)
+{
+    quern__range *rest = &out_sharing->rest;
+    quern__loop_cost *cost = cost_of(worker, range);
+    *rest = *range;
+    out_sharing->cost = cost;
+    out_sharing->is_whole = true;
+    if (quern__times_choose(&cost->times, range->count) == QUERN__RUN_ALONE &&
+        !run_alone(worker, range, out_sharing))
+        return false;
+    if (!QUERN_CHECKS) {
+        out_sharing->is_whole = run_in_crowd(worker, rest);
+        if (!out_sharing->is_whole || rest->first == rest->count) return false;
+    }
+    const uint64_t now_ns = quern__clock_ns();
+    /* Consecutive short loops with short gaps count as one long loop. */
+    if (now_ns - worker->loop_end_ns > QUERN__QUIET_NS) worker->quiet_ns = 0;
+    const double expected_ns = cost->times.alone_ns * (rest->count - rest->first);
+    out_sharing->wake =
+        QUERN_CHECKS || expected_ns == 0 || expected_ns + (double)worker->quiet_ns >= QUERN__QUIET_NS;
+    if (out_sharing->wake) worker->quiet_ns = 0;
+    out_sharing->start_ns = now_ns;
     return true;
 }
 
-bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing)
+void quern__range_end_shared(quern__worker *worker, const quern__sharing *sharing,
+                             const quern__loop_contribution *own)
 {
-    if (QUERN_CHECKS) return sharing->share(sharing, worker, range, true, NULL);
-    quern__loop_cost *cost = cost_of(worker, range);
-    if (is_for_one(cost, range->count)) return run_alone(worker, range, cost, sharing);
-    return run_timed(worker, range, cost, sharing);
+    const uint32_t count = sharing->rest.count - sharing->rest.first;
+    worker->loop_end_ns = quern__clock_ns();
+    const uint64_t took_ns = worker->loop_end_ns - sharing->start_ns;
+    if (!sharing->wake) worker->quiet_ns += took_ns;
+    const bool had_help = own->item_count != count;
+    if (!had_help && took_ns >= 2 * (uint64_t)QUERN__QUIET_NS) quern__worker_yield_after_long_work(worker);
+    /* A nested loop may have replaced the cost entry; a cancelled one is not known. */
+    if (sharing->cost->function != sharing->rest.function || own->item_count == 0 || !sharing->is_whole)
+        return;
+    const double own_item_ns = (double)own->time_ns / (double)own->item_count;
+    quern__times_learn_shared(&sharing->cost->times, count, took_ns,
+                              had_help ? own_item_ns * count : (double)took_ns);
 }
 
 /* ------------------------------------------------------------------------------------------- the calls */
 
-static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                           bool wake, quern__loop_contribution *own)
+static bool run_or_share(quern__worker *worker, const quern__range *range)
 {
-    (void)sharing;
-    return quern__range_share(worker, range, wake, own);
+    quern__sharing sharing;
+    quern__loop_contribution own = {0};
+    if (!quern__range_begin(worker, range, &sharing)) return sharing.is_whole;
+    sharing.is_whole = quern__range_share(worker, &sharing.rest, sharing.wake, &own);
+    quern__range_end_shared(worker, &sharing, &own);
+    return sharing.is_whole;
 }
 
 /* Runs a range in a pool of one thread and reports its duration and number of grains to the worker's loop
@@ -677,7 +641,7 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     const bool is_whole = QUERN__UNLIKELY(runner->loop_observer != NULL) ? run_watched(runner, range)
                           : quern__range_is_plain(range, runner->jobs->thread_count)
                               ? quern__range_run(range, runner->index)
-                              : quern__range_run_or_share(runner, range, &(quern__sharing){share_and_wait});
+                              : run_or_share(runner, range);
     quern__worker_end_named(runner, &work);
     quern__worker_add_closed_depth(runner, 0u - range->is_closed);
     if (worker == NULL) quern__jobs_leave(jobs);

@@ -3,11 +3,42 @@
 #ifndef QUERN_SCHED_JOBS_LOOP_H
 #define QUERN_SCHED_JOBS_LOOP_H
 
-/* Loops over a range of items. This is the common part of loops that a caller waits for (loop.c),
+/* Whether to share recurring work, and loops over a range of items. The latter is the common part of loops that a caller waits for (loop.c),
  * loops that are submitted (submit_loop.c) and nodes of graphs (graph_task.c). loop.c explains how workers
  * divide a range. */
 
 #include "sched/jobs/jobs_internal.h"
+
+/* ------------------------------------------------------------------------------------------ sharing.c */
+
+enum { QUERN__QUIET_NS = 50000 }; /* Shorter runs end before a woken worker could start. */
+
+typedef enum quern__run_mode {
+    QUERN__RUN_ALONE, /* on one thread */
+    QUERN__RUN_QUIET, /* share, and wake no sleeping worker */
+    QUERN__RUN_WAKE
+} quern__run_mode;
+
+/* Forgets all durations. Assigns member by member; see quern__job_copy. */
+static inline void quern__times_forget(quern__known_times *times)
+{
+    times->alone_ns = 0;
+    times->measured_ns = 0;
+    times->shared_ns = 0;
+    times->alone_runs = 0;
+    times->alone_runs_left = 0;
+}
+
+/* Decides how to run the next unit_count units. */
+quern__run_mode quern__times_choose(const quern__known_times *times, double unit_count);
+
+/* Note the duration of a run on one thread, or of a shared one, which on one thread would have taken at most
+ * most_ns. */
+void quern__times_learn_alone(quern__known_times *times, double unit_count, uint64_t took_ns);
+void quern__times_learn_shared(quern__known_times *times, double unit_count, uint64_t took_ns,
+                               double most_ns);
+
+/* --------------------------------------------------------------------------------------------- loop.c */
 
 /* A range of items and the function to call for them. */
 typedef struct quern__range {
@@ -93,18 +124,23 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__loop_
  * participants left no other worker checks that slot. */
 bool quern__loop_help(quern__loop *loop, quern__worker *worker);
 
-/* How to share a range after the decision to share it. `wake` and `own` are as in quern__range_share. Embed
- * this as the first member of a struct with further parameters. `share` returns false if it is known that
- * items were skipped. */
+/* A range of which a rest is to be shared. */
 typedef struct quern__sharing {
-    bool (*share)(struct quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                  bool wake, quern__loop_contribution *own);
+    quern__range rest;
+    quern__loop_cost *cost;
+    uint64_t start_ns; /* when sharing begins */
+    bool wake;         /* whether to wake sleeping workers */
+    bool is_whole;     /* whether no items were skipped so far */
 } quern__sharing;
 
-/* Runs a range on this worker alone or shares it, whichever is likely to be faster; see loop.c. The
- * range must not be plain (quern__range_is_plain). Returns false if this worker knows that items were
- * skipped. */
-bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing);
+/* Runs a range on this worker alone, as far as that is likely to be faster than sharing it; see loop.c.
+ * Returns whether a rest is to be shared: then the caller shares it, and calls quern__range_end_shared. The
+ * range must not be plain (quern__range_is_plain). */
+bool quern__range_begin(quern__worker *worker, const quern__range *range, quern__sharing *out_sharing);
+
+/* Learns from a shared rest, of which the worker ran `own` itself. */
+void quern__range_end_shared(quern__worker *worker, const quern__sharing *sharing,
+                             const quern__loop_contribution *own);
 
 /* Shares a range with other workers and waits for the last participant. Returns false if items were
  * skipped. `wake`: whether to wake sleeping workers. `own` receives the caller's own part; it may be

@@ -170,31 +170,22 @@ static void run_stored_offer(quern__job *job, quern__worker *worker)
 
 /* --------------------------------------------------------------------------------------------- beginning */
 
-/* Parameters with which the first worker of a submitted loop begins it. */
-typedef struct beginning {
-    quern__sharing sharing; /* first member: see share_stored */
-    const quern__job *job;
-    quern__queue_index queue;
-    quern__named_work work;
-    /* Whether the loop was shared as a stored loop; then participate ends `work` and counts down. */
-    bool is_stored;
-} beginning;
-
-static bool share_stored(quern__sharing *sharing, quern__worker *worker, const quern__range *range,
-                         bool wake, quern__loop_contribution *own)
+/* Shares a range as a stored loop. Returns false, with nothing done, if there is no memory. Otherwise the
+ * call ends `work`, and the loop counts the job down. */
+static bool share_stored(const quern__job *job, quern__worker *worker, const quern__sharing *sharing,
+                         quern__queue_index queue, const quern__named_work *work,
+                         quern__loop_contribution *own)
 {
-    beginning *of = (beginning *)(void *)sharing;
     quern__submitted_loop *stored = take_stored_loop(worker->jobs);
-    if (stored == NULL) return quern__range_share(worker, range, wake, own);
+    if (stored == NULL) return false;
     quern__worker_publish_processor(worker);
-    quern__loop_init(&stored->loop, run_stored_offer, of->job->scope, range, stored->slots, worker);
-    stored->loop.wakes_sleepers = wake;
+    quern__loop_init(&stored->loop, run_stored_offer, job->scope, &sharing->rest, stored->slots, worker);
+    stored->loop.wakes_sleepers = sharing->wake;
     stored->loop.is_stored = true;
-    stored->loop.queue = of->queue;
-    stored->scope = of->job->scope;
-    open_loop(stored, (const char *)of->job->data[NAME]);
-    of->is_stored = true;
-    participate(stored, worker, own, &of->work);
+    stored->loop.queue = queue;
+    stored->scope = job->scope;
+    open_loop(stored, sharing->rest.name);
+    participate(stored, worker, own, work);
     return true;
 }
 
@@ -206,16 +197,19 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
                                 .grain = (uint32_t)job->data[GRAIN],
                                 .cancel = (const quern_cancel *)job->data[CANCEL],
                                 .name = (const char *)job->data[NAME]};
-    beginning of = {.sharing = {share_stored},
-                    .job = job,
-                    .queue = queue,
-                    .work = quern__worker_begin_named(worker, range.name)};
-    if (range.count != 0 && quern__range_is_plain(&range, worker->jobs->thread_count))
+    const quern__named_work work = quern__worker_begin_named(worker, range.name);
+    quern__sharing sharing;
+    quern__loop_contribution own = {0};
+    if (range.count != 0 && quern__range_is_plain(&range, worker->jobs->thread_count)) {
         (void)quern__range_run(&range, worker->index);
-    else if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
-        (void)quern__range_run_or_share(worker, &range, &of.sharing);
-    if (of.is_stored) return;
-    quern__worker_end_named(worker, &of.work);
+    } else if (range.count != 0 && !quern__cancel_is_requested(range.cancel) &&
+               quern__range_begin(worker, &range, &sharing)) {
+        const bool is_stored = share_stored(job, worker, &sharing, queue, &work, &own);
+        if (!is_stored) sharing.is_whole = quern__range_share(worker, &sharing.rest, sharing.wake, &own);
+        quern__range_end_shared(worker, &sharing, &own);
+        if (is_stored) return;
+    }
+    quern__worker_end_named(worker, &work);
     quern__job_count_down(job, worker);
 }
 

@@ -11,12 +11,10 @@
 #include "sched/jobs/graph_task.c" /* NOLINT(bugprone-suspicious-include) */
 #define claim         claim_graph
 #define fail_memory   fail_graph_memory
-#define is_for_one    graph_is_for_one
 #define release       release_graph
 #define run_shared    run_graph_shared
 #define run_submitted run_graph_submitted
 #define run_task      run_task_alone
-#define run_timed     run_graph_timed
 #include "sched/jobs/graph_run.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* ----------------------------------------------------------------------------------------- the graph */
@@ -54,12 +52,12 @@ static void make_graph(void)
     graph->slots = NULL;
     graph->task_capacity = MAX_NODES;
     graph->slots_per_task = MAX_WORKERS;
-    graph->times.serial_ns = SERIAL_NS;
-    graph->times.measured_ns = SERIAL_NS;
+    graph->times.alone_ns = 2 * TINY_NS;
+    graph->times.measured_ns = 2 * TINY_NS;
     graph->times.shared_ns = 0;
-    graph->times.serial_runs = 0;
-    graph->times.serial_runs_left = 0;
-    graph->times.item_count = MAX_NODES;
+    graph->times.alone_runs = 0;
+    graph->times.alone_runs_left = 0;
+    graph->item_count = MAX_NODES;
     for (uint32_t rank = 0; rank < QUERN__PRIORITY_COUNT; rank++) {
         graph->own_run.ready[rank].first = NULL;
         graph->own_run.ready[rank].last = NULL;

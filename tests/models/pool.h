@@ -52,7 +52,8 @@ static void wait_for_unlock(const quern_counter *counter);
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
-#include "sched/jobs/enter.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/enter.c"   /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/sharing.c" /* NOLINT(bugprone-suspicious-include) */
 /* In this file, the call waits for the end of visits. */
 #define quern__thread_spin_wait(look) ((void)(look), wait_for_visitors(jobs))
 static void wait_for_visitors(const quern_jobs *jobs);

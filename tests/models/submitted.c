@@ -52,16 +52,18 @@ static void set_up_loops(void)
 /* Begins a shared loop like the worker that runs the submitted job. */
 static void begin_shared(uint32_t number, uint32_t item_count, const quern_cancel *asked)
 {
-    static quern__range range;
-    range.function = run_items;
-    range.user_data = run_counts[number];
-    range.count = item_count;
-    range.grain = 1;
-    range.cancel = asked;
+    static quern__sharing sharing;
+    sharing.rest.function = run_items;
+    sharing.rest.user_data = run_counts[number];
+    sharing.rest.count = item_count;
+    sharing.rest.grain = 1;
+    sharing.rest.cancel = asked;
+    sharing.wake = true;
     const quern__job job = {.scope = &counters[number]};
-    beginning of = {.sharing = {share_stored}, .job = &job, .queue = QUERN__QUEUE_NORMAL};
+    const quern__named_work work = {.name = NULL};
     atomic_fetch_add_explicit(&counters[number].pending, 1, memory_order_relaxed);
-    share_stored(&of.sharing, &workers[0], &range, true, NULL);
+    const bool is_stored = share_stored(&job, &workers[0], &sharing, QUERN__QUEUE_NORMAL, &work, NULL);
+    assert(is_stored);
     quern__worker_flush_finished(&workers[0]);
 }
 

@@ -52,8 +52,18 @@ void quern_cancel_reset(quern_cancel *cancel)
  * workers, own and external, access them. Generations wrap after 2^32 loops; an offer that remains in a
  * deque that long lets a worker help with another loop than intended, which is harmless. */
 
-/* Data words of the job. */
-enum { USER_DATA, COUNT, GRAIN, CANCEL, NAME, WORD_COUNT };
+/* Data words of the job. The queue, which is that of the loop's priority, is in the upper half of a word of 8
+ * bytes; where words have 4 bytes there are more of them. */
+enum {
+    USER_DATA,
+    COUNT,
+    GRAIN,
+    CANCEL,
+    NAME,
+    WORD_COUNT = sizeof(uintptr_t) > 4 ? NAME + 1 : NAME + 2,
+    QUEUE = sizeof(uintptr_t) > 4 ? GRAIN : NAME + 1,
+    QUEUE_SHIFT = sizeof(uintptr_t) > 4 ? 32 : 0
+};
 
 _Static_assert(WORD_COUNT <= QUERN__JOB_DATA_WORDS, "room for a loop in a job");
 
@@ -173,8 +183,7 @@ static void run_stored_offer(quern__job *job, quern__worker *worker)
 /* Shares a range as a stored loop. Returns false, with nothing done, if there is no memory. Otherwise the
  * call ends `work`, and the loop counts the job down. */
 static bool share_stored(const quern__job *job, quern__worker *worker, const quern__sharing *sharing,
-                         quern__queue_index queue, const quern__named_work *work,
-                         quern__loop_contribution *own)
+                         const quern__named_work *work, quern__loop_contribution *own)
 {
     quern__submitted_loop *stored = take_stored_loop(worker->jobs);
     if (stored == NULL) return false;
@@ -182,14 +191,14 @@ static bool share_stored(const quern__job *job, quern__worker *worker, const que
     quern__loop_init(&stored->loop, run_stored_offer, job->scope, &sharing->rest, stored->slots, worker);
     stored->loop.wakes_sleepers = sharing->wake;
     stored->loop.is_stored = true;
-    stored->loop.queue = queue;
+    stored->loop.queue = (quern__queue_index)(job->data[QUEUE] >> QUEUE_SHIFT);
     stored->scope = job->scope;
     open_loop(stored, sharing->rest.name);
     participate(stored, worker, own, work);
     return true;
 }
 
-static void begin_loop(const quern__job *job, quern__worker *worker, quern__queue_index queue)
+static void run_submitted_loop(quern__job *job, quern__worker *worker)
 {
     const quern__range range = {.function = (quern_range_function *)(uintptr_t)job->target,
                                 .user_data = (void *)job->data[USER_DATA],
@@ -204,7 +213,7 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
         (void)quern__range_run(&range, worker->index);
     } else if (range.count != 0 && !quern__cancel_is_requested(range.cancel) &&
                quern__range_begin(worker, &range, &sharing)) {
-        const bool is_stored = share_stored(job, worker, &sharing, queue, &work, &own);
+        const bool is_stored = share_stored(job, worker, &sharing, &work, &own);
         if (!is_stored) sharing.is_whole = quern__range_share(worker, &sharing.rest, sharing.wake, &own);
         quern__range_end_shared(worker, &sharing, &own);
         if (is_stored) return;
@@ -213,26 +222,10 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
     quern__job_count_down(job, worker);
 }
 
-static void run_normal(quern__job *job, quern__worker *worker)
-{
-    begin_loop(job, worker, QUERN__QUEUE_NORMAL);
-}
-
-static void run_high(quern__job *job, quern__worker *worker)
-{
-    begin_loop(job, worker, QUERN__QUEUE_HIGH);
-}
-
-static void run_low(quern__job *job, quern__worker *worker)
-{
-    begin_loop(job, worker, QUERN__QUEUE_LOW);
-}
-
 const char *quern__submitted_loop_name(const quern__job *job)
 {
     if (job->run == run_stored_offer) return (const char *)job->data[OFFERED_NAME];
-    bool is_loop = job->run == run_normal || job->run == run_high || job->run == run_low;
-    return is_loop ? (const char *)job->data[NAME] : NULL;
+    return job->run == run_submitted_loop ? (const char *)job->data[NAME] : NULL;
 }
 
 /* ----------------------------------------------------------------------------------------- the calls */
@@ -275,12 +268,7 @@ quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
     if (result != QUERN_OK) return result;
     const quern__queue_index queue = quern__queue_of_priority(def->priority);
     /* The casts drop const: the loop only reads through these pointers. */
-    void (*const runs[])(quern__job *, quern__worker *) = {
-        [QUERN_PRIORITY_NORMAL] = run_normal,
-        [QUERN_PRIORITY_HIGH] = run_high,
-        [QUERN_PRIORITY_LOW] = run_low,
-    };
-    job.run = runs[def->priority];
+    job.run = run_submitted_loop;
     job.scope = def->counter;
     job.target = (void *)(uintptr_t)def->function;
     job.data[USER_DATA] = (uintptr_t)def->user_data;
@@ -288,6 +276,8 @@ quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
     job.data[GRAIN] = def->grain;
     job.data[CANCEL] = (uintptr_t)def->cancel;
     job.data[NAME] = (uintptr_t)def->name;
+    if (QUEUE != GRAIN) job.data[QUEUE] = 0;
+    job.data[QUEUE] |= (uintptr_t)queue << QUEUE_SHIFT;
     if (def->after_count == 0)
         return def->count == 0 ? QUERN_OK : quern__job_submit(jobs, &job, queue, function);
     return quern__job_submit_after(jobs, &job, queue, def->after, def->after_count, function);

@@ -59,10 +59,11 @@ static void begin_shared(uint32_t number, uint32_t item_count, const quern_cance
     sharing.rest.grain = 1;
     sharing.rest.cancel = asked;
     sharing.wake = true;
-    const quern__job job = {.scope = &counters[number]};
+    quern__job job = {.scope = &counters[number]};
+    job.data[QUEUE] = (uintptr_t)QUERN__QUEUE_NORMAL << QUEUE_SHIFT;
     const quern__named_work work = {.name = NULL};
     atomic_fetch_add_explicit(&counters[number].pending, 1, memory_order_relaxed);
-    const bool is_stored = share_stored(&job, &workers[0], &sharing, QUERN__QUEUE_NORMAL, &work, NULL);
+    const bool is_stored = share_stored(&job, &workers[0], &sharing, &work, NULL);
     assert(is_stored);
     quern__worker_flush_finished(&workers[0]);
 }

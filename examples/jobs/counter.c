@@ -64,7 +64,7 @@ int main(void)
     quern_job_def last = {.function = show,
                           .payload = &address,
                           .payload_bytes = sizeof address,
-                          .caller_only = true, /* windows and graphics often require one thread */
+                          .on_worker = QUERN_ON_CALLER, /* windows and graphics often require one thread */
                           .counter = &shown};
     check(quern_jobs_submit_after(level.jobs, &last, &joined));
     /* A game would run frames instead of waiting, and check quern_counter_is_done between them. */

@@ -80,7 +80,7 @@ int main(void)
     quern_graph_node_def question = {
         .choose = is_at_rest, .user_data = &cloth, .choice_limit = 1000, .name = "is at rest"};
     check(quern_graph_add_node(graph, &question, &choice));
-    quern_graph_node_def end = {.function = show, .user_data = &cloth, .caller_only = true};
+    quern_graph_node_def end = {.function = show, .user_data = &cloth, .on_worker = QUERN_ON_CALLER};
     check(quern_graph_add_node(graph, &end, &last));
     check(quern_graph_add_edge(graph, start, relaxing));
     check(quern_graph_add_edge(graph, relaxing, copying));

@@ -34,10 +34,10 @@ typedef struct quern_graph_node_def {
     void *user_data QUERN__ZERO;                /**< Passed to function or choose. */
     uint32_t count QUERN__ZERO; /**< Number of items; 0 means 1. quern_graph_set_count can set it to 0. */
     uint32_t grain QUERN__ZERO; /**< Maximum number of items per call, as in quern_jobs_parallel_for. */
-    /** Whether all items run in order, in one call, on the thread that called quern_graph_run. In a
-     * submitted run, they run on an external thread, while it waits in any call of the pool outside of a
-     * node, or calls quern_jobs_run_caller_jobs. */
-    bool caller_only QUERN__ZERO;
+    /** 0: the items run on any workers. QUERN_ON_CALLER: all items run in order, in one call, on the thread
+     * that called quern_graph_run. In a submitted run, they run on an external thread, while it waits in any
+     * call of the pool outside of a node, or calls quern_jobs_run_caller_jobs. No other value is allowed. */
+    uint32_t on_worker QUERN__ZERO;
     /** Makes the node a choice: the function chooses the outgoing edge that is followed. Edges of a choice
      * may lead to any node, also backwards, so that nodes run again. A chosen node begins immediately,
      * whether its other predecessors have finished or not. A node with incoming edges of choices begins
@@ -121,7 +121,7 @@ typedef struct quern_graph_run_def {
  * destroyed.
  *
  * Waiting for the counter helps with the run; inside nodes of other graphs, no other wait does. Nodes with
- * caller_only run while an external thread waits. def may be NULL. The call acquires a lock. It allocates
+ * QUERN_ON_CALLER run while an external thread waits. def may be NULL. The call acquires a lock. It allocates
  * memory if more jobs wait than ever before, or where quern_graph_run does. If the pool is destroyed while
  * the run waits for counters, the run ends without having begun: its result is CANCELLED, and its counter
  * is not changed. Errors, with nothing submitted: as quern_graph_run. Threads: any, also from inside jobs.

@@ -315,6 +315,9 @@ typedef enum quern_priority {
 /** Maximum number of counters in an `after` list, and in a call of quern_jobs_wait_any. */
 #define QUERN_MAX_AFTER 64
 
+/** Value of on_worker in definitions of jobs and nodes: an external thread, such as the one that waits. */
+#define QUERN_ON_CALLER UINT32_MAX
+
 /** Definition of a job. Only the function is required. One definition may be used for many jobs. */
 typedef struct quern_job_def {
     /** The job function. With a payload, its user_data is the address of a writable copy, aligned to 8. */
@@ -325,9 +328,6 @@ typedef struct quern_job_def {
      * name that is set. 0 if and only if payload is NULL. */
     uint32_t payload_bytes QUERN__ZERO;
     quern_priority priority QUERN__ZERO; /**< When the job is run; 0 means QUERN_PRIORITY_NORMAL. */
-    /** Whether the job runs only on an external thread: on any that waits in a call of this pool, or calls
-     * quern_jobs_run_caller_jobs. Such jobs run in order of submission; priority is ignored. */
-    bool caller_only QUERN__ZERO;
     /** Counts the job from the submitting call until it has finished; may be NULL. */
     quern_counter *counter QUERN__ZERO;
     /** Counters that the job waits for. It begins when each of them has been zero, at the submitting call
@@ -341,10 +341,12 @@ typedef struct quern_job_def {
     /** Name of the job in traces and descriptions; may be NULL. Not copied: it must remain valid as long as
      * the job. */
     const char *name QUERN__ZERO;
-    /** 0: the job runs on any worker. Otherwise it runs on worker on_worker - 1 only: a thread of the pool,
-     * between two jobs and inside its waits, or a registered thread. Such jobs run in order of submission;
-     * priority is ignored. If that worker no longer exists when the job is due, because the pool was
-     * resized or the thread was unregistered, the job runs on any worker. Must be 0 with caller_only. */
+    /** 0: the job runs on any worker. QUERN_ON_CALLER: it runs on an external thread, on any that waits in
+     * a call of this pool, or calls quern_jobs_run_caller_jobs. Otherwise it runs on worker on_worker - 1
+     * only: a thread of the pool, between two jobs and inside its waits, or a registered thread. If that
+     * worker no longer exists when the job is due, because the pool was resized or the thread was
+     * unregistered, the job runs on any worker. Jobs of one worker, and those of QUERN_ON_CALLER, run in
+     * order of submission; priority is ignored. */
     uint32_t on_worker QUERN__ZERO;
 } quern_job_def;
 
@@ -413,7 +415,7 @@ QUERN_API void quern_counter_hold(quern_counter *counter);
  * zero). Threads: any. */
 QUERN_API quern_result quern_counter_release(quern_jobs *jobs, quern_counter *counter);
 
-/** Runs the queued jobs that only the calling thread may run (caller_only, or on_worker). out_count, which
+/** Runs the queued jobs that only the calling thread may run (on_worker in quern_job_def). out_count, which
  * may be NULL, is set to their number. Errors: NULL_ARGUMENT, POOL_BUSY, THREAD_UNAVAILABLE. Threads: any outside of
  * the pool, or inside a job on an external thread. */
 QUERN_API quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count);

@@ -42,6 +42,7 @@ bool quern__node_assign(quern__node *node)
 
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function)
 {
+    if (on_worker == 0 || on_worker == QUERN_ON_CALLER) return QUERN_OK;
     const uint32_t index = on_worker - 1;
     const uint32_t thread_count = quern_jobs_thread_count(jobs);
     const uint32_t worker_count = quern_jobs_worker_count(jobs);
@@ -54,7 +55,7 @@ quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_work
     if (quern__jobs_is_slot_registered(jobs, index == 0 ? 0 : index + 1 - thread_count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: on_worker %u is worker %u of pool '%s', an external slot without a registered "
-                       "thread; register one (quern_jobs_register_thread), or set caller_only for any",
+                       "thread; register one (quern_jobs_register_thread), or set QUERN_ON_CALLER for any",
                        function, (unsigned)on_worker, (unsigned)index, jobs->name);
 }
 

@@ -113,8 +113,14 @@ static quern_result check_node(const quern_graph *graph, const quern_graph_node_
     if ((def->choose != NULL || def->graph != NULL) && (def->count > 1 || def->grain != 0))
         return refuse_node(
             "a node with choose or graph has no items; leave def->count and def->grain at 0");
-    if (def->graph != NULL && def->caller_only)
-        return refuse_node("a node with graph cannot be caller_only; set it for nodes of that graph");
+    if (def->on_worker != 0 && def->on_worker != QUERN_ON_CALLER)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_graph_add_node: def->on_worker is %u; a node runs on any worker (0) or on the "
+            "caller (QUERN_ON_CALLER): for one worker, submit a job",
+            (unsigned)def->on_worker);
+    if (def->graph != NULL && def->on_worker != 0)
+        return refuse_node("def->on_worker is set, and def->graph, too; set it for nodes of that graph");
     if (def->graph == graph)
         return refuse_node("def->graph is the graph itself; a graph cannot be a node of itself");
     return QUERN_OK;
@@ -144,14 +150,14 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
         .inner = def->graph,
         .name = def->name,
         .priority = def->priority,
-        .caller_only = def->caller_only,
+        .is_for_caller = def->on_worker == QUERN_ON_CALLER,
     };
     if (out_node != NULL) *out_node = graph->node_count;
     /* Unusual properties are counted, so that runs need not search for them. */
     const quern__graph_node *node = &nodes[graph->node_count];
     graph->choice_count += node->choose != NULL;
     graph->inner_count += node->inner != NULL;
-    graph->caller_count += node->caller_only;
+    graph->caller_count += node->is_for_caller;
     graph->prioritized_count += node->priority != QUERN_PRIORITY_NORMAL;
     graph->node_count++;
     quern__times_forget(&graph->times);

@@ -27,7 +27,7 @@ typedef struct quern__graph_node {
     quern_graph *inner;
     const char *name;
     quern_priority priority;
-    bool caller_only;
+    bool is_for_caller; /* QUERN_ON_CALLER */
     /* Whether an edge from a node that chooses leads here; such a node does not begin by itself. */
     bool is_chosen;
 } quern__graph_node;
@@ -67,7 +67,7 @@ typedef struct quern__graph_run {
     bool wakes_sleepers;        /* whether offers wake sleeping workers */
     bool has_priorities;        /* whether the run has nodes with a priority other than normal */
     bool has_limits;            /* whether nodes may be skipped: the run has choices or a cancel request */
-    bool needs_external_worker; /* whether the run has nodes with caller_only */
+    bool needs_external_worker; /* whether the run has nodes for the caller */
     uint32_t sharer_count;      /* number of workers for which memory is allocated */
     uint32_t float_mode;        /* of the thread that ran or submitted the root; all nodes run in it */
     _Atomic uint32_t outcome;   /* quern_result; valid until the next run of the root */
@@ -91,7 +91,7 @@ typedef struct quern__graph_run {
     quern__task_queue ready[QUERN__PRIORITY_COUNT];
 
     _Alignas(QUERN__APART_BYTES) _Atomic(quern__graph_task *)
-        caller_tasks;            /* ready tasks of nodes with caller_only, newest first */
+        caller_tasks;            /* ready tasks of nodes for the caller, newest first */
     _Atomic uint32_t call_count; /* of a submitted run: tasks that a called external worker has to run */
     _Atomic bool was_helped;     /* whether a worker other than `starter` took part */
 } quern__graph_run;
@@ -106,7 +106,7 @@ struct quern_graph {
     uint32_t edge_capacity;
     uint32_t choice_count;      /* number of nodes that choose */
     uint32_t inner_count;       /* number of nodes that are graphs */
-    uint32_t caller_count;      /* number of nodes with caller_only */
+    uint32_t caller_count;      /* number of nodes for the caller */
     uint32_t prioritized_count; /* number of nodes with a priority other than normal */
     quern__graph_task *tasks;   /* [task_capacity]; allocated by the first run that needs them */
     quern__loop_slot *slots;    /* [task_capacity * slots_per_task] */

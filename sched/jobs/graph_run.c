@@ -166,7 +166,7 @@ static void run_node(const quern__graph_node *node, quern__graph_run *run, quern
         return;
     }
     const quern__named_work work = begin_named(worker, node);
-    if (node->caller_only)
+    if (node->is_for_caller)
         quern__node_call_once(node, index_of(worker));
     else if (node->range.function != NULL)
         run_items(node, run, index_of(worker));
@@ -184,7 +184,7 @@ static void run_node(const quern__graph_node *node, quern__graph_run *run, quern
  * into its deque for other workers. A node with a range to share is a loop: the worker that starts it
  * invites others, runs items, and continues without waiting; the worker that leaves the loop last finishes
  * the node. A node that is a graph puts its ready nodes on the worker's list; the worker that finishes the
- * last of them finishes the node. So no worker ever blocks inside of a node. Nodes with caller_only wait in
+ * last of them finishes the node. So no worker ever blocks inside of a node. Nodes for the caller wait in
  * a list that the caller checks between two jobs.
  *
  * The caller of a run, quern_graph_run, waits for it. Any worker may be a caller, also inside of a node of
@@ -420,7 +420,7 @@ static bool has_finished_or_needs_caller(const quern__wait *wait)
            atomic_load_explicit(&graph->own_run.caller_tasks, memory_order_relaxed) != NULL;
 }
 
-/* The caller gets a permit for a task with caller_only, and at the end of the run. */
+/* The caller gets a permit for a task for the caller, and at the end of the run. */
 static void run_shared(quern_graph *graph, quern__worker *caller)
 {
     quern__graph_run *run = &graph->own_run;

@@ -69,7 +69,7 @@ static quern__graph_task *take_caller_task(quern__graph_run *run)
 static quern__graph_task *make_ready(quern__graph_task *ready, quern__worker *worker,
                                      quern__graph_task *list)
 {
-    if (quern__task_node(ready)->caller_only) {
+    if (quern__task_node(ready)->is_for_caller) {
         give_to_caller(ready, worker);
         return list;
     }
@@ -178,7 +178,7 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
         task->choice_count = 0;
         if (!begins) continue;
         begin_count++;
-        quern__graph_task **into = node->caller_only ? &for_caller : &list;
+        quern__graph_task **into = node->is_for_caller ? &for_caller : &list;
         task->next_ready = *into;
         *into = task;
     }
@@ -341,7 +341,7 @@ static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worke
         if (node->choose != NULL) return run_choice(task, worker, list);
         return node->inner != NULL ? run_inner(task, worker, list) : finish(task, worker, list);
     }
-    if (!node->caller_only && !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
+    if (!node->is_for_caller && !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
         start_loop(task, &node->range, worker);
         return run_loop(task, worker, list);
     }

@@ -726,7 +726,8 @@ void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *wo
  * nothing done, if that worker no longer accepts jobs. */
 bool quern__node_assign(quern__node *node);
 
-/* Fails with INVALID_ARGUMENT unless worker on_worker - 1 exists and accepts assigned jobs. */
+/* Fails with INVALID_ARGUMENT if on_worker of a definition names a worker that does not exist or accepts no assigned
+ * jobs. */
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function);
 
 /* --------------------------------------------------------------------------------- job_counter.c:

@@ -97,17 +97,7 @@ static quern_result fail_def(const quern_jobs *jobs, const quern_job_def *def, c
 static bool is_special(const quern_job_def *def)
 {
     return ((uintptr_t)def->cancel | (uintptr_t)def->name | (uintptr_t)def->priority |
-            (uintptr_t)def->caller_only | (uintptr_t)def->after | def->after_count | def->on_worker) != 0;
-}
-
-static quern_result check_worker(const quern_jobs *jobs, const quern_job_def *def, const char *function)
-{
-    if (def->on_worker == 0) return QUERN_OK;
-    if (def->caller_only)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: def sets caller_only and on_worker (worker %u); leave out one of them",
-                           function, (unsigned)def->on_worker - 1);
-    return quern__jobs_check_assigned(jobs, def->on_worker, function);
+            (uintptr_t)def->after | def->after_count | def->on_worker) != 0;
 }
 
 /* Returns whether a definition that is not special is valid. */
@@ -235,8 +225,9 @@ static void make_job(const quern_job_def *def, quern__job *job)
 
 static quern__queue_index queue_of(const quern_job_def *def)
 {
-    if (def->on_worker != 0) return (quern__queue_index)(QUERN__QUEUE_WORKERS + def->on_worker - 1);
-    return def->caller_only ? QUERN__QUEUE_CALLER : quern__queue_of_priority(def->priority);
+    if (def->on_worker == 0) return quern__queue_of_priority(def->priority);
+    if (def->on_worker == QUERN_ON_CALLER) return QUERN__QUEUE_CALLER;
+    return (quern__queue_index)(QUERN__QUEUE_WORKERS + def->on_worker - 1);
 }
 
 /* ----------------------------------------------------------------------------------------------- nodes */
@@ -497,7 +488,7 @@ static QUERN__NO_INLINE quern_result submit_special(quern_jobs *jobs, const quer
 {
     quern__job job;
     if (!is_valid(jobs, def)) return fail_def(jobs, def, "quern_jobs_submit");
-    quern_result result = check_worker(jobs, def, "quern_jobs_submit");
+    quern_result result = quern__jobs_check_assigned(jobs, def->on_worker, "quern_jobs_submit");
     if (result == QUERN_OK)
         result = quern__check_after_list(def->after, def->after_count, def->counter, "quern_jobs_submit");
     if (result != QUERN_OK) return result;
@@ -531,7 +522,7 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_jobs_submit_after: def->after names counters, too; name all of them there "
             "and call quern_jobs_submit");
-    quern_result result = check_worker(jobs, def, "quern_jobs_submit_after");
+    quern_result result = quern__jobs_check_assigned(jobs, def->on_worker, "quern_jobs_submit_after");
     if (result != QUERN_OK) return result;
     quern__job job;
     make_job(def, &job);

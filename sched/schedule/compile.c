@@ -211,7 +211,8 @@ static quern_result add_node(quern_graph *graph, const quern__pass *pass, quern_
     quern_graph_node_def def = {
         .function = function,
         .user_data = argument,
-        .caller_only = quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD)};
+        .on_worker =
+            quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD) ? QUERN_ON_CALLER : 0};
     return quern_graph_add_node(graph, &def, out_node);
 }
 

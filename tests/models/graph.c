@@ -93,7 +93,7 @@ static quern__graph_node *add_node(quern_range_function *function)
     node->inner = NULL;
     node->name = NULL;
     node->priority = QUERN_PRIORITY_NORMAL;
-    node->caller_only = false;
+    node->is_for_caller = false;
     node->is_chosen = false;
     graph->tasks[index].graph = graph;
     graph->tasks[index].index = index;
@@ -253,7 +253,7 @@ void graph_for_caller(void)
     make_graph();
     add_node(run_node_once);
     add_node(run_node_once);
-    add_node(run_for_caller)->caller_only = true;
+    add_node(run_for_caller)->is_for_caller = true;
     graph->caller_count++;
     add_edge(0, 2);
     add_edge(1, 2);
@@ -408,7 +408,7 @@ static void run_with_external(uint32_t node_count)
 
 static void add_caller_node(quern_range_function *function)
 {
-    add_node(function)->caller_only = true;
+    add_node(function)->is_for_caller = true;
     graph->caller_count++;
 }
 

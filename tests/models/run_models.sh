@@ -63,9 +63,9 @@ quick rc11     external_one_leaves_fences     1 waiting external thread, 1 that 
 long  rc11     external_two_leave             1 waiting external thread, 2 that leave
 quick rc11     external_all_blocked           2 waiting external threads, 1 unrelated job
 quick rc11,imm external_notified_of_end       1 outside sleeper that has entered, 1 hold
-quick rc11,imm external_notified_of_job       1 waiting external thread, 1 job with caller_only
+quick rc11,imm external_notified_of_job       1 waiting external thread, 1 job for the caller
 quick rc11     external_registered_waits      1 waiting registered thread, 1 outside pusher; 1 job for it
-quick rc11     external_registered_notified_of_job 1 waiting registered thread, 1 job with caller_only
+quick rc11     external_registered_notified_of_job 1 waiting registered thread, 1 job for the caller
 quick rc11,imm host_one_job                   1 pusher, 1 worker on a host thread; 1 job
 quick rc11,imm host_two_jobs_fences           1 pusher, 1 worker on a host thread; 2 jobs
 quick rc11     host_two_pushers               2 pushers, 1 worker on a host thread; 2 jobs
@@ -105,12 +105,12 @@ quick rc11     graph_two_nodes                1 caller, 1 thief; 2 nodes
 quick rc11     graph_join                     1 caller, 1 thief; 2 nodes, 1 after both
 long  rc11     graph_diamond                  1 caller, 1 thief; 4 nodes
 quick rc11     graph_ranked                   1 caller, 1 thief; 2 nodes with priorities
-quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 with caller_only after both
+quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 for the caller after both
 long  rc11     graph_chosen_twice             1 caller, 1 thief; 2 choices of 1 node
 long  rc11     graph_choice_loops             1 caller, 1 thief; 1 choice that loops once, 3 nodes
 quick rc11     graph_freed                    1 worker, 1 thread that polls the counter; 1 node
-quick rc11     graph_submitted_for_caller     1 worker, 1 waiting external thread; 2 nodes, the second one with caller_only
-quick rc11     graph_submitted_all_for_caller 1 worker, 1 waiting external thread; 2 nodes with caller_only
+quick rc11     graph_submitted_for_caller     1 worker, 1 waiting external thread; 2 nodes, the second one for the caller
+quick rc11     graph_submitted_all_for_caller 1 worker, 1 waiting external thread; 2 nodes for the caller
 quick rc11     graph_freed_with_thief         1 worker, 1 thief, 1 thread that polls the counter; 2 nodes
 TEXT
 }

@@ -92,7 +92,7 @@ static void submit_web_job(web_job *self, random_source *random, quern_counter *
                          .name = random_chance(random, 50) ? "thing" : NULL};
     if (self->may_be_cancelled) def.cancel = cancel;
     if (may_be_for_caller && random_chance(random, 5)) {
-        def.caller_only = true;
+        def.on_worker = QUERN_ON_CALLER;
         self->depth = 0;
     } else if (random_chance(random, 10) && submit_assigned(self, random, &def)) {
         return;
@@ -288,7 +288,7 @@ static void make_node(mix *of, random_source *random, plan *made, uint32_t numbe
         def.user_data = node;
         def.count = node->count;
         def.grain = random_below(random, 3);
-        def.caller_only = random_chance(random, 10);
+        def.on_worker = random_chance(random, 10) ? QUERN_ON_CALLER : 0;
     }
     expect_ok(of, quern_graph_add_node(made->graph, &def, NULL), "node");
     for (uint32_t i = 0; i < 3 && number > 0; i++) {

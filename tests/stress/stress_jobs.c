@@ -166,7 +166,7 @@ static void add_node(stress *of, quern_graph *graph, stress_node *node)
     uint32_t number;
     quern_graph_node_def def = {.function = run_node, .user_data = node, .count = node->count};
     def.grain = random_below(&of->random, 4);
-    def.caller_only = random_chance(&of->random, 10);
+    def.on_worker = random_chance(&of->random, 10) ? QUERN_ON_CALLER : 0;
     cr_assert_eq(quern_graph_add_node(graph, &def, &number), QUERN_OK);
     if (node->count == 0) cr_assert_eq(quern_graph_set_count(graph, number, 0), QUERN_OK);
     for (uint32_t i = 0; i < node->predecessor_count; i++)
@@ -233,7 +233,7 @@ static void submit_branch(const branch *child, quern_counter *counter)
         .payload = child,
         .payload_bytes = sizeof *child,
         .priority = number % 4 == 0 ? (quern_priority)(number / 4 % 3) : QUERN_PRIORITY_NORMAL,
-        .caller_only = number % 64 == 7,
+        .on_worker = number % 64 == 7 ? QUERN_ON_CALLER : 0,
         .counter = counter,
     };
     cr_expect(quern_jobs_submit(child->of->jobs, &def) == QUERN_OK);
@@ -628,7 +628,7 @@ static void submit_left(ending *of, const left_job *child, bool for_any)
                          .payload = child,
                          .payload_bytes = sizeof *child,
                          .priority = (quern_priority)(number % 3)};
-    if (!for_any && number % 8 == 3) def.caller_only = true;
+    if (!for_any && number % 8 == 3) def.on_worker = QUERN_ON_CALLER;
     if (!for_any && number % 8 == 5 && of->thread_count > 1) def.on_worker = 2;
     atomic_fetch_add(&of->submitted_count, 1);
     cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK, "%s", quern_error_message());

@@ -79,7 +79,7 @@ static inline void add_step(program *of, random_source *random)
     mine->caller_only = random_chance(random, 10);
     if (!mine->chooses && !mine->caller_only && of->depth < PROGRAM_DEPTH && random_chance(random, 12))
         mine->inner = open_program(of->seed * 31 + mine->number, of->depth + 1);
-    quern_graph_node_def def = {.user_data = mine, .caller_only = mine->caller_only};
+    quern_graph_node_def def = {.user_data = mine, .on_worker = mine->caller_only ? QUERN_ON_CALLER : 0};
     if (mine->chooses)
         def.choose = choose_edge;
     else if (mine->inner != NULL)

@@ -140,7 +140,7 @@ static inline void add_planned_node(planned_graph *plan, random_source *random)
                                 .user_data = node,
                                 .count = node->count,
                                 .grain = node->grain,
-                                .caller_only = node->caller_only};
+                                .on_worker = node->caller_only ? QUERN_ON_CALLER : 0};
     cr_assert_eq(quern_graph_add_node(plan->graph, &def, NULL), QUERN_OK);
     if (node->count == 0) cr_assert_eq(quern_graph_set_count(plan->graph, node->number, 0), QUERN_OK);
 }

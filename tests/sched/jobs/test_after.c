@@ -181,7 +181,7 @@ Test(after, caller_only_jobs_may_wait_for_several_counters)
     quern_counter last = {0};
     ticket mine = {&of, 0};
     quern_job_def open = job_of(count_run, &mine, &of.counter), def = job_of(note_caller, &mine, &last);
-    def.caller_only = true;
+    def.on_worker = QUERN_ON_CALLER;
     hold_all(&held, 4);
     quern_counter *const list[] = {held.list[0], held.list[1], held.list[2], held.list[3], &of.counter};
     submit_after(&of, &def, list, 5);

@@ -50,7 +50,7 @@ static void submit_each_way(board *of, const ticket *payload, quern_cancel *canc
         cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
         cr_assert_eq(quern_jobs_submit_after(of->jobs, &def, &never), QUERN_OK);
     }
-    def.caller_only = true;
+    def.on_worker = QUERN_ON_CALLER;
     cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
 }
 

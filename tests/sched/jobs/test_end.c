@@ -63,7 +63,7 @@ static void submit_for_caller(void *argument, uint32_t worker_index)
 {
     last_job *of = *(last_job **)argument;
     quern_job_def def = last_job_def(&of, submit_and_wait);
-    def.caller_only = true;
+    def.on_worker = QUERN_ON_CALLER;
     atomic_store(&of->has_begun, true);
     await_rest(of->jobs);
     cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);

@@ -167,7 +167,7 @@ static void submit_counted(party *of, quern_job_function *function, bool caller_
     const quern_job_def def = {.function = function,
                                .payload = &of,
                                .payload_bytes = sizeof of,
-                               .caller_only = caller_only,
+                               .on_worker = caller_only ? QUERN_ON_CALLER : 0,
                                .counter = &of->counter};
     cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK, "%s", quern_error_message());
 }
@@ -285,7 +285,7 @@ static void submit_some(party *of, quern_counter *counter)
         .function = add_one, .payload = &of, .payload_bytes = sizeof of, .counter = counter};
     for (uint32_t i = 0; i < JOB_COUNT; i++) {
         def.priority = (quern_priority)(i % 3);
-        def.caller_only = i % 5 == 0;
+        def.on_worker = i % 5 == 0 ? QUERN_ON_CALLER : 0;
         cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
     }
 }
@@ -412,7 +412,7 @@ Test(external_threads, caller_only_jobs_run_on_any_waiting_external_thread)
         const quern_job_def def = {.function = note_external,
                                    .payload = &shared,
                                    .payload_bytes = sizeof shared,
-                                   .caller_only = true,
+                                   .on_worker = QUERN_ON_CALLER,
                                    .counter = &done};
         for (uint32_t i = 0; i < 40; i++)
             cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);

@@ -62,7 +62,7 @@ static void run_graph_of(scene *of, quern_priority priority, bool is_submitted)
                                           .user_data = of,
                                           .count = i % 2 == 0 ? ITEMS : 1,
                                           .grain = 1,
-                                          .caller_only = i == 1,
+                                          .on_worker = i == 1 ? QUERN_ON_CALLER : 0,
                                           .priority = priority};
         cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
     }

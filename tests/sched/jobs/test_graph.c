@@ -220,11 +220,11 @@ static void add_sleeper_graph(quern_graph *graph, sleeper *shared)
 {
     quern_graph_node_def def = {.user_data = shared};
     for (uint32_t i = 0; i < 24; i++) {
-        def.caller_only = i % 3 == 2;
-        def.function = def.caller_only ? count_on_caller : sleep_elsewhere;
+        def.on_worker = i % 3 == 2 ? QUERN_ON_CALLER : 0;
+        def.function = def.on_worker != 0 ? count_on_caller : sleep_elsewhere;
         cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
         if (i >= 3) add_edge(graph, i - 3 + (i % 3 == 0), i);
-        if (def.caller_only) add_edge(graph, i - 1, i);
+        if (def.on_worker != 0) add_edge(graph, i - 1, i);
     }
 }
 

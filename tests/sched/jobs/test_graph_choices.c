@@ -243,7 +243,8 @@ Test(graph_choices, bad_nodes_are_rejected)
         {.choose = go_around, .count = 2},
         {.choose = go_around, .grain = 1},
         {.graph = other, .count = 2},
-        {.graph = other, .caller_only = true},
+        {.graph = other, .on_worker = QUERN_ON_CALLER},
+        {.function = write_down, .on_worker = 1},
         {.graph = graph},
         {.priority = (quern_priority)3},
     };

@@ -167,7 +167,7 @@ static void run_one_node(void *argument, uint32_t begin, uint32_t end, uint32_t 
     uint32_t expected_index = worker_index;
     quern_graph *graph;
     const quern_graph_node_def def = {
-        .function = check_index, .user_data = &expected_index, .caller_only = true};
+        .function = check_index, .user_data = &expected_index, .on_worker = QUERN_ON_CALLER};
     cr_expect(quern_graph_create(NULL, &graph) == QUERN_OK);
     cr_expect(quern_graph_add_node(graph, &def, NULL) == QUERN_OK);
     for (uint32_t run = 0; run < 3; run++)

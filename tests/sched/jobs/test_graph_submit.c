@@ -177,7 +177,8 @@ Test(graph_submit, caller_only_nodes_run_on_a_waiting_external_thread)
         quern_graph *graph = open_graph();
         place of = {.outside = pthread_self()};
         for (uint32_t i = 0; i < 20; i++) {
-            quern_graph_node_def def = {.function = be_outside, .user_data = &of, .caller_only = true};
+            quern_graph_node_def def = {
+                .function = be_outside, .user_data = &of, .on_worker = QUERN_ON_CALLER};
             if (i % 3 == 1) def = (quern_graph_node_def){0};
             cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
             if (i % 4 != 0) add_edge(graph, i - 1, i);
@@ -246,7 +247,8 @@ Test(graph_submit, no_node_begins_in_the_middle_of_one_that_submitted_it)
         house of = {.jobs = open_pool(thread_counts[t]), .other = open_graph()};
         quern_graph *graph = open_graph();
         for (uint32_t i = 0; i < ENTRANTS; i++) {
-            quern_graph_node_def def = {.function = be_alone, .user_data = &of, .caller_only = i % 4 == 3};
+            quern_graph_node_def def = {
+                .function = be_alone, .user_data = &of, .on_worker = i % 4 == 3 ? QUERN_ON_CALLER : 0};
             cr_assert_eq(quern_graph_add_node(of.other, &def, NULL), QUERN_OK);
         }
         add_node(graph, submit_and_wait_for_something_else, &of, 1);

@@ -25,7 +25,7 @@ Test(lifetime, destroy_runs_what_was_submitted)
             cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
         }
         quern_job_def def = job_of(count_run, &mine, &of.counter);
-        def.caller_only = true;
+        def.on_worker = QUERN_ON_CALLER;
         cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
         quern_jobs_destroy(of.jobs);
         cr_assert_eq(atomic_load(&of.run_count), 3 * 255u + 1);
@@ -192,7 +192,7 @@ Test(lifetime, resize_to_the_same_number_runs_what_was_submitted)
     board of = {.jobs = open_pool(2)};
     ticket mine = {&of, 0};
     quern_job_def def = job_of(count_run, &mine, NULL);
-    def.caller_only = true;
+    def.on_worker = QUERN_ON_CALLER;
     submit_many(&of, 100, QUERN_PRIORITY_LOW);
     cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
     cr_assert_eq(quern_jobs_resize(of.jobs, 2), QUERN_OK);

@@ -214,7 +214,7 @@ static void submit_caller_jobs(void *argument, uint32_t worker_index)
     ticket mine = *(ticket *)argument;
     for (mine.number = 0; mine.number < 10; mine.number++) {
         quern_job_def def = job_of(check_caller, &mine, &mine.of->counter);
-        def.caller_only = true;
+        def.on_worker = QUERN_ON_CALLER;
         cr_expect(quern_jobs_submit(mine.of->jobs, &def) == QUERN_OK);
     }
 }

@@ -29,7 +29,7 @@ static void add_nodes(quern_graph *graph, quern_graph *inner, bool has_caller_no
                                                                                      : count_items,
                                           .user_data = sum,
                                           .count = 100,
-                                          .caller_only = has_caller_nodes && i % 5 == 0,
+                                          .on_worker = has_caller_nodes && i % 5 == 0 ? QUERN_ON_CALLER : 0,
                                           .priority = (quern_priority)(i % 3)};
         cr_assert_eq(quern_graph_add_node(i % 2 ? graph : inner, &def, NULL), QUERN_OK);
     }
@@ -99,10 +99,12 @@ Test(together, node_waiting_for_any_runs_caller_nodes)
         scene of = {.jobs = open_pool(threads), .other = open_graph()};
         quern_graph *graph = open_graph();
         const quern_graph_node_def waiter = {
-            .function = submit_and_wait_for_any, .user_data = &of, .caller_only = true};
+            .function = submit_and_wait_for_any, .user_data = &of, .on_worker = QUERN_ON_CALLER};
         cr_assert_eq(quern_graph_add_node(graph, &waiter, NULL), QUERN_OK);
-        const quern_graph_node_def caller_node = {
-            .function = run_on_external, .user_data = (void *)&of.sum, .count = 1, .caller_only = true};
+        const quern_graph_node_def caller_node = {.function = run_on_external,
+                                                  .user_data = (void *)&of.sum,
+                                                  .count = 1,
+                                                  .on_worker = QUERN_ON_CALLER};
         for (uint32_t i = 0; i < 3; i++)
             cr_assert_eq(quern_graph_add_node(of.other, &caller_node, NULL), QUERN_OK);
         quern_counter_hold(&of.held);

@@ -297,7 +297,7 @@ static quern_graph *make_named_graph(void)
     static const quern_graph_node_def nodes[] = {
         {.function = run_range, .name = "whole"},
         {.function = run_range, .count = 64, .grain = 1, .name = "loop"},
-        {.function = run_range, .caller_only = true, .name = "called"},
+        {.function = run_range, .on_worker = QUERN_ON_CALLER, .name = "called"},
         {.choose = choose_nothing, .name = "choice"}};
     quern_graph *graph;
     cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);

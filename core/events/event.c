@@ -600,7 +600,6 @@ static QUERN__NO_INLINE quern_result move_and_extend(quern__channel *channel, co
     *last_batch(channel) = *fresh;
     emitter->batches.count = 0;
     quern__pool_drop_batch(&channel->world->events->pool, &old);
-    quern__emitter_reclaim(emitter);
     return QUERN_OK;
 }
 

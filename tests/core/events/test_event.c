@@ -184,6 +184,25 @@ Test(event, memory_of_an_event_without_readers_is_freed_at_once)
     cr_assert_leq(stats_of_world(world).event_bytes, 4 * 65536u);
 }
 
+/* A block goes to the next type that needs one, although it is not full. */
+Test(event, types_of_which_events_wait_one_after_another_share_a_block)
+{
+    for (uint32_t i = 0; i < 10; i++) {
+        const char name[] = {'e', (char)('0' + i), '\0'};
+        quern_event event;
+        must(quern_event_register(
+            world, &(quern_event_def){.name = name, .size_bytes = sizeof(Hit), .alignment_bytes = 8},
+            &event));
+        quern_event_reader *reader = open_reader(event, "r");
+        must(emit_numbers(event, i, 1));
+        expect_numbers(reader, i, 1);
+        quern_event_reader_destroy(reader);
+        must(emit_numbers(event, i, 1)); /* drops the first event */
+        cr_assert_eq(stats_of(event).waiting_count, 0u);
+    }
+    cr_assert_eq(stats_of_world(world).event_bytes, 65536u);
+}
+
 Test(event, few_events_at_a_time_need_little_memory)
 {
     quern_event_reader *reader = open_reader(hit, "slow");

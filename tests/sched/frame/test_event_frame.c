@@ -471,6 +471,78 @@ Test(event_frame, events_read_by_another_schedule_do_not_accumulate)
     quern_schedule_destroy(reading);
 }
 
+/* ------------------------------------------------------------------------------------------- memory */
+
+enum { TYPE_COUNT = 10 };
+
+/* One event of a type that changes from frame to frame. */
+static void emit_one_type(quern_context *context)
+{
+    const quern_event *types = quern_context_user_data(context);
+    const uint64_t value = 1;
+    const uint64_t frame = quern_context_frame_index(context);
+    cr_assert(quern_context_emit(context, types[frame % TYPE_COUNT], &value, 1));
+}
+
+static void register_types(quern_event types[TYPE_COUNT], quern_event_reader *readers[TYPE_COUNT])
+{
+    for (uint32_t i = 0; i < TYPE_COUNT; i++) {
+        const char name[] = {'e', (char)('0' + i), '\0'};
+        must(quern_event_register(
+            world, &(quern_event_def){.name = name, .size_bytes = 8, .alignment_bytes = 8}, &types[i]));
+        must(quern_event_reader_create(world, &(quern_event_reader_def){.event = types[i], .name = name},
+                                       &readers[i]));
+    }
+}
+
+static void expect_one(quern_event_reader *reader)
+{
+    quern_event_block block;
+    cr_assert(quern_event_reader_next(reader, &block));
+    cr_assert_eq(block.count, 1u);
+    cr_assert_not(quern_event_reader_next(reader, &block));
+}
+
+/* A sync point returns the block that a system's emitter fills, once its events are read: the next type uses it. */
+Test(event_frame, types_that_systems_emit_one_after_another_share_blocks)
+{
+    quern_event types[TYPE_COUNT];
+    quern_event_reader *readers[TYPE_COUNT];
+    register_types(types, readers);
+    schedule = setup_phases(world, 1);
+    quern_system_def emitter = system_def("emitter", NULL);
+    emitter.begin = emit_one_type;
+    emitter.user_data = types;
+    for (uint32_t i = 0; i < TYPE_COUNT; i++)
+        emitter.emits[i] = types[i];
+    setup_system(schedule, &emitter);
+    for (uint32_t i = 0; i < TYPE_COUNT; i++) {
+        must_run(schedule, NULL);
+        expect_one(readers[i]);
+    }
+    cr_assert_leq(stats_of_world(world).event_bytes, 2 * 65536u);
+    for (uint32_t i = 0; i < TYPE_COUNT; i++)
+        quern_event_reader_destroy(readers[i]);
+}
+
+/* A sync point also returns the block of a type of which plain code has emitted events. */
+Test(event_frame, types_that_plain_code_emits_one_after_another_share_blocks)
+{
+    quern_event types[TYPE_COUNT];
+    quern_event_reader *readers[TYPE_COUNT];
+    register_types(types, readers);
+    schedule = setup_phases(world, 1);
+    const uint64_t value = 1;
+    for (uint32_t i = 0; i < TYPE_COUNT; i++) {
+        must(quern_world_emit(world, types[i], &value, 1));
+        expect_one(readers[i]);
+        must_run(schedule, NULL);
+    }
+    cr_assert_eq(stats_of_world(world).event_bytes, 65536u);
+    for (uint32_t i = 0; i < TYPE_COUNT; i++)
+        quern_event_reader_destroy(readers[i]);
+}
+
 /* ---------------------------------------------------------------------------------------- descriptions */
 
 Test(event_frame, descriptions_name_emitting_and_reading_systems)

@@ -270,12 +270,14 @@ static void write_event_types(quern_inspector *inspector, quern__inspect_text *t
 {
     const quern_world *world = inspector->def.world;
     quern__inspect_open(text, "types", '[');
-    for (uint32_t i = 0; i < quern_event_count(world); i++) {
+    for (uint32_t i = 0; i < quern_type_count(world, QUERN_TYPE_EVENT); i++) {
+        quern_type_info type;
         quern_event_stats stats;
-        const quern_event event = quern_event_at(world, i);
-        if (quern_event_get_stats(world, event, &stats) != QUERN_OK) continue;
+        if (quern_type_at(world, QUERN_TYPE_EVENT, i, &type) != QUERN_OK ||
+            quern_event_get_stats(world, type.event, &stats) != QUERN_OK)
+            continue;
         quern__inspect_open(text, NULL, '{');
-        quern__inspect_put_text(text, "name", quern_event_name(world, event));
+        quern__inspect_put_text(text, "name", type.name);
         quern__inspect_put_count(text, "waiting_count", stats.waiting_count);
         quern__inspect_put_count(text, "waiting_bytes", stats.waiting_bytes);
         quern__inspect_put_count(text, "reader_count", stats.reader_count);

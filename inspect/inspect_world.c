@@ -37,8 +37,10 @@ static void begin_world(quern__inspect_answer *answer)
     quern__inspect_put_count(text, "archetype_count", stats.archetype_count);
     quern__inspect_put_count(text, "component_count", stats.component_count);
     quern__inspect_put_count(text, "relation_count", stats.relation_count);
-    quern__inspect_put_count(text, "resource_count", quern_resource_count(inspector->def.world));
-    quern__inspect_put_count(text, "event_type_count", quern_event_count(inspector->def.world));
+    quern__inspect_put_count(text, "resource_count",
+                             quern_type_count(inspector->def.world, QUERN_TYPE_RESOURCE));
+    quern__inspect_put_count(text, "event_type_count",
+                             quern_type_count(inspector->def.world, QUERN_TYPE_EVENT));
     quern__inspect_put_count(text, "name_count", stats.name_count);
     quern__inspect_put_count(text, "prefab_count", stats.prefab_count);
     quern__inspect_put_count(text, "edge_count", stats.edge_count);
@@ -136,11 +138,11 @@ static void write_type(const quern_world *world, quern__inspect_text *text, cons
     quern__inspect_close(text, '}');
 }
 
-static void write_relation(const quern_world *world, quern__inspect_text *text, uint32_t i)
+static void write_relation(const quern_world *world, quern__inspect_text *text, quern_relation relation)
 {
     static const char *const policies[] = {"destroy", "unrelate", "refuse"};
     quern_relation_def def;
-    if (quern_relation_get_def(world, quern_relation_at(world, i), &def) != QUERN_OK) return;
+    if (quern_relation_get_def(world, relation, &def) != QUERN_OK) return;
     quern__inspect_open(text, NULL, '{');
     quern__inspect_put_text(text, "name", def.name);
     quern__inspect_put_flag(text, "levels", def.levels);
@@ -152,43 +154,34 @@ static void write_relation(const quern_world *world, quern__inspect_text *text, 
     quern__inspect_close(text, '}');
 }
 
-/* The lists of the answer, in order. */
-typedef struct type_list {
-    const char *key;
-    uint32_t (*count)(const quern_world *world);
-} type_list;
-
-static const type_list lists[] = {{"components", quern_component_count},
-                                  {"resources", quern_resource_count},
-                                  {"events", quern_event_count},
-                                  {"relations", quern_relation_count}};
+/* The lists of the answer, by quern_type_kind. */
+static const char *const lists[] = {"components", "resources", "events", "relations"};
 
 enum { LIST_COUNT = sizeof lists / sizeof lists[0] };
 
 static void begin_types(quern__inspect_answer *answer)
 {
     quern__inspect_open(&answer->text, NULL, '{');
-    quern__inspect_open(&answer->text, lists[0].key, '[');
+    quern__inspect_open(&answer->text, lists[0], '[');
 }
 
 static bool step_types(quern__inspect_answer *answer)
 {
     const quern_world *world = answer->inspector->def.world;
     quern_type_info type;
-    if (answer->at < lists[answer->list].count(world)) {
-        const uint32_t list = answer->list, i = answer->at++;
-        quern_result result = QUERN_ERROR_UNAVAILABLE;
-        if (list == 0) result = quern_component_get_info(world, quern_component_at(world, i), &type);
-        if (list == 1) result = quern_resource_get_info(world, quern_resource_at(world, i), &type);
-        if (list == 2) result = quern_event_get_info(world, quern_event_at(world, i), &type);
-        if (list == 3) write_relation(world, &answer->text, i);
-        if (result == QUERN_OK) write_type(world, &answer->text, &type);
+    const quern_type_kind kind = (quern_type_kind)answer->list;
+    if (answer->at < quern_type_count(world, kind)) {
+        if (quern_type_at(world, kind, answer->at++, &type) != QUERN_OK) return false;
+        if (kind == QUERN_TYPE_RELATION)
+            write_relation(world, &answer->text, type.relation);
+        else
+            write_type(world, &answer->text, &type);
         return false;
     }
     quern__inspect_close(&answer->text, ']');
     answer->at = 0;
     if (++answer->list < LIST_COUNT) {
-        quern__inspect_open(&answer->text, lists[answer->list].key, '[');
+        quern__inspect_open(&answer->text, lists[answer->list], '[');
         return false;
     }
     quern__inspect_close(&answer->text, '}');
@@ -208,17 +201,16 @@ static bool step_resources(quern__inspect_answer *answer)
     quern_world *world = answer->inspector->def.world;
     quern__inspect_text *text = &answer->text;
     quern_type_info type;
-    if (answer->at >= quern_resource_count(world)) {
+    if (answer->at >= quern_type_count(world, QUERN_TYPE_RESOURCE)) {
         quern__inspect_close(text, ']');
         quern__inspect_close(text, '}');
         return true;
     }
-    const quern_resource resource = quern_resource_at(world, answer->at++);
-    if (quern_resource_get_info(world, resource, &type) != QUERN_OK) return false;
+    if (quern_type_at(world, QUERN_TYPE_RESOURCE, answer->at++, &type) != QUERN_OK) return false;
     quern__inspect_open(text, NULL, '{');
     quern__inspect_put_text(text, "name", type.name);
     quern__inspect_put_count(text, "size_bytes", type.size_bytes);
-    const void *value = type.field_count > 0 ? quern_resource_get(world, resource) : NULL;
+    const void *value = type.field_count > 0 ? quern_resource_get(world, type.resource) : NULL;
     quern__inspect_put_value(text, "value", world, &type, value);
     quern__inspect_close(text, '}');
     return false;
@@ -368,11 +360,14 @@ static void write_targets(quern__inspect_text *text, const quern_world *world, q
 static void write_relations(quern__inspect_text *text, const quern_world *world, quern_entity entity)
 {
     quern__inspect_open(text, "relations", '[');
-    for (uint32_t i = 0; i < quern_relation_count(world); i++) {
+    for (uint32_t i = 0; i < quern_type_count(world, QUERN_TYPE_RELATION); i++) {
+        quern_type_info type;
         quern_relation_def def;
-        const quern_relation relation = quern_relation_at(world, i);
+        if (quern_type_at(world, QUERN_TYPE_RELATION, i, &type) != QUERN_OK ||
+            quern_relation_get_def(world, type.relation, &def) != QUERN_OK)
+            continue;
+        const quern_relation relation = type.relation;
         const uint32_t source_count = quern_entity_source_count(world, entity, relation);
-        if (quern_relation_get_def(world, relation, &def) != QUERN_OK) continue;
         if (source_count == 0 && quern_entity_target_count(world, entity, relation) == 0) continue;
         quern__inspect_open(text, NULL, '{');
         quern__inspect_put_text(text, "relation", def.name);

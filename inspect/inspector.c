@@ -160,12 +160,12 @@ void quern__inspect_set_moved(quern_inspector *inspector, bool has_moved)
     quern__inspect_count_reason(inspector, has_moved);
 }
 
-/* Writes the newest events of a block in the ring. */
-static void keep_events(quern_inspector *inspector, quern_event event, const quern_event_block *block,
+/* Writes the newest events of a block in the ring. reader: its number, which is that of the event type. */
+static void keep_events(quern_inspector *inspector, uint32_t reader, const quern_event_block *block,
                         uint32_t *room)
 {
     quern_type_info type;
-    if (quern_event_get_info(inspector->def.world, event, &type) != QUERN_OK) return;
+    if (quern_type_at(inspector->def.world, QUERN_TYPE_EVENT, reader, &type) != QUERN_OK) return;
     const uint32_t count = block->count < *room ? block->count : *room;
     *room -= count;
     for (uint32_t i = block->count - count; i < block->count; i++) {
@@ -173,7 +173,7 @@ static void keep_events(quern_inspector *inspector, quern_event event, const que
         quern_text_buffer buffer = {kept->json, sizeof kept->json, 0};
         const void *value = (const char *)block->values + (size_t)i * type.size_bytes;
         kept->frame = inspector->frame;
-        kept->event = event;
+        kept->event = type.event;
         kept->json[0] = '\0';
         if (type.field_count == 0) continue;
         const quern_result result =
@@ -196,7 +196,7 @@ static void pass_frame(quern_inspector *inspector)
     for (uint32_t i = 0; i < inspector->reader_count; i++) {
         quern_event_block block;
         while (quern_event_reader_next(inspector->readers[i], &block))
-            keep_events(inspector, quern_event_at(inspector->def.world, i), &block, &room);
+            keep_events(inspector, i, &block, &room);
     }
     if (schedule == NULL || quern_schedule_get_frame_stats(schedule, &sample->stats) != QUERN_OK) return;
     sample->frame = inspector->frame > 0 ? inspector->frame - 1 : 0;
@@ -239,7 +239,7 @@ static void release_listeners(quern_inspector *inspector, uint32_t capacity)
 quern_result quern__inspect_set_listening(quern_inspector *inspector, bool is_on)
 {
     const quern_allocator *allocator = &inspector->def.allocator;
-    const uint32_t count = quern_event_count(inspector->def.world);
+    const uint32_t count = quern_type_count(inspector->def.world, QUERN_TYPE_EVENT);
     quern_result result = QUERN_OK;
     if (is_on == (inspector->readers != NULL) || (is_on && count == 0)) return QUERN_OK;
     if (!is_on) {
@@ -254,8 +254,10 @@ quern_result quern__inspect_set_listening(quern_inspector *inspector, bool is_on
     inspector->first_event = inspector->event_count;
     if (inspector->readers == NULL || inspector->events == NULL) result = QUERN_ERROR_OUT_OF_MEMORY;
     while (result == QUERN_OK && inspector->reader_count < count) {
-        const quern_event_reader_def def = {
-            .event = quern_event_at(inspector->def.world, inspector->reader_count), .name = "inspector"};
+        quern_type_info type;
+        result = quern_type_at(inspector->def.world, QUERN_TYPE_EVENT, inspector->reader_count, &type);
+        if (result != QUERN_OK) break;
+        const quern_event_reader_def def = {.event = type.event, .name = "inspector"};
         result = quern_event_reader_create(inspector->def.world, &def,
                                            &inspector->readers[inspector->reader_count]);
         if (result == QUERN_OK) inspector->reader_count++;

@@ -843,9 +843,11 @@ static quern_result check_relations(world_loader *loader)
 {
     quern_world *world = loader->reader.world;
     quern_result result = check_relation_names(loader);
-    for (uint32_t i = 0; i < quern_relation_count(world) && result == QUERN_OK; i++) {
+    for (uint32_t i = 0; i < quern_type_count(world, QUERN_TYPE_RELATION) && result == QUERN_OK; i++) {
+        quern_type_info type;
         quern_relation_def def;
-        result = quern_relation_get_def(world, quern_relation_at(world, i), &def);
+        result = quern_type_at(world, QUERN_TYPE_RELATION, i, &type);
+        if (result == QUERN_OK) result = quern_relation_get_def(world, type.relation, &def);
         if (result == QUERN_OK) result = collect_targets(loader, &def);
         if (result == QUERN_OK && def.levels) result = check_cycles(loader, def.name);
     }
@@ -873,13 +875,14 @@ static quern_result record_children(world_loader *loader, uint32_t target, quern
 static quern_result record_links(world_loader *loader)
 {
     quern_world *world = loader->reader.world;
-    for (uint32_t k = 0; k < quern_relation_count(world); k++) {
+    for (uint32_t k = 0; k < quern_type_count(world, QUERN_TYPE_RELATION); k++) {
+        quern_type_info type;
         quern_relation_def def;
-        const quern_relation relation = quern_relation_at(world, k);
-        quern_result result = quern_relation_get_def(world, relation, &def);
+        quern_result result = quern_type_at(world, QUERN_TYPE_RELATION, k, &type);
+        if (result == QUERN_OK) result = quern_relation_get_def(world, type.relation, &def);
         for (uint32_t i = 0; i < loader->count && result == QUERN_OK; i++) {
             const quern__json_item *children = children_of(loader->items[i], def.name);
-            if (children != NULL) result = record_children(loader, i, relation, def.ordered, children);
+            if (children != NULL) result = record_children(loader, i, type.relation, def.ordered, children);
         }
         if (result != QUERN_OK) return result;
     }

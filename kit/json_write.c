@@ -357,15 +357,16 @@ static void print_links(json_writer *writer, quern_entity entity, bool are_targe
 {
     const quern_world *world = writer->world;
     bool has_relations = false;
-    for (uint32_t i = 0; i < quern_relation_count(world); i++) {
-        const quern_relation relation = quern_relation_at(world, i);
+    for (uint32_t i = 0; i < quern_type_count(world, QUERN_TYPE_RELATION); i++) {
+        quern_type_info type;
+        if (quern_type_at(world, QUERN_TYPE_RELATION, i, &type) != QUERN_OK) continue;
+        const quern_relation relation = type.relation;
         quern_entity linked = are_targets
                                   ? quern_entity_next_target(world, entity, relation, quern_entity_null())
                                   : quern_entity_first_source(world, entity, relation);
         if (relation.bits == left_out.bits || quern_entity_is_null(linked)) continue;
         if (!has_relations) print(writer, are_targets ? ", \"targets\": {" : ", \"children\": {");
-        const char *name = quern_component_name(world, quern_relation_component(relation));
-        print_key(writer, name, strlen(name), &has_relations);
+        print_key(writer, type.name, strlen(type.name), &has_relations);
         for (const char *mark = "["; !quern_entity_is_null(linked); mark = ", ") {
             print(writer, mark);
             print_id(writer, linked);
@@ -426,11 +427,9 @@ static void print_schema(json_writer *writer)
 {
     bool has_types = false;
     print(writer, "\"components\": {");
-    for (uint32_t i = 0; i < quern_component_count(writer->world); i++) {
+    for (uint32_t i = 0; i < quern_type_count(writer->world, QUERN_TYPE_COMPONENT); i++) {
         quern_type_info type;
-        if (quern_component_get_info(writer->world, quern_component_at(writer->world, i), &type) !=
-                QUERN_OK ||
-            type.is_managed)
+        if (quern_type_at(writer->world, QUERN_TYPE_COMPONENT, i, &type) != QUERN_OK || type.is_managed)
             continue;
         print_key(writer, type.name, strlen(type.name), &has_types);
         print(writer, "{\"size\": ");
@@ -451,13 +450,12 @@ static quern_result print_resources(json_writer *writer)
 {
     bool has_items = false;
     print(writer, "\"resources\": {");
-    for (uint32_t i = 0; i < quern_resource_count(writer->world); i++) {
-        const quern_resource resource = quern_resource_at(writer->world, i);
+    for (uint32_t i = 0; i < quern_type_count(writer->world, QUERN_TYPE_RESOURCE); i++) {
         quern_type_info type;
-        quern_result result = quern_resource_get_info(writer->world, resource, &type);
+        quern_result result = quern_type_at(writer->world, QUERN_TYPE_RESOURCE, i, &type);
         if (result == QUERN_OK && type.field_count == 0) continue;
         const char *value =
-            result == QUERN_OK ? quern_resource_get((quern_world *)writer->world, resource) : NULL;
+            result == QUERN_OK ? quern_resource_get((quern_world *)writer->world, type.resource) : NULL;
         if (value == NULL) return result != QUERN_OK ? result : QUERN_ERROR_WORLD_LOCKED;
         print_key(writer, type.name, strlen(type.name), &has_items);
         print_value(writer, &type, value);

@@ -129,7 +129,7 @@ static void types_have_their_cpp_names()
     EXPECT(world.component<Position>().bits == quern_component_find(world, "game::Position").bits);
     EXPECT(world.component<int>().bits == quern_component_find(world, "int").bits);
     EXPECT(world.component<Position>().bits == world.component<Position>().bits);
-    EXPECT(quern_component_count(world) == 2);
+    EXPECT(quern_type_count(world, QUERN_TYPE_COMPONENT) == 2);
 }
 
 static void described_fields_are_registered()
@@ -851,7 +851,8 @@ static void components_of_c_are_found()
     def.can_disable = true;
     def.default_value = &start;
     EXPECT(quern_component_register(world, &def, &position) == QUERN_OK);
-    EXPECT(world.component<Position>().bits == position.bits && quern_component_count(world) == 1);
+    EXPECT(world.component<Position>().bits == position.bits &&
+           quern_type_count(world, QUERN_TYPE_COMPONENT) == 1);
     const quern_entity entity = world.create(Velocity{1, 2});
     EXPECT(world.add<Position>(entity) == QUERN_OK && world.get<Position>(entity)->y == 4);
     EXPECT(quern_component_get_info(world, world.component<Position>(), &info) == QUERN_OK);

@@ -33,39 +33,13 @@ static quern_type_info info_of(const quern__type *type)
     return info;
 }
 
-/* Returns whether a list of `count` items has an item of this index. If not, sets the error message. what: the items,
- * for the message. */
-static bool has_index(const quern_world *world, uint32_t count, uint32_t index, const char *what,
-                      const char *function)
-{
-    if (world == NULL)
-        quern__fail_null(function, "world");
-    else if (index >= count)
-        quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: index %u is out of range: the world has %u %s",
-                    function, index, count, what);
-    return index < count;
-}
-
 static quern_result check_arguments(const quern_world *world, const void *out_info, const char *function)
 {
     if (world == NULL) return quern__fail_null(function, "world");
     return out_info != NULL ? QUERN_OK : quern__fail_null(function, "out_info");
 }
 
-/* -------------------------------------------------------------------------------------- components */
-
-uint32_t quern_component_count(const quern_world *world)
-{
-    QUERN__NEED_OR(world, 0);
-    return world->storage.components.list.count;
-}
-
-quern_component quern_component_at(const quern_world *world, uint32_t index)
-{
-    const uint32_t count = world != NULL ? world->storage.components.list.count : 0;
-    if (!has_index(world, count, index, "components", __func__)) return (quern_component){0};
-    return quern__component_handle(&world->storage.components, index);
-}
+/* ------------------------------------------------------------------------------------------- types */
 
 quern_result quern_component_get_info(const quern_world *world, quern_component component,
                                       quern_type_info *out_info)
@@ -76,27 +50,13 @@ quern_result quern_component_get_info(const quern_world *world, quern_component 
     if (result != QUERN_OK) return result;
     const quern__component *known = world->storage.components.list.items[quern__component_index(component)];
     *out_info = info_of(&known->type);
+    out_info->component = component;
     out_info->required = known->listed_required.items;
     out_info->required_count = known->listed_required.count;
     out_info->is_managed = known->is_managed;
     out_info->is_relation = known->managed.relation != NULL && known->managed.level == 0;
     out_info->is_hidden |= known->managed.is_hidden;
     return QUERN_OK;
-}
-
-/* --------------------------------------------------------------------------------------- resources */
-
-uint32_t quern_resource_count(const quern_world *world)
-{
-    QUERN__NEED_OR(world, 0);
-    return world->resources.list.count;
-}
-
-quern_resource quern_resource_at(const quern_world *world, uint32_t index)
-{
-    const uint32_t count = world != NULL ? world->resources.list.count : 0;
-    if (!has_index(world, count, index, "resources", __func__)) return (quern_resource){0};
-    return (quern_resource){.bits = quern__handle_bits(world->resources.world_tag, index)};
 }
 
 quern_result quern_resource_get_info(const quern_world *world, quern_resource resource,
@@ -107,22 +67,8 @@ quern_result quern_resource_get_info(const quern_world *world, quern_resource re
         result = quern__in_call(quern__resources_check(&world->resources, resource), __func__);
     if (result != QUERN_OK) return result;
     *out_info = info_of(&world->resources.list.items[quern__handle_index(resource.bits)].type);
+    out_info->resource = resource;
     return QUERN_OK;
-}
-
-/* ------------------------------------------------------------------------------------------ events */
-
-uint32_t quern_event_count(const quern_world *world)
-{
-    QUERN__NEED_OR(world, 0);
-    return world->events != NULL ? world->events->channels.count : 0;
-}
-
-quern_event quern_event_at(const quern_world *world, uint32_t index)
-{
-    const uint32_t count = world != NULL ? quern_event_count(world) : 0;
-    if (!has_index(world, count, index, "events", __func__)) return (quern_event){0};
-    return (quern_event){.bits = quern__handle_bits(world->resources.world_tag, index)};
 }
 
 quern_result quern_event_get_info(const quern_world *world, quern_event event, quern_type_info *out_info)
@@ -132,22 +78,8 @@ quern_result quern_event_get_info(const quern_world *world, quern_event event, q
     if (result == QUERN_OK) result = quern__in_call(quern__events_check(world, event, &channel), __func__);
     if (result != QUERN_OK) return result;
     *out_info = info_of(&channel->type);
+    out_info->event = event;
     return QUERN_OK;
-}
-
-/* --------------------------------------------------------------------------------------- relations */
-
-uint32_t quern_relation_count(const quern_world *world)
-{
-    QUERN__NEED_OR(world, 0);
-    return world->storage.relations->list.count;
-}
-
-quern_relation quern_relation_at(const quern_world *world, uint32_t index)
-{
-    const uint32_t count = world != NULL ? world->storage.relations->list.count : 0;
-    if (!has_index(world, count, index, "relations", __func__)) return (quern_relation){0};
-    return quern__relation_handle(&world->storage, world->storage.relations->list.items[index]);
 }
 
 quern_result quern_relation_get_def(const quern_world *world, quern_relation relation,
@@ -164,6 +96,64 @@ quern_result quern_relation_get_def(const quern_world *world, quern_relation rel
                                     .ordered = known->is_ordered,
                                     .many = known->is_many};
     return QUERN_OK;
+}
+
+static quern_result count_types(const quern_world *world, quern_type_kind kind, uint32_t *out_count,
+                                const char *function)
+{
+    *out_count = 0;
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (kind == QUERN_TYPE_COMPONENT)
+        *out_count = world->storage.components.list.count;
+    else if (kind == QUERN_TYPE_RESOURCE)
+        *out_count = world->resources.list.count;
+    else if (kind == QUERN_TYPE_EVENT)
+        *out_count = world->events != NULL ? world->events->channels.count : 0;
+    else if (kind == QUERN_TYPE_RELATION)
+        *out_count = world->storage.relations->list.count;
+    else
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: kind is %d, which is no quern_type_kind: pass QUERN_TYPE_COMPONENT to "
+                           "QUERN_TYPE_RELATION",
+                           function, (int)kind);
+    return QUERN_OK;
+}
+
+uint32_t quern_type_count(const quern_world *world, quern_type_kind kind)
+{
+    uint32_t count;
+    (void)count_types(world, kind, &count, "quern_type_count");
+    return count;
+}
+
+quern_result quern_type_at(const quern_world *world, quern_type_kind kind, uint32_t index,
+                           quern_type_info *out_info)
+{
+    static const char function[] = "quern_type_at";
+    static const char *const names[] = {[QUERN_TYPE_COMPONENT] = "components",
+                                        [QUERN_TYPE_RESOURCE] = "resources",
+                                        [QUERN_TYPE_EVENT] = "events",
+                                        [QUERN_TYPE_RELATION] = "relations"};
+    uint32_t count;
+    quern_result result = check_arguments(world, out_info, function);
+    if (result == QUERN_OK) result = count_types(world, kind, &count, function);
+    if (result != QUERN_OK) return result;
+    if (index >= count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: index %u is out of range: the world has %u %s", function, index, count,
+                           names[kind]);
+    const uint32_t bits = quern__handle_bits(world->resources.world_tag, index);
+    if (kind == QUERN_TYPE_COMPONENT)
+        return quern_component_get_info(world, quern__component_handle(&world->storage.components, index),
+                                        out_info);
+    if (kind == QUERN_TYPE_RESOURCE)
+        return quern_resource_get_info(world, (quern_resource){.bits = bits}, out_info);
+    if (kind == QUERN_TYPE_EVENT) return quern_event_get_info(world, (quern_event){.bits = bits}, out_info);
+    const quern_relation relation =
+        quern__relation_handle(&world->storage, world->storage.relations->list.items[index]);
+    result = quern_component_get_info(world, quern_relation_component(relation), out_info);
+    out_info->relation = relation;
+    return result;
 }
 
 /* ---------------------------------------------------------------------------------------- entities */
@@ -360,8 +350,6 @@ uint32_t quern_world_list_named(const quern_world *world, const char *prefix, qu
     return list.match_count;
 }
 
-/* ---------------------------------------------------------------------------------- finding by name */
-
 /* ------------------------------------------------------------------------------------------ finding */
 
 /* Returns the length of the name if the path is the name, or begins with the name and a dot; otherwise 0. */
@@ -526,8 +514,7 @@ static quern_result find_in_resource(const quern_world *world, const char *path,
     if (path == NULL) return quern__fail_null(function, "path");
     quern_result result = quern__world_check_unlocked(world, function);
     if (result == QUERN_OK) result = find_resource(world, path, &index, &field);
-    if (result == QUERN_OK)
-        result = quern_resource_get_info(world, quern_resource_at(world, index), out_type);
+    if (result == QUERN_OK) result = quern_type_at(world, QUERN_TYPE_RESOURCE, index, out_type);
     if (result == QUERN_OK) result = quern__path_find(out_type, field, out_path);
     if (result != QUERN_OK) return quern__in_call(result, function);
     *out_value = world->resources.list.items[index].value;

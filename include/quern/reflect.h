@@ -55,9 +55,21 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------- lists */
 
-/** Description of the type of a component, resource or event. Its pointers belong to the world and are
- * valid until something is registered. */
+/** What a type is of. Each kind has a list of its own in the order of registration. */
+typedef enum quern_type_kind {
+    QUERN_TYPE_COMPONENT, /**< Components, including those that the world maintains itself. */
+    QUERN_TYPE_RESOURCE,  /**< Resources. */
+    QUERN_TYPE_EVENT,     /**< Events. */
+    QUERN_TYPE_RELATION   /**< Relations. */
+} quern_type_kind;
+
+/** Description of the type of a component, resource or event, or of a relation's component. Its pointers
+ * belong to the world and are valid until something is registered. */
 typedef struct quern_type_info {
+    quern_component component; /**< Of a component and of a relation: the component. Otherwise null. */
+    quern_resource resource;   /**< Of a resource: its handle. Otherwise null. */
+    quern_event event;         /**< Of an event: its handle. Otherwise null. */
+    quern_relation relation;   /**< Of a relation in a list of relations: its handle. Otherwise null. */
     const char *name;          /**< Name, as registered. */
     const char *type_name;     /**< Name of the C type; "" if unknown. */
     uint32_t size_bytes;       /**< Size of a value; 0 for a tag, and for an event that is only counted. */
@@ -112,46 +124,26 @@ static inline bool quern_type_has_flag(const quern_type_info *type, const quern_
     return *QUERN__CAST(const bool *, value);
 }
 
-/** Returns the number of component types of the world, including those that the world maintains itself. 0,
- * with a message, if world is NULL. */
-QUERN_API uint32_t quern_component_count(const quern_world *world);
+/** Returns the number of types of a kind that the world has. 0, with a message, if world is NULL or kind is
+ * no quern_type_kind. */
+QUERN_API uint32_t quern_type_count(const quern_world *world, quern_type_kind kind);
 
-/** Returns a component type by number, from 0 in the order of registration. Null, with a message, if there
- * is none. */
-QUERN_API quern_component quern_component_at(const quern_world *world, uint32_t index);
+/** Returns the description of a type by number, from 0 in the order of registration; its handle is in the
+ * description. Of a relation, this is the type of its component. Errors: INVALID_ARGUMENT (kind or index). */
+QUERN_API quern_result quern_type_at(const quern_world *world, quern_type_kind kind, uint32_t index,
+                                     quern_type_info *out_info);
 
 /** Returns the description of a component type. Errors: UNKNOWN_COMPONENT. */
 QUERN_API quern_result quern_component_get_info(const quern_world *world, quern_component component,
                                                 quern_type_info *out_info);
 
-/** Returns the number of resources of the world. 0, with a message, if world is NULL. */
-QUERN_API uint32_t quern_resource_count(const quern_world *world);
-
-/** Returns a resource by number, from 0 in the order of registration. Null, with a message, if there is
- * none. */
-QUERN_API quern_resource quern_resource_at(const quern_world *world, uint32_t index);
-
 /** Returns the description of a resource. Errors: UNKNOWN_RESOURCE. */
 QUERN_API quern_result quern_resource_get_info(const quern_world *world, quern_resource resource,
                                                quern_type_info *out_info);
 
-/** Returns the number of event types of the world. 0, with a message, if world is NULL. */
-QUERN_API uint32_t quern_event_count(const quern_world *world);
-
-/** Returns an event type by number, from 0 in the order of registration. Null, with a message, if there is
- * none. */
-QUERN_API quern_event quern_event_at(const quern_world *world, uint32_t index);
-
 /** Returns the description of an event type. Errors: UNKNOWN_EVENT. */
 QUERN_API quern_result quern_event_get_info(const quern_world *world, quern_event event,
                                             quern_type_info *out_info);
-
-/** Returns the number of relations of the world. 0, with a message, if world is NULL. */
-QUERN_API uint32_t quern_relation_count(const quern_world *world);
-
-/** Returns a relation by number, from 0 in the order of registration. Null, with a message, if there is
- * none. */
-QUERN_API quern_relation quern_relation_at(const quern_world *world, uint32_t index);
 
 /** Returns the definition of a relation. Its name belongs to the world. Errors: INVALID_ARGUMENT (not a
  * relation of this world). */

@@ -79,7 +79,7 @@ Test(inspect, lists_a_world)
     cr_assert_eq(number(json, "frame"), 2);
     cJSON_Delete(json);
     json = get("types", NULL);
-    cr_assert_eq(list_size(json, "components"), (int)quern_component_count(scene.world));
+    cr_assert_eq(list_size(json, "components"), (int)quern_type_count(scene.world, QUERN_TYPE_COMPONENT));
     cr_assert_eq(list_size(json, "relations"), 1);
     const cJSON *body = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "components"), 0);
     const cJSON *speed = cJSON_GetArrayItem(cJSON_GetObjectItem(body, "fields"), 1);

@@ -122,14 +122,13 @@ Test(prefab_overrides, overrides_of_hidden_tags_are_refused_as_tags, .init = ope
     must(quern_entity_set_enabled(it.world, root, false));
     const quern_prefab tower = capture(&it, root);
     uint32_t hidden_count = 0;
-    for (uint32_t i = 0; i < quern_component_count(it.world); i++) {
-        const quern_component component = quern_component_at(it.world, i);
+    for (uint32_t i = 0; i < quern_type_count(it.world, QUERN_TYPE_COMPONENT); i++) {
         quern_type_info info;
-        must(quern_component_get_info(it.world, component, &info));
+        must(quern_type_at(it.world, QUERN_TYPE_COMPONENT, i, &info));
         if (!info.is_managed || info.is_relation) continue;
         char said[128];
         snprintf(said, sizeof said, "override 0: '%s' is a tag that Quern maintains", info.name);
-        refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){component, 1, said});
+        refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){info.component, 1, said});
         cr_assert_not_null(strstr(quern_error_message(), said), "%s", quern_error_message());
         hidden_count += strcmp(info.name, "disabled by parent") == 0 ? 100 : 1;
     }

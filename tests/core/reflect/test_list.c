@@ -28,6 +28,13 @@ static quern_type_info info_of(quern_component component)
     return info;
 }
 
+static quern_type_info type_at(quern_type_kind kind, uint32_t index)
+{
+    quern_type_info info;
+    must(quern_type_at(world, kind, index, &info));
+    return info;
+}
+
 Test(list, component_info_equals_the_definition)
 {
     quern_component position;
@@ -39,9 +46,9 @@ Test(list, component_info_equals_the_definition)
                                      .is_hidden = true};
     must(quern_component_register(world, &def, &position));
     const quern_component tag = setup_tag(world, "tag");
-    cr_assert_eq(quern_component_count(world), 2u);
-    cr_assert(quern_component_equal(quern_component_at(world, 0), position));
-    cr_assert(quern_component_equal(quern_component_at(world, 1), tag));
+    cr_assert_eq(quern_type_count(world, QUERN_TYPE_COMPONENT), 2u);
+    cr_assert(quern_component_equal(type_at(QUERN_TYPE_COMPONENT, 0).component, position));
+    cr_assert(quern_component_equal(type_at(QUERN_TYPE_COMPONENT, 1).component, tag));
     quern_type_info info = info_of(position);
     cr_assert_str_eq(info.name, "vec3");
     cr_assert_str_eq(info.type_name, "vec3");
@@ -119,11 +126,11 @@ Test(list, managed_components_are_reported_as_managed)
     quern_type_info info = info_of(quern_relation_component(parent));
     cr_assert(info.is_relation && info.is_managed && !info.is_hidden);
     cr_assert_str_eq(info.fields[0].name, "target");
-    info = info_of(quern_component_at(world, 1));
+    info = type_at(QUERN_TYPE_COMPONENT, 1);
     cr_assert(!info.is_relation && info.is_managed && info.is_hidden, "the tag of a level");
     info = info_of(disabled);
     cr_assert(!info.is_managed && !info.is_hidden);
-    info = info_of(quern_component_at(world, quern_component_count(world) - 1));
+    info = type_at(QUERN_TYPE_COMPONENT, quern_type_count(world, QUERN_TYPE_COMPONENT) - 1);
     cr_assert(info.is_managed && info.is_hidden, "disabled by parent");
 }
 
@@ -134,7 +141,7 @@ Test(list, resources_events_and_relations)
     quern_relation owner, again;
     quern_type_info info;
     quern_relation_def def;
-    cr_assert_eq(quern_event_count(world), 0u);
+    cr_assert_eq(quern_type_count(world, QUERN_TYPE_EVENT), 0u);
     const quern_resource_def score_def = {.name = "score", .size_bytes = 8, .is_hidden = true};
     must(quern_resource_register(world, &score_def, &score));
     must(QUERN_EVENT_REGISTER_FIELDS(world, &hit, vec3, x));
@@ -143,11 +150,20 @@ Test(list, resources_events_and_relations)
                                                        .on_target_destroyed = QUERN_TARGET_REFUSES,
                                                        .ordered = true},
                                  &owner));
-    cr_assert(quern_resource_count(world) == 1 && quern_event_count(world) == 1 &&
-              quern_relation_count(world) == 1);
-    cr_assert_eq(quern_resource_at(world, 0).bits, score.bits);
-    cr_assert_eq(quern_event_at(world, 0).bits, hit.bits);
-    cr_assert_eq(quern_relation_at(world, 0).bits, owner.bits);
+    cr_assert(quern_type_count(world, QUERN_TYPE_RESOURCE) == 1 &&
+              quern_type_count(world, QUERN_TYPE_EVENT) == 1 &&
+              quern_type_count(world, QUERN_TYPE_RELATION) == 1);
+    info = type_at(QUERN_TYPE_RESOURCE, 0);
+    cr_assert_eq(info.resource.bits, score.bits);
+    cr_assert(info.component.bits == 0 && info.event.bits == 0 && info.relation.bits == 0);
+    info = type_at(QUERN_TYPE_EVENT, 0);
+    cr_assert_eq(info.event.bits, hit.bits);
+    cr_assert(info.component.bits == 0 && info.resource.bits == 0 && info.relation.bits == 0);
+    info = type_at(QUERN_TYPE_RELATION, 0);
+    cr_assert_eq(info.relation.bits, owner.bits);
+    cr_assert_eq(info.component.bits, quern_relation_component(owner).bits);
+    cr_assert_str_eq(info.name, "owner");
+    cr_assert(info.is_relation);
     must(quern_resource_get_info(world, score, &info));
     cr_assert_str_eq(info.name, "score");
     cr_assert(info.size_bytes == 8 && info.is_hidden && info.field_count == 0);
@@ -210,16 +226,20 @@ Test(list, wrong_calls_are_refused)
     quern_type_info info;
     quern_relation_def def;
     must(quern_entity_destroy(world, dead));
-    assert_refused_value(NULL, quern_component_count(NULL));
-    assert_refused_value(NULL, quern_resource_count(NULL));
-    assert_refused_value(NULL, quern_event_count(NULL));
-    assert_refused_value(NULL, quern_relation_count(NULL));
-    assert_refused_value(world, quern_component_at(world, 1).bits);
-    assert_refused_value(NULL, quern_component_at(NULL, 0).bits);
-    assert_refused_value(world, quern_resource_at(world, 0).bits);
-    assert_refused_value(world, quern_event_at(world, 0).bits);
-    assert_refused_value(NULL, quern_event_at(NULL, 0).bits);
-    assert_refused_value(world, quern_relation_at(world, 0).bits);
+    assert_refused_value(NULL, quern_type_count(NULL, QUERN_TYPE_COMPONENT));
+    assert_refused_value(NULL, quern_type_count(NULL, QUERN_TYPE_RESOURCE));
+    assert_refused_value(NULL, quern_type_count(NULL, QUERN_TYPE_EVENT));
+    assert_refused_value(NULL, quern_type_count(NULL, QUERN_TYPE_RELATION));
+    assert_refused_value(NULL, quern_type_count(world, (quern_type_kind)4));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_type_at(world, (quern_type_kind)4, 0, &info));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_type_at(world, QUERN_TYPE_COMPONENT, 1, &info));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_type_at(world, QUERN_TYPE_RESOURCE, 0, &info));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_type_at(world, QUERN_TYPE_EVENT, 0, &info));
+    must_refuse(INVALID_ARGUMENT, NULL, quern_type_at(world, QUERN_TYPE_RELATION, 0, &info));
+    cr_assert_str_eq(quern_error_message(),
+                     "quern_type_at: index 0 is out of range: the world has 0 relations");
+    must_refuse(NULL_ARGUMENT, NULL, quern_type_at(NULL, QUERN_TYPE_COMPONENT, 0, &info));
+    must_refuse(NULL_ARGUMENT, NULL, quern_type_at(world, QUERN_TYPE_COMPONENT, 0, NULL));
     must_refuse(NULL_ARGUMENT, world, quern_component_get_info(NULL, tag, &info));
     must_refuse(NULL_ARGUMENT, world, quern_component_get_info(world, tag, NULL));
     must_refuse(UNKNOWN_COMPONENT, world,

@@ -431,10 +431,10 @@ Test(component, registering_a_resource_again_gives_the_same_and_keeps_its_value)
     quern_resource_def def = resource_def_of("score", 4);
     def.value = &first;
     const quern_resource score = must_resource(def);
-    const uint32_t count = quern_resource_count(world);
+    const uint32_t count = quern_type_count(world, QUERN_TYPE_RESOURCE);
     def.value = &second;
     cr_assert_eq(must_resource(def).bits, score.bits);
-    cr_assert_eq(quern_resource_count(world), count);
+    cr_assert_eq(quern_type_count(world, QUERN_TYPE_RESOURCE), count);
     cr_assert_eq(*(const uint32_t *)quern_resource_get(world, score), 5u);
     def.alignment_bytes = 4;
     must_refuse(LAYOUT_MISMATCH, world, try_resource(def));

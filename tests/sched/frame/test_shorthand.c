@@ -218,9 +218,9 @@ Test(shorthand, a_type_is_registered_once_with_its_fields)
     must(quern_component_get_info(world, place, &info));
     cr_assert_eq(info.field_count, 2u);
     cr_assert_eq(QUERN_ID(world, const Place).bits, place.bits);
-    cr_assert_eq(quern_component_count(world), 1u);
+    cr_assert_eq(quern_type_count(world, QUERN_TYPE_COMPONENT), 1u);
     cr_assert_neq(QUERN_ID(world, Speed).bits, 0u);
-    cr_assert_eq(quern_component_count(world), 2u);
+    cr_assert_eq(quern_type_count(world, QUERN_TYPE_COMPONENT), 2u);
 }
 
 Test(shorthand, wrong_calls_are_refused_and_name_the_macro)
@@ -259,7 +259,7 @@ Test(shorthand, a_tag_name_that_is_too_long_is_refused)
     memset(names, 'a', sizeof names);
     names[sizeof names - 1] = '\0';
     must_refuse(INVALID_ARGUMENT, world, quern__world_register_tags(world, names));
-    cr_assert_eq(quern_component_count(world), 0u);
+    cr_assert_eq(quern_type_count(world, QUERN_TYPE_COMPONENT), 0u);
 }
 
 /* -------------------------------------------------------------------------------------- commands */

@@ -206,40 +206,38 @@ void quern__capture_begin_segment(const quern__profiler *profiler, const quern__
         capture_pass(profiler, segment, segment->passes.items[i]);
 }
 
-void quern__capture_end_item(const quern__profiler *profiler, const quern__pass_stage *stage, uint32_t item,
-                             uint64_t took_ns)
+/* Returns the task of the job's stage, or of the first or last one if the job is one of callbacks before or
+ * after items. */
+static quern__task *task_of_job(const quern__profiler *profiler, const quern__observed_job *job)
 {
-    const quern_frame_capture *capture = profiler->capture;
-    if (capture->is_out_of_memory) return;
-    const uint64_t cost_ns = quern__clock_cost_ns();
-    capture->items_ns
-        .items[capture->tasks.items[quern__profile_task_of(profiler, stage)].first_item + item] =
-        took_ns > cost_ns ? took_ns - cost_ns : 0;
-}
-
-void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
-                              uint64_t took_ns)
-{
-    const quern_frame_capture *capture = profiler->capture;
-    if (capture->is_out_of_memory) return;
     const quern__pass *pass = job->pass;
-    if (job->callback == QUERN__CALLBACK_BEGIN)
-        capture->tasks.items[quern__profile_task_of(profiler, &pass->stages[0])].before_ns = took_ns;
-    else
-        capture->tasks.items[quern__profile_task_of(profiler, &pass->stages[pass->stage_count - 1])]
-            .after_ns = took_ns;
+    const quern__pass_stage *stage = job->callback == QUERN__CALLBACK_RUN ? job->stage
+                                     : job->callback == QUERN__CALLBACK_BEGIN
+                                         ? &pass->stages[0]
+                                         : &pass->stages[pass->stage_count - 1];
+    return &profiler->capture->tasks.items[quern__profile_task_of(profiler, stage)];
 }
 
-void quern__capture_end_part(quern_frame_capture *capture, uint64_t took_ns)
+void quern__capture_add(const quern__profiler *profiler, const quern__interval *interval)
 {
-    const uint64_t cost_ns = quern__clock_cost_ns();
-    quern__capture_add_part(capture, took_ns > cost_ns ? took_ns - cost_ns : 0);
-}
-
-void quern__capture_end_frame(quern_frame_capture *capture, uint64_t frame_ns)
-{
-    capture->frame_ns = frame_ns;
-    if (frame_ns > capture->segments_ns) capture->serial_ns = frame_ns - capture->segments_ns;
+    quern_frame_capture *capture = profiler->capture;
+    const uint64_t took_ns = interval->took_ns, cost_ns = quern__clock_cost_ns();
+    const uint64_t net_ns = took_ns > cost_ns ? took_ns - cost_ns : 0;
+    if (interval->kind == QUERN__INTERVAL_FRAME) {
+        capture->frame_ns = took_ns;
+        if (took_ns > capture->segments_ns) capture->serial_ns = took_ns - capture->segments_ns;
+    } else if (interval->kind == QUERN__INTERVAL_STAGE && interval->stage == QUERN__STAGE_SYNC) {
+        quern__capture_add_gap(capture, interval->begin_ns + took_ns);
+        quern__capture_finish_segment(capture, interval->begin_ns + took_ns);
+    } else if (interval->kind == QUERN__INTERVAL_PART) {
+        quern__capture_add_part(capture, net_ns);
+    } else if (interval->kind == QUERN__INTERVAL_ITEM && !capture->is_out_of_memory) {
+        const quern__task *task = task_of_job(profiler, interval->job);
+        capture->items_ns.items[task->first_item + interval->ordinal] = net_ns;
+    } else if (interval->kind == QUERN__INTERVAL_HOOKS && !capture->is_out_of_memory) {
+        quern__task *task = task_of_job(profiler, interval->job);
+        *(interval->job->callback == QUERN__CALLBACK_BEGIN ? &task->before_ns : &task->after_ns) = took_ns;
+    }
 }
 
 static quern_result run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,

@@ -37,6 +37,98 @@ uint64_t quern__clock_cost_ns(void)
     return cost_ns - 1;
 }
 
+/* ---------------------------------------------------------------------------------------- intervals */
+
+static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
+{
+    switch (stage) {
+    case QUERN__STAGE_SYNC:
+        return &frame->sync_ns;
+    case QUERN__STAGE_GATHER:
+        return &frame->gather_ns;
+    case QUERN__STAGE_MERGE:
+        return &frame->merge_ns;
+    case QUERN__STAGE_RESOLVE:
+        return &frame->resolve_ns;
+    default:
+        return &frame->apply_ns;
+    }
+}
+
+static void add_to_profile(quern__profiler *profiler, const quern__interval *interval)
+{
+    const uint64_t took_ns = interval->took_ns;
+    const uint32_t worker_index = interval->worker_index;
+    if (interval->kind == QUERN__INTERVAL_CALL) {
+        const quern__observed_call *call = interval->call;
+        const uint32_t what = call->callback == QUERN__CALLBACK_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
+        const uint64_t cost_ns = profiler->is_timing ? 0 : quern__clock_cost_ns();
+        const uint64_t call_ns = took_ns > cost_ns ? took_ns - cost_ns : 0;
+        *quern__profile_time_of(profiler, worker_index, call->system->index, what) += call_ns;
+        if (profiler->workers[worker_index].is_counted)
+            quern__hardware_counters_add(&profiler->counters, worker_index, call->system->index, call_ns);
+    } else if (interval->kind == QUERN__INTERVAL_JOBS) {
+        const uint32_t first = interval->job->pass->systems.items[0]->index;
+        uint64_t *times = quern__profile_time_of(profiler, worker_index, first, 0);
+        const uint64_t chunk_ns = took_ns / interval->count;
+        times[QUERN__TIME_JOBS] += took_ns;
+        times[QUERN__TIME_COUNTED] -= interval->count;
+        if (chunk_ns > times[QUERN__TIME_LONGEST]) times[QUERN__TIME_LONGEST] = chunk_ns;
+    } else if (interval->kind == QUERN__INTERVAL_HOOKS) {
+        quern__profile_of_pass(profiler, interval->job->pass)->hooks_ns += took_ns;
+    } else if (interval->kind == QUERN__INTERVAL_STAGE) {
+        *stage_time(&profiler->frame, interval->stage) += took_ns;
+        if (interval->stage == QUERN__STAGE_SYNC) profiler->frame.critical_path_ns += took_ns;
+    } else if (interval->kind == QUERN__INTERVAL_PART) {
+        /* The caller leads the sync point, so the time of the sync point includes its parts already. */
+        if (worker_index != profiler->caller_index) profiler->workers[worker_index].sync_ns += took_ns;
+    } else if (interval->kind == QUERN__INTERVAL_FRAME) {
+        profiler->frame.time_ns = took_ns;
+    }
+}
+
+/* Not inlined: most frames have no trace. */
+static QUERN__NO_INLINE void add_to_trace(const quern__profiler *profiler, const quern__interval *interval)
+{
+    static const quern__trace_kind kinds[] = {[QUERN__CALLBACK_BEGIN] = QUERN__TRACE_BEGIN,
+                                              [QUERN__CALLBACK_RUN] = QUERN__TRACE_SYSTEM,
+                                              [QUERN__CALLBACK_END] = QUERN__TRACE_END};
+    const uint32_t track = interval->worker_index;
+    quern__trace_event event = {.begin_ns = interval->begin_ns,
+                                .duration_ns = interval->took_ns,
+                                .kind = QUERN__TRACE_SYNC,
+                                .name = QUERN__TRACE_NO_NAME,
+                                .ordinal = interval->stage,
+                                .count = interval->count};
+    if (interval->kind == QUERN__INTERVAL_CALL) {
+        if (!profiler->workers[track].is_recorded) return;
+        event.kind = kinds[interval->call->callback];
+        event.name = quern__profile_of_system(profiler, interval->call->system)->trace_name;
+        event.ordinal = interval->call->ordinal;
+        event.count = interval->call->row_count;
+    } else if (interval->kind == QUERN__INTERVAL_JOBS) {
+        event.kind = QUERN__TRACE_PASS;
+        event.name = quern__profile_of_pass(profiler, interval->job->pass)->trace_name;
+        event.ordinal = interval->job->begin;
+        event.count = interval->job->end - interval->job->begin;
+    } else if (interval->kind == QUERN__INTERVAL_FRAME) {
+        event.kind = QUERN__TRACE_FRAME;
+        event.ordinal = interval->ordinal;
+        event.count = profiler->trace_number;
+    } else if (interval->kind == QUERN__INTERVAL_ITEM || interval->kind == QUERN__INTERVAL_HOOKS ||
+               (interval->kind == QUERN__INTERVAL_PART && track == profiler->caller_index)) {
+        return; /* of the caller, the stage is shown; of items and hooks, their calls */
+    }
+    quern__trace_record_if_running(profiler->trace, track, &event);
+}
+
+void quern__profile_record(quern__profiler *profiler, const quern__interval *interval)
+{
+    add_to_profile(profiler, interval);
+    if (profiler->capture != NULL) quern__capture_add(profiler, interval);
+    if (profiler->is_traced) add_to_trace(profiler, interval);
+}
+
 /* ------------------------------------------------------------------------------------------ samples */
 
 static uint32_t stride_of(const quern__profiler *profiler, const quern__pass *pass)
@@ -88,22 +180,25 @@ static quern__job_range next_sample(const quern__profiler *profiler, quern__obse
     return (quern__job_range){.end = begin + count, .is_reported = profiler->is_timing};
 }
 
-/* Stores the duration of an item in the capture of this frame. */
-static void end_item(const quern__profiler *profiler, quern__observed_worker *worker,
-                     const quern__pass_stage *stage, uint32_t item)
+/* Ends an item in a captured frame. The next one begins. */
+static void end_item(quern__profiler *profiler, const quern__observed_job *job, uint32_t item)
 {
-    const uint64_t now_ns = quern__clock_ns();
-    quern__capture_end_item(profiler, stage, item, now_ns - worker->item_start_ns);
-    worker->item_start_ns = now_ns;
+    quern__observed_worker *worker = &profiler->workers[job->worker_index];
+    quern__interval ended =
+        quern__interval_end(QUERN__INTERVAL_ITEM, job->worker_index, worker->item_start_ns);
+    ended.job = job;
+    ended.ordinal = item;
+    worker->item_start_ns += ended.took_ns;
+    quern__profile_record(profiler, &ended);
 }
 
 quern__job_range quern__profile_next_range(quern__frame_observer *observer, const quern__observed_job *job,
                                            uint32_t begin, uint32_t end)
 {
-    const quern__profiler *profiler = quern__profiler_of(observer);
+    quern__profiler *profiler = quern__profiler_of(observer);
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
     if (profiler->capture != NULL && job->pass->kind != QUERN__PASS_SERIAL) {
-        if (begin > job->begin) end_item(profiler, worker, job->stage, begin - 1);
+        if (begin > job->begin) end_item(profiler, job, begin - 1);
         end = begin + 1;
     }
     return next_sample(profiler, worker, job->pass, begin, end);
@@ -119,35 +214,18 @@ void quern__profile_begin_calls(quern__frame_observer *observer, uint32_t worker
     worker->lap_start_ns = quern__clock_ns();
 }
 
-static void record_call(const quern__profiler *profiler, const quern__observed_call *call, uint64_t took_ns)
-{
-    static const quern__trace_kind kinds[] = {[QUERN__CALLBACK_BEGIN] = QUERN__TRACE_BEGIN,
-                                              [QUERN__CALLBACK_RUN] = QUERN__TRACE_SYSTEM,
-                                              [QUERN__CALLBACK_END] = QUERN__TRACE_END};
-    const quern__trace_event event = {.begin_ns = profiler->workers[call->worker_index].lap_start_ns,
-                                      .duration_ns = took_ns,
-                                      .kind = kinds[call->callback],
-                                      .name = quern__profile_of_system(profiler, call->system)->trace_name,
-                                      .ordinal = call->ordinal,
-                                      .count = call->row_count};
-    quern__profile_record_event(profiler, call->worker_index, &event);
-}
-
-/* Adds the duration of the call to its system. Only its end is timed: it began when the previous call ended. */
+/* Only the end of a call is timed: it began when the previous one ended. */
 void quern__profile_end_call(quern__frame_observer *observer, const quern__observed_call *call)
 {
-    const quern__profiler *profiler = quern__profiler_of(observer);
+    quern__profiler *profiler = quern__profiler_of(observer);
     quern__observed_worker *worker = &profiler->workers[call->worker_index];
-    const uint64_t now_ns = quern__clock_ns(), took_ns = now_ns - worker->lap_start_ns;
-    const uint32_t what = call->callback == QUERN__CALLBACK_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
-    const uint64_t cost_ns = profiler->is_timing ? 0 : quern__clock_cost_ns();
-    const uint64_t call_ns = took_ns > cost_ns ? took_ns - cost_ns : 0;
-    *quern__profile_time_of(profiler, call->worker_index, call->system->index, what) += call_ns;
-    if (worker->is_recorded) record_call(profiler, call, took_ns);
-    worker->lap_start_ns = now_ns;
-    if (!worker->is_counted) return;
-    quern__hardware_counters_add(&profiler->counters, call->worker_index, call->system->index, call_ns);
-    worker->lap_start_ns = quern__clock_ns(); /* the next call begins after the reading */
+    quern__interval ended =
+        quern__interval_end(QUERN__INTERVAL_CALL, call->worker_index, worker->lap_start_ns);
+    ended.call = call;
+    worker->lap_start_ns += ended.took_ns;
+    quern__profile_record(profiler, &ended);
+    if (worker->is_counted)
+        worker->lap_start_ns = quern__clock_ns(); /* after the reading of the counters */
 }
 
 /* ---------------------------------------------------------------------------------------------- jobs */
@@ -208,37 +286,28 @@ void quern__profile_begin_job(quern__frame_observer *observer, const quern__obse
     worker->job_start_ns = worker->lap_start_ns;
 }
 
-static void end_items(const quern__profiler *profiler, const quern__observed_job *job)
+static void end_items(quern__profiler *profiler, const quern__observed_job *job)
 {
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
-    if (profiler->capture != NULL) end_item(profiler, worker, job->stage, job->end - 1);
-    const uint32_t first = job->pass->systems.items[0]->index;
-    uint64_t *times = quern__profile_time_of(profiler, job->worker_index, first, 0);
+    if (profiler->capture != NULL) end_item(profiler, job, job->end - 1);
     quern__span *span = &worker->span;
     span->chunk_count += job->end - job->begin;
-    times[QUERN__TIME_COUNTED] += job->end - job->begin;
+    *quern__profile_time_of(profiler, job->worker_index, job->pass->systems.items[0]->index,
+                            QUERN__TIME_COUNTED) += job->end - job->begin;
     const bool at_once = profiler->is_learning || profiler->is_traced;
     if (span->chunk_count < (at_once ? 1 : quern__profile_of_pass(profiler, job->pass)->span_chunk_count))
         return;
-    const uint64_t now_ns = quern__clock_ns(), took_ns = now_ns - span->start_ns;
-    const uint64_t chunk_ns = took_ns / span->chunk_count;
-    times[QUERN__TIME_JOBS] += took_ns;
-    times[QUERN__TIME_COUNTED] -= span->chunk_count;
-    if (chunk_ns > times[QUERN__TIME_LONGEST]) times[QUERN__TIME_LONGEST] = chunk_ns;
-    const quern__trace_event event = {.begin_ns = span->start_ns,
-                                      .duration_ns = took_ns,
-                                      .kind = QUERN__TRACE_PASS,
-                                      .name = quern__profile_of_pass(profiler, job->pass)->trace_name,
-                                      .ordinal = job->begin,
-                                      .count = job->end - job->begin};
-    quern__profile_record_event(profiler, job->worker_index, &event);
-    span->start_ns = now_ns;
+    quern__interval ended = quern__interval_end(QUERN__INTERVAL_JOBS, job->worker_index, span->start_ns);
+    ended.job = job;
+    ended.count = span->chunk_count;
+    quern__profile_record(profiler, &ended);
+    span->start_ns += ended.took_ns;
     span->chunk_count = 0;
 }
 
 void quern__profile_end_job(quern__frame_observer *observer, const quern__observed_job *job)
 {
-    const quern__profiler *profiler = quern__profiler_of(observer);
+    quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
     if (profiler->capture != NULL && profiler->jobs != NULL)
         profiler->jobs->workers[job->worker_index].loop_observer = NULL;
@@ -246,9 +315,10 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
         end_items(profiler, job);
         return;
     }
-    const uint64_t took_ns = quern__clock_ns() - profiler->workers[job->worker_index].job_start_ns;
-    quern__profile_of_pass(profiler, job->pass)->hooks_ns += took_ns;
-    if (profiler->capture != NULL) quern__capture_end_hooks(profiler, job, took_ns);
+    quern__interval ended = quern__interval_end(QUERN__INTERVAL_HOOKS, job->worker_index,
+                                                profiler->workers[job->worker_index].job_start_ns);
+    ended.job = job;
+    quern__profile_record(profiler, &ended);
 }
 
 /* -------------------------------------------------------------------------------------------- evaluation */
@@ -474,16 +544,10 @@ void quern__profile_end_frame(quern__frame_observer *observer)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
-    const uint64_t now_ns = quern__clock_ns();
-    profiler->frame.time_ns = now_ns - profiler->start_ns;
-    const quern__trace_event event = {.begin_ns = profiler->start_ns,
-                                      .duration_ns = profiler->frame.time_ns,
-                                      .kind = QUERN__TRACE_FRAME,
-                                      .name = QUERN__TRACE_NO_NAME,
-                                      .ordinal = (uint32_t)profiler->frame.frame_index,
-                                      .count = profiler->trace_number};
-    quern__profile_record_event(profiler, 0, &event);
-    if (profiler->capture != NULL) quern__capture_end_frame(profiler->capture, profiler->frame.time_ns);
+    quern__interval ended = quern__interval_end(QUERN__INTERVAL_FRAME, 0, profiler->start_ns);
+    const uint64_t now_ns = ended.begin_ns + ended.took_ns;
+    ended.ordinal = (uint32_t)profiler->frame.frame_index;
+    quern__profile_record(profiler, &ended);
     if (!profiler->is_profiling) return;
     if (profiler->total.thread_count != profiler->frame.thread_count) quern__profile_reset_totals(profiler);
     finish_workers(profiler, &profiler->frame, now_ns);

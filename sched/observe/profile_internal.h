@@ -458,6 +458,45 @@ static inline bool quern__stage_is_serial(const quern__pass_stage *stage)
     return (kind != QUERN__PASS_CHUNKS && kind != QUERN__PASS_EVENTS) || stage->is_deep;
 }
 
+/* ------------------------------------------------------------------------- profile_frame.c: intervals */
+
+typedef enum quern__interval_kind {
+    QUERN__INTERVAL_FRAME,
+    QUERN__INTERVAL_JOBS,  /* consecutive jobs of a pass on a worker */
+    QUERN__INTERVAL_ITEM,  /* an item of a stage, in captured frames */
+    QUERN__INTERVAL_CALL,  /* a callback of a system */
+    QUERN__INTERVAL_HOOKS, /* all begin callbacks or all end callbacks of a pass */
+    QUERN__INTERVAL_STAGE, /* a stage of a sync point; stage SYNC: the whole sync point */
+    QUERN__INTERVAL_PART   /* what a worker did of a stage */
+} quern__interval_kind;
+
+/* A part of a frame that was measured. Its three readers take what they need: the sums of the profile, the capture of
+ * the frame, and the trace. */
+typedef struct quern__interval {
+    quern__interval_kind kind;
+    uint32_t worker_index;
+    uint64_t begin_ns;
+    uint64_t took_ns;
+    const quern__observed_job *job;   /* JOBS, ITEM, HOOKS */
+    const quern__observed_call *call; /* CALL */
+    quern__sync_stage stage;          /* STAGE, PART */
+    uint32_t ordinal;                 /* FRAME: its index; ITEM: its index in the stage */
+    uint32_t count;                   /* JOBS: chunks; STAGE: commands */
+} quern__interval;
+
+/* Returns an interval that ends now. */
+static inline quern__interval quern__interval_end(quern__interval_kind kind, uint32_t worker_index,
+                                                  uint64_t begin_ns)
+{
+    return (quern__interval){.kind = kind,
+                             .worker_index = worker_index,
+                             .begin_ns = begin_ns,
+                             .took_ns = quern__clock_ns() - begin_ns};
+}
+
+/* Passes an interval to its readers. Called by the worker. */
+void quern__profile_record(quern__profiler *profiler, const quern__interval *interval);
+
 /* ---------------------------------------------------------------------------- profile_frame.c: frames */
 
 /* Resets the sums of earlier frames; quern__profile_reset also resets shares and strides. */
@@ -493,15 +532,9 @@ void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t by
 /* -------------------------------------------------------- capture.c: captured frames */
 
 void quern__capture_begin_segment(const quern__profiler *profiler, const quern__segment *segment);
-void quern__capture_end_frame(quern_frame_capture *capture, uint64_t frame_ns);
 
-/* Store the duration of an item, of the part before or after the items, or of a part of a sync point's
- * loop. Any worker. */
-void quern__capture_end_item(const quern__profiler *profiler, const quern__pass_stage *stage, uint32_t item,
-                             uint64_t took_ns);
-void quern__capture_end_hooks(const quern__profiler *profiler, const quern__observed_job *job,
-                              uint64_t took_ns);
-void quern__capture_end_part(quern_frame_capture *capture, uint64_t took_ns);
+/* Stores an interval of the frame in the frame's capture. Any worker. */
+void quern__capture_add(const quern__profiler *profiler, const quern__interval *interval);
 
 /* ----------------------------------------------------------------------------------- between the files */
 
@@ -519,12 +552,6 @@ static inline uint64_t quern__profile_idle_ns(const quern__profiler *profiler, u
     const quern_jobs *jobs = profiler->jobs;
     return jobs != NULL && index < jobs->worker_count ? quern__worker_idle_ns(&jobs->workers[index], now_ns)
                                                       : 0;
-}
-
-static inline void quern__profile_record_event(const quern__profiler *profiler, uint32_t track,
-                                               const quern__trace_event *event)
-{
-    if (profiler->is_traced) quern__trace_record_if_running(profiler->trace, track, event);
 }
 
 /* ----------------------------------------------------------------------- hardware counters of the system */

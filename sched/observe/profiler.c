@@ -200,38 +200,16 @@ static void profile_end_segment(quern__frame_observer *observer, const quern__se
 
 /* --------------------------------------------------------------------------------------- sync points */
 
-static void record_stage(const quern__profiler *profiler, quern__sync_stage stage, uint32_t track,
-                         uint64_t start_ns, uint64_t end_ns, uint32_t count)
-{
-    const quern__trace_event event = {.begin_ns = start_ns,
-                                      .duration_ns = end_ns - start_ns,
-                                      .kind = QUERN__TRACE_SYNC,
-                                      .name = QUERN__TRACE_NO_NAME,
-                                      .ordinal = stage,
-                                      .count = count};
-    quern__profile_record_event(profiler, track, &event);
-}
-
-static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
-{
-    switch (stage) {
-    case QUERN__STAGE_GATHER:
-        return &frame->gather_ns;
-    case QUERN__STAGE_MERGE:
-        return &frame->merge_ns;
-    case QUERN__STAGE_RESOLVE:
-        return &frame->resolve_ns;
-    default:
-        return &frame->apply_ns;
-    }
-}
-
 /* Ends the current stage. */
 static void end_stage(quern__profiler *profiler, uint64_t now_ns)
 {
     if (profiler->stage == QUERN__STAGE_SYNC) return;
-    *stage_time(&profiler->frame, profiler->stage) += now_ns - profiler->stage_start_ns;
-    record_stage(profiler, profiler->stage, profiler->caller_index, profiler->stage_start_ns, now_ns, 0);
+    const quern__interval stage = {.kind = QUERN__INTERVAL_STAGE,
+                                   .worker_index = profiler->caller_index,
+                                   .begin_ns = profiler->stage_start_ns,
+                                   .took_ns = now_ns - profiler->stage_start_ns,
+                                   .stage = profiler->stage};
+    quern__profile_record(profiler, &stage);
 }
 
 static void profile_begin_sync(quern__frame_observer *observer)
@@ -256,12 +234,13 @@ static void profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns,
     if (!profiler->is_on) return;
     const uint64_t now_ns = quern__clock_ns();
     end_stage(profiler, now_ns);
-    profiler->frame.sync_ns += now_ns - begin_ns;
-    profiler->frame.critical_path_ns += now_ns - begin_ns;
-    record_stage(profiler, QUERN__STAGE_SYNC, profiler->caller_index, begin_ns, now_ns, command_count);
-    if (profiler->capture == NULL) return;
-    quern__capture_add_gap(profiler->capture, now_ns);
-    quern__capture_finish_segment(profiler->capture, now_ns);
+    const quern__interval sync = {.kind = QUERN__INTERVAL_STAGE,
+                                  .worker_index = profiler->caller_index,
+                                  .begin_ns = begin_ns,
+                                  .took_ns = now_ns - begin_ns,
+                                  .stage = QUERN__STAGE_SYNC,
+                                  .count = command_count};
+    quern__profile_record(profiler, &sync);
 }
 
 static void profile_begin_loop(quern__frame_observer *observer, uint32_t part_count)
@@ -278,15 +257,12 @@ static void profile_end_loop(quern__frame_observer *observer)
     if (profiler->capture != NULL) quern__capture_finish_loop(profiler->capture, quern__clock_ns());
 }
 
-/* The caller leads the sync point, so its parts are included in the time of the sync point already. */
 static void profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
 {
-    const quern__profiler *profiler = quern__profiler_of(observer);
-    const uint64_t now_ns = quern__clock_ns();
-    if (profiler->capture != NULL) quern__capture_end_part(profiler->capture, now_ns - begin_ns);
-    if (worker_index == profiler->caller_index) return;
-    profiler->workers[worker_index].sync_ns += now_ns - begin_ns;
-    record_stage(profiler, profiler->stage, worker_index, begin_ns, now_ns, 0);
+    quern__profiler *profiler = quern__profiler_of(observer);
+    quern__interval part = quern__interval_end(QUERN__INTERVAL_PART, worker_index, begin_ns);
+    part.stage = profiler->stage;
+    quern__profile_record(profiler, &part);
 }
 
 /* The profiler as the observer of a schedule: its creation and memory, and the settings for the next frame. */

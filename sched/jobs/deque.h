@@ -158,8 +158,8 @@ bool quern__deque_peek(quern__deque *deque, quern__job *out_job);
 bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, const void *awaited,
                             quern__job *out_job);
 
-/* Returns whether the deque had no job a moment ago. Thread-safe. As the read of a handshake
- *, it sees each job that was pushed before the other thread's fence, unless it was
+/* Returns whether the deque had no job a moment ago. Thread-safe. As the read of a handshake,
+ * it sees each job that was pushed before the other thread's fence, unless it was
  * removed. Pairs with push and the fence of notify; see search.c. */
 static inline bool quern__deque_looks_empty(const quern__deque *deque)
 {

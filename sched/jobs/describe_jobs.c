@@ -120,19 +120,12 @@ static bool has_bit(const quern__worker_mask *mask, uint32_t index)
     return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
 }
 
-static bool is_inside(const quern_jobs *jobs, const quern__worker *worker)
-{
-    return (atomic_load_explicit(&jobs->external_slots, memory_order_relaxed) >>
-                quern__worker_external_slot(worker) &
-            1) != 0;
-}
-
 static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
 {
-    if (quern__worker_is_external(worker) && !is_inside(jobs, worker))
-        return quern__jobs_is_slot_registered(jobs, quern__worker_external_slot(worker))
-                   ? "outside, registered"
-                   : "outside";
+    const uint32_t slot = quern__worker_is_external(worker) ? quern__worker_external_slot(worker) : 0;
+    if (quern__worker_is_external(worker) &&
+        (atomic_load_explicit(&jobs->external_slots, memory_order_relaxed) >> slot & 1) == 0)
+        return quern__jobs_is_slot_registered(jobs, slot) ? "outside, registered" : "outside";
     if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
     if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
     if (atomic_load_explicit(&worker->awaited_scope, memory_order_relaxed) != NULL) return "in a wait";

@@ -143,20 +143,9 @@ static quern_result check_outside(const quern_jobs *jobs, const char *function)
 }
 
 /* Returns the worker of an external slot: slot 0 is worker 0, all others follow the pool's own threads. */
-static inline quern__worker *jobs_external_worker(const quern_jobs *jobs, uint32_t slot)
+static inline quern__worker *external_worker(const quern_jobs *jobs, uint32_t slot)
 {
     return &jobs->workers[slot == 0 ? 0 : jobs->thread_count - 1 + slot];
-}
-
-static quern_result check_unregistered(const quern_jobs *jobs)
-{
-    const quern__registration *entry = quern__registration_of(jobs);
-    if (entry == NULL) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "quern_jobs_register_thread: this thread is registered already, as worker %u of pool "
-        "'%s': register each thread once",
-        (unsigned)jobs_external_worker(jobs, entry->slot)->index, jobs->name);
 }
 
 static uint32_t all_external_slots(const quern_jobs *jobs)
@@ -171,7 +160,7 @@ static uint32_t free_slots(const quern_jobs *jobs, uint64_t slots)
 
 /* The load is relaxed: the swap verifies the value. Acquire: pairs with the release in quern__jobs_leave, so
  * that the reserving thread sees what the previous thread of the slot wrote. */
-static bool jobs_reserve_external_slot(quern_jobs *jobs, uint32_t *out_slot)
+static bool reserve_slot(quern_jobs *jobs, uint32_t *out_slot)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
     for (;;) {
@@ -189,7 +178,13 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_register_thread", "jobs");
     quern_result result = check_outside(jobs, "quern_jobs_register_thread");
-    if (result == QUERN_OK) result = check_unregistered(jobs);
+    const quern__registration *known = quern__registration_of(jobs);
+    if (result == QUERN_OK && known != NULL)
+        result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_jobs_register_thread: this thread is registered already, as worker %u of pool "
+            "'%s': register each thread once",
+            (unsigned)external_worker(jobs, known->slot)->index, jobs->name);
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_register_thread");
     if (result == QUERN_OK && !set_exit_key())
         result = quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE,
@@ -198,9 +193,8 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
                              jobs->name);
     if (result != QUERN_OK) return result;
     uint32_t slot;
-    if (!jobs_reserve_external_slot(jobs, &slot)) {
+    if (!reserve_slot(jobs, &slot)) {
         clear_exit_key();
-
         return quern__fail(
             QUERN_ERROR_POOL_BUSY,
             "quern_jobs_register_thread: all %u external slots of pool '%s' are in use; allow more "
@@ -212,7 +206,7 @@ quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_i
     entry->jobs = jobs;
     entry->slot = slot;
     quern__registrations = entry;
-    quern__worker *worker = jobs_external_worker(jobs, entry->slot);
+    quern__worker *worker = external_worker(jobs, entry->slot);
     quern__queues_open(&jobs->queues, &worker->assigned);
     if (out_worker_index != NULL) *out_worker_index = worker->index;
     return QUERN_OK;
@@ -362,17 +356,8 @@ static quern__worker *become_worker(quern__worker *worker)
     return worker;
 }
 
-/* Enters the slot that the calling thread has reserved, so no other thread changes its bits. seq_cst: see
- * is_last_awake in wait.c. Acquire: pairs with the release of the thread that left the slot before it was
- * reserved; see jobs_reserve_external_slot. */
-static quern__worker *enter_reserved_slot(quern_jobs *jobs, uint32_t slot)
-{
-    atomic_fetch_or_explicit(&jobs->external_slots, (uint64_t)1 << slot, memory_order_seq_cst);
-    return become_worker(jobs_external_worker(jobs, slot));
-}
-
 /* Tries to enter a slot. Acquire: pairs with the release in quern__jobs_leave, because a worker passes from
- * one thread to the next. seq_cst: see is_last_awake in wait.c. */
+ * one thread to the next. seq_cst: see quern__jobs_all_are_blocked. */
 static bool swap_in(quern_jobs *jobs, uint64_t *slots, uint32_t slot)
 {
     return atomic_compare_exchange_strong_explicit(&jobs->external_slots, slots,
@@ -387,7 +372,7 @@ static QUERN__NO_INLINE quern__worker *enter_any_slot(quern_jobs *jobs, uint64_t
         uint32_t free_mask = free_slots(jobs, slots);
         if (free_mask == 0) return NULL;
         uint32_t slot = quern__lowest_bit_32(free_mask);
-        if (swap_in(jobs, &slots, slot)) return become_worker(jobs_external_worker(jobs, slot));
+        if (swap_in(jobs, &slots, slot)) return become_worker(external_worker(jobs, slot));
     }
 }
 
@@ -397,7 +382,13 @@ QUERN__ALWAYS_INLINE quern__worker *enter_slot(quern_jobs *jobs)
 {
     if (QUERN__UNLIKELY(quern__registrations != NULL)) {
         const quern__registration *own = quern__registration_of(jobs);
-        if (own != NULL) return enter_reserved_slot(jobs, own->slot);
+        if (own != NULL) {
+            /* No other thread changes the bits of this slot. seq_cst: see quern__jobs_all_are_blocked. Acquire:
+             * pairs with the release of the thread that left the slot before it was reserved; see
+             * reserve_slot. */
+            atomic_fetch_or_explicit(&jobs->external_slots, (uint64_t)1 << own->slot, memory_order_seq_cst);
+            return become_worker(external_worker(jobs, own->slot));
+        }
     }
     /* Relaxed: the swap verifies the value. */
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_relaxed);
@@ -516,5 +507,5 @@ void quern__jobs_wake_external_workers(quern_jobs *jobs)
     quern__handshake_fence(); /* between the write and the read of external_slots */
     uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->external_slots, QUERN__HANDSHAKE_RELAXED);
     for (; inside != 0; inside &= inside - 1)
-        quern__parker_give(&jobs_external_worker(jobs, quern__lowest_bit_32(inside))->parker);
+        quern__parker_give(&external_worker(jobs, quern__lowest_bit_32(inside))->parker);
 }

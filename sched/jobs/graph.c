@@ -83,18 +83,6 @@ static void *grow(const quern_allocator *allocator, void *items, uint32_t count,
     return new_items;
 }
 
-static quern_result check_room(const quern_graph *graph)
-{
-    if (graph == NULL) return quern__fail_null("quern_graph_add_node", "graph");
-    quern_result result = check_idle(graph, "quern_graph_add_node");
-    if (result == QUERN_OK && graph->node_count == QUERN_MAX_GRAPH_NODES)
-        result = quern__fail(QUERN_ERROR_LIMIT,
-                             "quern_graph_add_node: a graph has at most %d nodes: split the graph, and add "
-                             "one part as a node",
-                             QUERN_MAX_GRAPH_NODES);
-    return result;
-}
-
 static quern_result refuse_node(const char *what)
 {
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_graph_add_node: %s", what);
@@ -102,6 +90,11 @@ static quern_result refuse_node(const char *what)
 
 static quern_result check_node(const quern_graph *graph, const quern_graph_node_def *def)
 {
+    if (graph->node_count == QUERN_MAX_GRAPH_NODES)
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "quern_graph_add_node: a graph has at most %d nodes: split the graph, and add "
+                           "one part as a node",
+                           QUERN_MAX_GRAPH_NODES);
     if ((uint32_t)def->priority > QUERN_PRIORITY_LOW)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_graph_add_node: def->priority %d is no quern_priority",
@@ -130,7 +123,8 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
 {
     static const quern_graph_node_def joint = {0};
     if (def == NULL) def = &joint;
-    quern_result result = check_room(graph);
+    if (graph == NULL) return quern__fail_null("quern_graph_add_node", "graph");
+    quern_result result = check_idle(graph, "quern_graph_add_node");
     if (result == QUERN_OK) result = check_node(graph, def);
     if (result != QUERN_OK) return result;
     quern__graph_node *nodes = grow(&graph->allocator, graph->nodes, graph->node_count,
@@ -164,7 +158,7 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
     return QUERN_OK;
 }
 
-static quern_result check_edge(const quern_graph *graph, uint32_t before, uint32_t after)
+quern_result quern_graph_add_edge(quern_graph *graph, uint32_t before, uint32_t after)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_add_edge", "graph");
     quern_result result = check_idle(graph, "quern_graph_add_edge");
@@ -180,13 +174,6 @@ static quern_result check_edge(const quern_graph *graph, uint32_t before, uint32
             "quern_graph_add_edge: edge from %u to %u; only nodes that choose may have edges to "
             "themselves or to lower indices",
             (unsigned)before, (unsigned)after);
-    return QUERN_OK;
-}
-
-quern_result quern_graph_add_edge(quern_graph *graph, uint32_t before, uint32_t after)
-{
-    quern_result result = check_edge(graph, before, after);
-    if (result != QUERN_OK) return result;
     quern__graph_edge *edges = NULL;
     if (graph->edge_count < QUERN__NO_EDGE / 2)
         edges = grow(&graph->allocator, graph->edges, graph->edge_count, &graph->edge_capacity,

@@ -42,17 +42,6 @@ static quern__named_work begin_named(quern__worker *worker, const quern__graph_n
     return quern__worker_begin_named(worker, worker != NULL ? node->name : NULL);
 }
 
-static void run_items(const quern__graph_node *node, quern__graph_run *run, uint32_t worker_index)
-{
-    if (QUERN__LIKELY(run->cancel == NULL)) {
-        quern__range_run(&node->range, worker_index);
-        return;
-    }
-    quern__range range = node->range;
-    range.cancel = run->cancel;
-    if (!quern__range_run(&range, worker_index)) quern__graph_note_cancelled(run);
-}
-
 static void run_node(const quern__graph_node *node, quern__graph_run *run, quern__worker *worker);
 
 static void put(quern__task_queue *ready, quern__graph_task *task)
@@ -166,14 +155,17 @@ static void run_node(const quern__graph_node *node, quern__graph_run *run, quern
         return;
     }
     const quern__named_work work = begin_named(worker, node);
-    if (node->is_for_caller)
+    if (node->is_for_caller) {
         quern__node_call_once(node, index_of(worker));
-    else if (node->range.function != NULL)
-        run_items(node, run, index_of(worker));
+    } else if (node->range.function != NULL && QUERN__LIKELY(run->cancel == NULL)) {
+        quern__range_run(&node->range, index_of(worker));
+    } else if (node->range.function != NULL) {
+        quern__range range = node->range;
+        range.cancel = run->cancel;
+        if (!quern__range_run(&range, index_of(worker))) quern__graph_note_cancelled(run);
+    }
     quern__worker_end_named(worker, &work);
 }
-
-/* --------------------------------------------------------------------------------- in order of readiness */
 
 /* -------------------------------------------------------------------------------------------------- runs */
 
@@ -312,16 +304,6 @@ static quern_result check_beginning(const claimant *by, const quern_graph *graph
         by->function, (unsigned)graph->node_count);
 }
 
-static quern_result claim_ready_mutex(const claimant *by)
-{
-    if (by->run->has_ready_mutex) return QUERN_OK;
-    if (!quern__mutex_init(&by->run->ready_mutex))
-        return quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE, "%s: the system could not create a mutex",
-                           by->function);
-    by->run->has_ready_mutex = true;
-    return QUERN_OK;
-}
-
 static quern_result claim_memory(claimant *by, quern_graph *graph)
 {
     const bool is_prioritized = graph->prioritized_count != 0;
@@ -329,7 +311,12 @@ static quern_result claim_memory(claimant *by, quern_graph *graph)
     const bool has_tasks = by->worker_count > 1 || graph->choice_count != 0 || is_prioritized;
     if (result == QUERN_OK && has_tasks && graph->node_count != 0)
         result = prepare(graph, by->worker_count, by->function);
-    if (result == QUERN_OK && is_prioritized) result = claim_ready_mutex(by);
+    if (result == QUERN_OK && is_prioritized && !by->run->has_ready_mutex) {
+        by->run->has_ready_mutex = quern__mutex_init(&by->run->ready_mutex);
+        if (!by->run->has_ready_mutex)
+            result = quern__fail(QUERN_ERROR_THREAD_UNAVAILABLE, "%s: the system could not create a mutex",
+                                 by->function);
+    }
     if (result == QUERN_OK && graph->inner_count != 0) result = claim_inner(by, graph);
     if (result != QUERN_OK) return result;
     by->run->has_priorities |= is_prioritized;
@@ -531,16 +518,6 @@ static bool is_for_one(const quern__graph_run *run, const quern_jobs *jobs)
     return jobs->thread_count == 1 || run->root->node_count == 0 || jobs->worker_count > run->sharer_count;
 }
 
-static quern__run_mode choose_submitted_mode(quern__graph_run *run, const quern__worker *worker)
-{
-    if (is_for_one(run, worker->jobs)) return QUERN__RUN_ALONE;
-    const quern__run_mode mode = choose_mode(run->root);
-    const bool can_run_serial = !run->needs_external_worker || quern__worker_is_external(worker);
-    /* Always wake: an external worker may leave the pool with tasks in its deque for which no worker was
-     * woken. */
-    return mode == QUERN__RUN_ALONE && can_run_serial ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
-}
-
 /* Lists a run that waits for counters. It may never begin; then the end of the pool ends it, so that the
  * graph is free again. */
 static void enlist(quern__graph_run *run)
@@ -578,17 +555,21 @@ void quern__jobs_drop_graphs(quern_jobs *jobs)
 
 static void begin_submitted(quern__graph_run *run, quern__worker *worker)
 {
-    const quern__run_mode mode = choose_submitted_mode(run, worker);
+    const bool can_run_alone = !run->needs_external_worker || quern__worker_is_external(worker);
+    const bool runs_alone =
+        is_for_one(run, worker->jobs) || (choose_mode(run->root) == QUERN__RUN_ALONE && can_run_alone);
     const uint64_t start_ns = quern__clock_ns();
     run->starter = worker;
-    if (mode == QUERN__RUN_ALONE) {
+    if (runs_alone) {
         run_serial(run->root, worker);
         quern__times_learn_alone(&run->root->times, 1, quern__clock_ns() - start_ns);
         end_run(run, worker);
         return;
     }
     run->start_ns = start_ns;
-    run->wakes_sleepers = mode == QUERN__RUN_WAKE;
+    /* Wakes always: an external worker may leave the pool with tasks in its deque for which no worker was
+     * woken. */
+    run->wakes_sleepers = true;
     quern__worker_publish_processor(worker);
     quern__graph_task *list = quern__graph_reset(run->root, worker, NULL);
     if (list != NULL) quern__graph_run_ready(run, worker, list);

@@ -279,27 +279,21 @@ static void end_plain(quern__worker *worker, const plain_work *plain)
     quern__worker_end_named(worker, &plain->work);
 }
 
-/* Stops the run because a node chose too often. The thread that sets the outcome also records the node; it
- * has not finished its task yet, so the end of the run publishes these writes, and relaxed order is
- * enough. */
-static void stop_for_limit(quern__graph_task *task)
-{
-    quern__graph_run *run = task->graph->run;
-    uint32_t none = QUERN_OK;
-    if (!atomic_compare_exchange_strong_explicit(&run->outcome, &none, QUERN_ERROR_LIMIT,
-                                                 memory_order_relaxed, memory_order_relaxed))
-        return;
-    run->limit_node = task->index;
-    run->limit_name = quern__task_node(task)->name;
-    run->limit_count = task->choice_count;
-}
-
 uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index)
 {
     const quern__graph_node *node = quern__task_node(task);
     const quern_graph *graph = task->graph;
     if (task->choice_count == node->choice_limit) {
-        stop_for_limit(task);
+        /* Stops the run. The thread that sets the outcome also records the node; it has not finished its task
+         * yet, so the end of the run publishes these writes, and relaxed order is enough. */
+        quern__graph_run *run = graph->run;
+        uint32_t none = QUERN_OK;
+        if (atomic_compare_exchange_strong_explicit(&run->outcome, &none, QUERN_ERROR_LIMIT,
+                                                    memory_order_relaxed, memory_order_relaxed)) {
+            run->limit_node = task->index;
+            run->limit_name = node->name;
+            run->limit_count = task->choice_count;
+        }
         return QUERN__NO_CHOICE;
     }
     task->choice_count++;
@@ -311,36 +305,25 @@ uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index)
     return graph->edges[edge].after;
 }
 
-static quern__graph_task *run_choice(quern__graph_task *task, quern__worker *worker,
-                                     quern__graph_task *list)
-{
-    const plain_work plain = begin_plain(worker, quern__task_node(task));
-    const uint32_t chosen = quern__task_choose(task, worker->index);
-    end_plain(worker, &plain);
-    if (chosen != QUERN__NO_CHOICE) list = make_due(&task->graph->tasks[chosen], worker, list);
-    return finish_due(task, worker, list);
-}
-
-/* Begins a node that is a graph. An empty graph finishes at once. Relaxed: no other thread uses it yet. */
-static quern__graph_task *run_inner(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
-{
-    quern_graph *inner = quern__task_node(task)->inner;
-    inner->parent = task;
-    if (inner->node_count == 0) return finish(task, worker, list);
-    return quern__graph_reset(inner, worker, list);
-}
-
 static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     const quern__graph_node *node = quern__task_node(task);
     if (QUERN__UNLIKELY(task->graph->run->has_limits) && quern__node_has_work(node) &&
         quern__graph_is_stopped(task->graph->run))
-        return quern__task_node(task)->choose != NULL ? finish_due(task, worker, list)
-                                                      : finish(task, worker, list);
-    if (node->range.function == NULL) {
-        if (node->choose != NULL) return run_choice(task, worker, list);
-        return node->inner != NULL ? run_inner(task, worker, list) : finish(task, worker, list);
+        return node->choose != NULL ? finish_due(task, worker, list) : finish(task, worker, list);
+    if (node->choose != NULL) {
+        const plain_work plain = begin_plain(worker, node);
+        const uint32_t chosen = quern__task_choose(task, worker->index);
+        end_plain(worker, &plain);
+        if (chosen != QUERN__NO_CHOICE) list = make_due(&task->graph->tasks[chosen], worker, list);
+        return finish_due(task, worker, list);
     }
+    if (node->inner != NULL) {
+        node->inner->parent = task;
+        return node->inner->node_count == 0 ? finish(task, worker, list)
+                                            : quern__graph_reset(node->inner, worker, list);
+    }
+    if (node->range.function == NULL) return finish(task, worker, list);
     if (!node->is_for_caller && !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
         start_loop(task, &node->range, worker);
         return run_loop(task, worker, list);
@@ -440,28 +423,22 @@ static quern__graph_task *take_best(quern__graph_run *run)
     return best;
 }
 
-/* Pushes tickets into the deque. Returns the number of tickets for which it has no room. */
-static uint32_t offer_tickets(quern__graph_run *run, quern__worker *worker, uint32_t count)
-{
-    const uint32_t all = count;
-    const quern__job ticket = {.run = run_ticket, .scope = run->scope, .target = run};
-    while (count != 0 && quern__deque_push(&worker->deque, &ticket, 0))
-        count--;
-    if (count != all) notify_others(run, worker);
-    return count;
-}
-
 /* quern__graph_run_ready for graphs with priorities; the worker has `count` tickets. A worker without a
  * ticket or a task must not access the graph, because the run may have ended; the caller may. */
 static void run_by_priority(quern__graph_run *run, quern__worker *worker, quern__graph_task *list,
                             uint32_t count)
 {
     const bool is_caller = worker == run->caller;
+    const quern__job ticket = {.run = run_ticket, .scope = run->scope, .target = run};
     for (;;) {
         if (is_caller) list = run_caller_tasks(run, worker, list);
         if (list != NULL) count += put_by_priority(run, list);
         if (count == 0) return;
-        count = offer_tickets(run, worker, count - 1);
+        /* Keeps one ticket, and offers the others, as far as the deque has room. */
+        const uint32_t all = --count;
+        while (count != 0 && quern__deque_push(&worker->deque, &ticket, 0))
+            count--;
+        if (count != all) notify_others(run, worker);
         list = run_task(take_best(run), worker, NULL);
     }
 }

@@ -3,9 +3,17 @@
 #ifndef QUERN_SCHED_JOBS_JOBS_INTERNAL_H
 #define QUERN_SCHED_JOBS_JOBS_INTERNAL_H
 
-/* Interfaces through which a pool reports what its workers do. The job system knows nothing else about an
- * observer; the trace (sched/observe/profile_internal.h) implements one. While no observer records, reporting costs
- * one branch. */
+/* The job pool: types and functions that the files of this folder share.
+ *
+ *     workers    jobs.c (threads, create, resize, destroy), enter.c (external threads, jobs for one worker),
+ *                search.c (find jobs, sleep, wake), wait.c (waits), yield.c (two workers on one processor)
+ *     jobs       submit.c (submitted jobs, jobs that wait for counters, forks), job_counter.c, loop.h
+ *                (loop.c, sharing.c, submit_loop.c), graph_internal.h
+ *     reports    describe_jobs.c (times, events, description as text)
+ *     machine    processors.c (stack, processors, names, quotas, caches)
+ *
+ * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
+ * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
 
 #include "core/base/base_internal.h"
 #include "core/platform/platform.h"
@@ -19,6 +27,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ------------------------------------------------------------------------------------------ observers */
+
+/* Interfaces through which a pool reports what its workers do. The job system knows nothing else about an
+ * observer; the trace (sched/observe/profile_internal.h) implements one. While no observer records, reporting costs
+ * one branch. */
 
 typedef enum quern__job_event {
     QUERN__JOB_EVENT_STEAL, /* a search that found a job or loop items */
@@ -65,17 +79,7 @@ static inline void quern__observer_remove_user(quern__observer *observer)
     if (observer != NULL) atomic_fetch_sub_explicit(&observer->user_count, 1, memory_order_release);
 }
 
-/* The job pool: types and functions that the files of this folder share.
- *
- *     workers    jobs.c (threads, create, resize, destroy), enter.c (external threads, jobs for one worker),
- *                search.c (find jobs, sleep, wake), wait.c (waits), yield.c (two workers on one processor)
- *     jobs       submit.c (submitted jobs, jobs that wait for counters, forks), job_counter.c, loop.h
- *                (loop.c, sharing.c, submit_loop.c), graph_internal.h
- *     reports    describe_jobs.c (times, events, description as text)
- *     machine    processors.c (stack, processors, names, quotas, caches)
- *
- * An *external thread* is a thread that the pool did not start. While it takes part in the pool it is a
- * worker like the pool's own threads, in one of the *external slots*; otherwise it is *outside*. */
+/* ------------------------------------------------------------------------------------------- workers */
 
 typedef struct quern__worker quern__worker;
 
@@ -309,14 +313,26 @@ static inline uint32_t quern__worker_external_slot(const quern__worker *worker)
 }
 
 /* Returns how many workers may run a job now or later: the pool's own threads, unless they have stopped,
- * and the external threads inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see is_last_awake
- * in wait.c. Relaxed for has_stopped: the external thread that saw the threads stop is then the only one
+ * and the external threads inside. seq_cst: pairs with the swap in quern__jobs_try_enter; see
+ * quern__jobs_all_are_blocked. Relaxed for has_stopped: the external thread that saw the threads stop is then the only one
  * that still waits. */
 static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
 {
     uint64_t slots = atomic_load_explicit(&jobs->external_slots, memory_order_seq_cst);
     bool has_threads = !atomic_load_explicit(&jobs->has_stopped, memory_order_relaxed);
     return (has_threads ? jobs->thread_count - 1 : 0) + quern__count_bits_32((uint32_t)slots);
+}
+
+/* Returns whether all workers that may run a job are asleep in waits, or about to be, so that none could run a
+ * job without being woken. A worker that has counted itself as blocked asks whether all others are. seq_cst:
+ * pairs with the count in sleep_in_wait (wait.c) and the swap in quern__jobs_try_enter, all of which have one
+ * order. Participants are read first: a thread that enters after that read sees the calling worker as
+ * blocked. */
+static inline bool quern__jobs_all_are_blocked(const quern_jobs *jobs)
+{
+    uint32_t participant_count = quern__jobs_participant_count(jobs);
+    uint32_t blocked_count = atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst);
+    return blocked_count >= participant_count && blocked_count != 0;
 }
 
 /* Registrations of the calling thread, and its registration with one pool, or NULL if there is none. */
@@ -388,7 +404,7 @@ static inline void quern__jobs_end_visit(quern_jobs *jobs)
     atomic_fetch_sub_explicit(&jobs->visitor_count, 1, memory_order_release);
 }
 
-/* -------------------------------------------------------------------------- processors.c: time on processors */
+/* -------------------------------------------------------------------------- processors.c: the machine */
 
 /* Returns how many processors the control group of the process may use at a time, rounded up; UINT32_MAX if there is
  * no quota. root: of the folders /proc and /sys; "" outside of tests. */
@@ -397,6 +413,11 @@ uint32_t quern__read_processor_quota(const char *root);
 /* Returns the default number of threads of a pool. */
 uint32_t quern__default_thread_count(uint32_t external_count, uint32_t processor_count,
                                      uint32_t processor_quota);
+
+/* Returns the cache sizes that `folder` describes, in the layout of Linux's
+ * /sys/devices/system/cpu/cpu0/cache. A size that is missing there is read by sysconf, or assumed. NULL: no
+ * folder. */
+quern_cache_sizes quern__read_cache_sizes(const char *folder);
 
 /* ------------------------------------------------------------------------------- processors.c: threads */
 
@@ -596,8 +617,7 @@ void quern__worker_yield_after_long_work(quern__worker *worker);
 /* Frees the memory of all submitted loops. None may be in progress. */
 void quern__jobs_free_submitted_loops(quern_jobs *jobs);
 
-/* ------------------------------------------------------------------------------ graph_run.c: submitted
- * runs */
+/* ------------------------------------------------------------------------ graph_run.c: submitted runs */
 
 /* Ends submitted graph runs that still wait for counters and have not begun; they never begin. */
 void quern__jobs_drop_graphs(quern_jobs *jobs);
@@ -730,8 +750,7 @@ bool quern__node_assign(quern__node *node);
  * jobs. */
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function);
 
-/* --------------------------------------------------------------------------------- job_counter.c:
- * counters */
+/* ---------------------------------------------------------------------------- job_counter.c: counters */
 
 /* Subtracts `count` from the counter and fires its links if it reaches zero. worker: the worker that the
  * caller is in any pool, or NULL. */
@@ -762,10 +781,5 @@ static inline void quern__job_count_down(const quern__job *job, quern__worker *w
     worker->done_counter = job->scope;
     worker->done_count++;
 }
-
-/* Returns the cache sizes that `folder` describes, in the layout of Linux's
- * /sys/devices/system/cpu/cpu0/cache. A size that is missing there is read by sysconf, or assumed. NULL: no
- * folder. */
-quern_cache_sizes quern__read_cache_sizes(const char *folder);
 
 #endif

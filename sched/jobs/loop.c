@@ -135,20 +135,17 @@ static bool claim_own(quern__loop *loop, quern__loop_slot *own, uint64_t *out_ca
     return false;
 }
 
-/* Returns the first of the victim's items to steal: the back half in whole grains. A thief steals all of
- * them if they are one grain, or if the slot's worker has not started. */
-static uint32_t cut(const quern__loop *loop, const quern__loop_slot *victim, uint64_t items)
-{
-    if (!atomic_load_explicit(&victim->is_owned, memory_order_relaxed)) return begin_of(items);
-    uint32_t grain_count = 1 + (end_of(items) - begin_of(items) - 1) / loop->grain;
-    return begin_of(items) + grain_count / 2 * loop->grain;
-}
-
 static bool steal_items(quern__loop *loop, quern__loop_slot *victim, uint64_t *out_items)
 {
     uint64_t items = atomic_load_explicit(&victim->items, memory_order_relaxed);
     while (!is_empty(items)) {
-        uint32_t middle = cut(loop, victim, items);
+        /* Takes the back half in whole grains; all if that is one grain, or if the slot's worker has not
+         * started. */
+        uint32_t middle = begin_of(items);
+        if (atomic_load_explicit(&victim->is_owned, memory_order_relaxed)) {
+            uint32_t grain_count = 1 + (end_of(items) - begin_of(items) - 1) / loop->grain;
+            middle += grain_count / 2 * loop->grain;
+        }
         *out_items = pack(middle, end_of(items));
         if (replace(victim, &items, pack(begin_of(items), middle))) return true;
     }
@@ -285,14 +282,6 @@ static uint32_t invite(quern__loop *loop, quern__worker *worker)
     return 0;
 }
 
-/* Relaxed: only this worker writes the slot. */
-static bool is_newest(const quern__loop *loop, quern__worker *worker)
-{
-    const quern__deque_slot *newest =
-        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
-    return atomic_load_explicit(&newest->target, memory_order_relaxed) == loop;
-}
-
 /* Withdraws this worker's unused offers. Offers begin at deque index `bottom`; above them there may be jobs
  * that items have submitted, which run now. Older jobs stay untouched, even if a rescuing wait has removed
  * the offers (wait.c). Above the offers of a loop with is_stored, jobs stay in the deque: they may wait for
@@ -302,7 +291,10 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
 {
     uint32_t withdrawn_count = 0;
     while (withdrawn_count < offer_count && quern__deque_bottom(&worker->deque) > bottom) {
-        if (loop->is_stored && !is_newest(loop, worker)) break;
+        const quern__deque_slot *newest =
+            quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
+        /* Relaxed: only this worker writes the slot. */
+        if (loop->is_stored && atomic_load_explicit(&newest->target, memory_order_relaxed) != loop) break;
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) break;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == loop) {

@@ -109,17 +109,8 @@ static bool wake_idle(quern_jobs *jobs)
     return false;
 }
 
-/* Returns whether all workers are asleep in waits, so that none could run a job without being woken.
- * seq_cst: pairs with sleep_in_wait and quern__jobs_try_enter; see is_last_awake in wait.c. */
-static bool all_are_blocked(const quern_jobs *jobs)
-{
-    uint32_t participant_count = quern__jobs_participant_count(jobs);
-    uint32_t blocked_count = atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst);
-    return blocked_count >= participant_count && blocked_count != 0;
-}
-
 /* Returns whether the worker waits for one of the two scopes. Relaxed: a wrong result wakes one worker too
- * many, or leaves the job to the check of all_are_blocked. */
+ * many, or leaves the job to the check of quern__jobs_all_are_blocked. */
 static bool waits_for(const quern__worker *worker, const void *served_scope, const void *scope)
 {
     const void *awaited = atomic_load_explicit(&worker->awaited_scope, memory_order_relaxed);
@@ -177,7 +168,8 @@ void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const 
         worker != NULL ? atomic_load_explicit(&worker->served_scope, memory_order_relaxed) : NULL;
     /* A worker that waits for one of the scopes is woken. If there is none and all workers are blocked, one
      * that may run the job; a worker with a closed job on its stack may not run another closed job (deque.h). */
-    if (wake_one_blocked(jobs, WAITS_FOR_IT, served_scope, scope) || !all_are_blocked(jobs)) return;
+    if (wake_one_blocked(jobs, WAITS_FOR_IT, served_scope, scope) || !quern__jobs_all_are_blocked(jobs))
+        return;
     if (!wake_one_blocked(jobs, MAY_RUN_ALL, served_scope, scope) && !quern__scope_is_closed(scope))
         wake_one_blocked(jobs, ANY_SLEEPER, served_scope, scope);
 }

@@ -358,24 +358,18 @@ static quern_result fail_memory(const char *function)
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
 }
 
-/* Submits a job of an outside thread to a shared queue. Taking a node and pushing it are one step, with one lock. */
-static quern_result submit_to_shared_queue(quern_jobs *jobs, const quern__job *job,
-                                           quern__queue_index queue, const char *function)
-{
-    bool is_visit;
-    if (!quern__queues_push_job(jobs, job, queue, &is_visit)) return fail_memory(function);
-    if (is_visit) {
-        notify_of_queued(jobs, queue, job->scope);
-        quern__jobs_end_visit(jobs);
-    }
-    return QUERN_OK;
-}
-
 static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                     const char *function)
 {
-    if (queue < QUERN__QUEUE_COUNT && quern__jobs_current_worker(jobs) == NULL)
-        return submit_to_shared_queue(jobs, job, queue, function);
+    if (queue < QUERN__QUEUE_COUNT && quern__jobs_current_worker(jobs) == NULL) {
+        /* Of an outside thread: taking a node and pushing it are one step, with one lock. */
+        bool is_visit;
+        if (!quern__queues_push_job(jobs, job, queue, &is_visit)) return fail_memory(function);
+        if (!is_visit) return QUERN_OK;
+        notify_of_queued(jobs, queue, job->scope);
+        quern__jobs_end_visit(jobs);
+        return QUERN_OK;
+    }
     quern__node *node = quern__node_create(jobs, job, queue);
     if (node == NULL) return fail_memory(function);
     quern__job_count(job);
@@ -614,16 +608,6 @@ bool quern__node_reserve_links(quern__node *node, uint32_t count)
     return true;
 }
 
-/* Relaxed: see quern__node_reserve_links. */
-static void give_room(quern__node *node)
-{
-    if (node->link_count <= QUERN__OWN_LINKS) return;
-    quern__node *list = atomic_load_explicit(&more_of(node)->node, memory_order_relaxed);
-    for (quern__node *each = list; each != NULL; each = each->next)
-        each->next = each->job.target;
-    quern__queues_return_nodes(&node->jobs->queues, list);
-}
-
 /* Subtracts `count` counters and submits the job after the last one. Acquire and release: everything that
  * happened before one of the counters reached zero happens before the job; each subtraction pairs with the
  * others of the node. If the first load returns exactly `count`, all other counters are subtracted already,
@@ -634,7 +618,13 @@ void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *wo
     if (atomic_load_explicit(&node->waiting_count, memory_order_acquire) != difference &&
         atomic_fetch_sub_explicit(&node->waiting_count, difference, memory_order_acq_rel) != difference)
         return;
-    give_room(node);
+    if (node->link_count > QUERN__OWN_LINKS) {
+        /* Relaxed: see quern__node_reserve_links. */
+        quern__node *further = atomic_load_explicit(&more_of(node)->node, memory_order_relaxed);
+        for (quern__node *each = further; each != NULL; each = each->next)
+            each->next = each->job.target;
+        quern__queues_return_nodes(&node->jobs->queues, further);
+    }
     quern__node_submit(node, worker);
 }
 

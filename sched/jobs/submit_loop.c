@@ -44,7 +44,7 @@ void quern_cancel_reset(quern_cancel *cancel)
  * An offer to take part names the loop and its generation, and holds no reference. A worker that takes an
  * offer enters the loop if the generation is unchanged and there is at least one participant; it increments
  * the number of participants in the same step. The loop then cannot return to the store before this worker
- * leaves, and the worker reads it as it was when it began (acquire; pairs with open_loop). If the worker
+ * leaves, and the worker reads it as it was when it began (acquire; pairs with share_stored). If the worker
  * cannot enter, the offer is outdated and does nothing.
  *
  * So a loop ends when its work does, although offers remain in deques below jobs that take long or that
@@ -123,20 +123,7 @@ void quern__jobs_free_submitted_loops(quern_jobs *jobs)
 
 /* ------------------------------------------------------------------------------------------ participants */
 
-/* Begins a new generation with one participant. Release: pairs with the acquire in try_enter. The load is
- * relaxed: no thread changes the state of a loop without participants, and the lock of the store orders
- * earlier changes. */
-static void open_loop(quern__submitted_loop *stored, const char *name)
-{
-    uint64_t state = atomic_load_explicit(&stored->state, memory_order_relaxed);
-    uint32_t generation = (uint32_t)(state >> GENERATION_SHIFT) + 1;
-    stored->loop.offer.data[OFFERED_GENERATION] = generation;
-    stored->loop.offer.data[OFFERED_NAME] = (uintptr_t)name;
-    atomic_store_explicit(&stored->state, (uint64_t)generation << GENERATION_SHIFT | 1,
-                          memory_order_release);
-}
-
-/* Acquire: pairs with the release in open_loop. The first load is relaxed because the compare-and-swap
+/* Acquire: pairs with the release in share_stored. The first load is relaxed because the compare-and-swap
  * checks its value. */
 static bool try_enter(quern__submitted_loop *stored, uint32_t generation)
 {
@@ -193,7 +180,15 @@ static bool share_stored(const quern__job *job, quern__worker *worker, const que
     stored->loop.is_stored = true;
     stored->loop.queue = (quern__queue_index)(job->data[QUEUE] >> QUEUE_SHIFT);
     stored->scope = job->scope;
-    open_loop(stored, sharing->rest.name);
+    /* Begins a new generation with one participant. Release: pairs with the acquire in try_enter. The load is
+     * relaxed: no thread changes the state of a loop without participants, and the lock of the store orders
+     * earlier changes. */
+    const uint32_t generation =
+        (uint32_t)(atomic_load_explicit(&stored->state, memory_order_relaxed) >> GENERATION_SHIFT) + 1;
+    stored->loop.offer.data[OFFERED_GENERATION] = generation;
+    stored->loop.offer.data[OFFERED_NAME] = (uintptr_t)sharing->rest.name;
+    atomic_store_explicit(&stored->state, (uint64_t)generation << GENERATION_SHIFT | 1,
+                          memory_order_release);
     participate(stored, worker, own, work);
     return true;
 }

@@ -530,7 +530,7 @@ static bool has_limit(const quern__wait *wait)
     return wait != NULL && wait->until_ns != 0;
 }
 
-/* seq_cst: pairs with the load in is_last_awake. */
+/* seq_cst: pairs with the load in quern__jobs_all_are_blocked. */
 static void count_blocked(quern_jobs *jobs, bool is_blocked)
 {
     if (is_blocked)
@@ -664,15 +664,6 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, attempts *tr
     return flush_and_continue(worker, wait);
 }
 
-/* Returns whether all participants except this worker are blocked. seq_cst: pairs with the count in
- * sleep_in_wait and the swap in quern__jobs_try_enter, all of which have one order. Participants are read
- * first: a thread that enters after that read sees this worker as blocked. */
-static bool is_last_awake(const quern_jobs *jobs)
-{
-    uint32_t participant_count = quern__jobs_participant_count(jobs);
-    return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >= participant_count;
-}
-
 /* Removes any job that may run inside this wait and is not hidden behind other jobs. From the queues it
  * removes the newest job, because the wait most likely depends on that one: older jobs would wait in turn,
  * and the stack would grow to its limit. From deques, its own one included, it steals the oldest job, like
@@ -730,7 +721,8 @@ static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job 
  * may not run here, notifies a worker that may run them. */
 static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_awake(worker->jobs)) return false;
+    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !quern__jobs_all_are_blocked(worker->jobs))
+        return false;
     if (find_any(worker, wait, out_job)) return true;
     if (quern__worker_has_closed_job(worker) && quern__jobs_has_any_job(worker->jobs))
         quern__jobs_notify(worker->jobs, NULL, QUERN__ANY_SCOPE);
@@ -739,7 +731,7 @@ static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *o
 
 /* Sleeps until the wait may be over or the worker has a permit; see the head of search.c. Returns whether
  * there is a job to run instead. The counts pair with the reads in quern__jobs_notify_sleepers,
- * is_last_awake and quern__jobs_leave. The decrement of sleeper_count is relaxed: one needless check does
+ * quern__jobs_all_are_blocked and quern__jobs_leave. The decrement of sleeper_count is relaxed: one needless check does
  * no harm. */
 static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {

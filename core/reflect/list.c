@@ -158,37 +158,36 @@ quern_result quern_type_at(const quern_world *world, quern_type_kind kind, uint3
 
 /* ---------------------------------------------------------------------------------------- entities */
 
-static uint32_t list_page(const quern__entities *entities, uint32_t page, quern_entity *out_entities,
-                          uint32_t count, uint32_t capacity)
-{
-    const uint32_t first = page * QUERN__PAGE_RECORDS, slots = quern__entities_page_slots(entities, page);
-    if (quern__entities_is_absent(entities, page)) return count;
-    for (uint32_t i = 0; i < slots; i++) {
-        const quern__record *record = quern__entities_record(entities, first + i);
-        if (record->location == 0) continue;
-        if (count < capacity)
-            out_entities[count] = (quern_entity){(uint64_t)record->handle_high << 32 | (first + i)};
-        count++;
-    }
-    return count;
-}
-
 uint32_t quern_world_list_entities(const quern_world *world, quern_entity *out_entities, uint32_t capacity)
 {
     QUERN__NEED_OR(world, 0);
     QUERN__NEED_LIST_OR(out_entities, capacity, 0);
+    const quern__entities *entities = &world->storage.entities;
     uint32_t count = 0;
-    for (uint32_t page = 0; page < world->storage.entities.pages.count; page++)
-        count = list_page(&world->storage.entities, page, out_entities, count, capacity);
+    for (uint32_t page = 0; page < entities->pages.count; page++) {
+        if (quern__entities_is_absent(entities, page)) continue;
+        const uint32_t first = page * QUERN__PAGE_RECORDS,
+                       slots = quern__entities_page_slots(entities, page);
+        for (uint32_t slot = first; slot < first + slots; slot++) {
+            const quern__record *record = quern__entities_record(entities, slot);
+            if (record->location == 0) continue;
+            if (count < capacity)
+                out_entities[count] = (quern_entity){(uint64_t)record->handle_high << 32 | slot};
+            count++;
+        }
+    }
     return count;
 }
 
 /* Limit of the slots that one call visits, per entity of its capacity. */
 enum { VISITS_PER_ENTITY = 64 };
 
-static uint32_t list_from(const quern__entities *entities, uint32_t *cursor, quern_entity *out_entities,
-                          uint32_t capacity)
+uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
+                                        quern_entity *out_entities, uint32_t capacity)
 {
+    static const char function[] = "quern_world_list_entities_from";
+    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, function)) return 0;
+    const quern__entities *entities = &world->storage.entities;
     uint64_t visits = (uint64_t)capacity * VISITS_PER_ENTITY;
     uint32_t slot = *cursor, count = 0;
     for (; slot < entities->slot_count && count < capacity && visits > 0; visits--) {
@@ -203,13 +202,6 @@ static uint32_t list_from(const quern__entities *entities, uint32_t *cursor, que
     }
     *cursor = slot < entities->slot_count ? slot : QUERN_LIST_END;
     return count;
-}
-
-uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
-                                        quern_entity *out_entities, uint32_t capacity)
-{
-    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, __func__)) return 0;
-    return list_from(&world->storage.entities, cursor, out_entities, capacity);
 }
 
 static uint32_t list_components(const quern_world *world, quern_entity entity,

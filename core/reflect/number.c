@@ -258,20 +258,16 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-static uint32_t digit_of(char byte)
-{
-    if (is_digit(byte)) return (uint32_t)(byte - '0');
-    const char lower = (char)(byte | 0x20);
-    return lower >= 'a' && lower <= 'f' ? (uint32_t)(lower - 'a') + 10 : UINT32_MAX;
-}
-
 quern__number_state quern__digits_read(const char *text, size_t bytes, uint32_t base, uint64_t limit,
                                        uint64_t *out_number)
 {
     uint64_t number = 0;
     bool is_out_of_range = false;
     for (size_t i = 0; i < bytes; i++) {
-        const uint32_t digit = digit_of(text[i]);
+        const char lower = (char)(text[i] | 0x20);
+        const uint32_t digit = is_digit(text[i])              ? (uint32_t)(text[i] - '0')
+                               : lower >= 'a' && lower <= 'f' ? (uint32_t)(lower - 'a') + 10
+                                                              : UINT32_MAX;
         if (digit >= base) return QUERN__NUMBER_MALFORMED;
         is_out_of_range |= digit > limit || number > (limit - digit) / base;
         number = number * base + digit;

@@ -165,15 +165,6 @@ void quern__capture_finish_loop(quern_frame_capture *capture, uint64_t now_ns)
 
 /* ------------------------------------------------------------------------------------- capturing a frame */
 
-/* Returns the stage's share, by its number of chunks, of the bytes that the pass touches. Returns 0 if these bytes
- * fit into the threads' own caches. */
-static uint64_t streamed_bytes(const quern__pass *pass, const quern__pass_stage *stage)
-{
-    if (!pass->exceeds_own_caches || pass->stage_count == 1)
-        return pass->exceeds_own_caches ? pass->touched_bytes : 0;
-    return (uint64_t)((double)pass->touched_bytes * stage->chunk_count / (pass->chunk_count + 1.0));
-}
-
 /* Adds one task per stage; each stage waits for the one before it. */
 static void capture_pass(const quern__profiler *profiler, const quern__segment *segment,
                          const quern__pass *pass)
@@ -187,7 +178,13 @@ static void capture_pass(const quern__profiler *profiler, const quern__segment *
         if (number == UINT32_MAX) return;
         if (i == 0) quern__profile_of_pass(profiler, pass)->first_task = number;
         quern__task *task = &capture->tasks.items[number];
-        task->bytes = streamed_bytes(pass, stage);
+        /* The stage's share, by its number of chunks, of the bytes that the pass touches, unless these bytes fit
+         * into the threads' own caches. */
+        task->bytes =
+            !pass->exceeds_own_caches ? 0
+            : pass->stage_count == 1
+                ? pass->touched_bytes
+                : (uint64_t)((double)pass->touched_bytes * stage->chunk_count / (pass->chunk_count + 1.0));
         task->is_serial = quern__stage_is_serial(stage);
         task->caller_only = quern__system_has_flag(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
         if (i > 0) quern__capture_add_wait(capture, number - 1);

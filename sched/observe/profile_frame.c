@@ -457,16 +457,6 @@ static void divide_pass(const quern__profiler *profiler, const quern__pass *pass
     }
 }
 
-/* Divides the time of each pass among its systems. Does nothing if the frame has rebuilt the passes but could not
- * run: the new passes have no profile. */
-static void divide_passes(const quern__profiler *profiler)
-{
-    if (profiler->passes_version != profiler->plan->passes_version) return;
-    for (uint32_t i = 0; i < profiler->plan->segments.count; i++)
-        for (uint32_t k = 0; k < profiler->plan->segments.items[i].passes.count; k++)
-            divide_pass(profiler, profiler->plan->segments.items[i].passes.items[k]);
-}
-
 static uint64_t at_most(uint64_t value, uint64_t limit)
 {
     return value < limit ? value : limit;
@@ -551,7 +541,11 @@ void quern__profile_end_frame(quern__frame_observer *observer)
     if (!profiler->is_profiling) return;
     if (profiler->total.thread_count != profiler->frame.thread_count) quern__profile_reset_totals(profiler);
     finish_workers(profiler, &profiler->frame, now_ns);
-    divide_passes(profiler);
+    /* If the frame has rebuilt the passes but could not run, the new passes have no profile. */
+    const bool has_passes = profiler->passes_version == profiler->plan->passes_version;
+    for (uint32_t i = 0; i < profiler->plan->segments.count && has_passes; i++)
+        for (uint32_t k = 0; k < profiler->plan->segments.items[i].passes.count; k++)
+            divide_pass(profiler, profiler->plan->segments.items[i].passes.items[k]);
     const quern_frame_profile *frame = &profiler->frame;
     quern_frame_profile *total = &profiler->total;
     profiler->frame_count++;

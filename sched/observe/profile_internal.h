@@ -3,10 +3,8 @@
 #ifndef QUERN_SCHED_OBSERVE_PROFILE_INTERNAL_H
 #define QUERN_SCHED_OBSERVE_PROFILE_INTERNAL_H
 
-/* A captured frame: segments, which run one after another. Each segment has tasks that wait for each other.
- * A task is a pass or a part of a sync point: a part before the items, items in any order on any thread,
- * and a part after the items. The item of a serial task, and the parts before and after items, may have run
- * loops on the pool, which several threads would share. */
+/* Observing frames: captured frames, hardware counters, traces, and the profiler, which observes the frames of a
+ * schedule and passes what it measures to the three. */
 
 #include "core/base/base_internal.h"
 #include "core/base/containers.h"
@@ -20,6 +18,13 @@
 #include <quern/profile.h>
 
 #include <stdatomic.h>
+
+/* -------------------------------------------------------------------------------------- captured frames */
+
+/* A captured frame: segments, which run one after another. Each segment has tasks that wait for each other.
+ * A task is a pass or a part of a sync point: a part before the items, items in any order on any thread,
+ * and a part after the items. The item of a serial task, and the parts before and after items, may have run
+ * loops on the pool, which several threads would share. */
 
 typedef enum quern__task_part {
     QUERN__TASK_BEFORE,

@@ -503,17 +503,6 @@ static double share_of(uint64_t part_ns, uint64_t all_ns)
     return all_ns > 0 ? 100 * (double)part_ns / (double)all_ns : 0;
 }
 
-static void write_system(const profile_writer *writer, const quern__system *system)
-{
-    const quern__system_profile profile = profile_copy_of(writer->profiler, system);
-    quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
-                 mean_us(writer, profile.total_ns),
-                 share_of(profile.total_ns, writer->profiler->total.workers.busy_ns),
-                 (double)profile.total_view_count / writer->frames,
-                 (double)profile.total_entity_count / writer->frames,
-                 (double)profile.total_command_count / writer->frames);
-}
-
 static void write_count(const profile_writer *writer, double count)
 {
     if (isnan(count))
@@ -580,8 +569,15 @@ quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_
                  mean_us(&writer, total->apply_ns));
     quern__print(&printer, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
                  "commands");
-    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
-        write_system(&writer, profiler->plan->order.items[i]);
+    for (uint32_t i = 0; i < profiler->plan->order.count; i++) {
+        const quern__system *system = profiler->plan->order.items[i];
+        const quern__system_profile profile = profile_copy_of(profiler, system);
+        quern__print(&printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
+                     mean_us(&writer, profile.total_ns), share_of(profile.total_ns, total->workers.busy_ns),
+                     (double)profile.total_view_count / writer.frames,
+                     (double)profile.total_entity_count / writer.frames,
+                     (double)profile.total_command_count / writer.frames);
+    }
     write_counts(&writer);
     quern__print(&printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
                  "sync");

@@ -243,20 +243,6 @@ void quern_trace_destroy(quern_trace *trace)
 
 /* ------------------------------------------------------------------------------------------- names */
 
-static quern_result add_name(quern_trace *trace, const char *name)
-{
-    if (trace->names.count == QUERN_MAX_TRACE_NAMES)
-        return quern__fail(QUERN_ERROR_LIMIT,
-                           "quern_trace_add_name: '%s' exceeds the limit of %d names "
-                           "(QUERN_MAX_TRACE_NAMES): use fewer names",
-                           name, QUERN_MAX_TRACE_NAMES);
-    if (!quern__array_reserve(&trace->allocator, &trace->names, trace->names.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_trace_add_name: out of memory for the name '%s'", name);
-    memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
-    return QUERN_OK;
-}
-
 quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t *out_name)
 {
     if (trace == NULL) return quern__fail_null("quern_trace_add_name", "trace");
@@ -266,7 +252,16 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     if (result != QUERN_OK) return result;
     quern__mutex_lock(&trace->mutex);
     const uint32_t number = find_name(trace, name);
-    if (number == trace->names.count) result = add_name(trace, name);
+    if (number == QUERN_MAX_TRACE_NAMES)
+        result = quern__fail(QUERN_ERROR_LIMIT,
+                             "quern_trace_add_name: '%s' exceeds the limit of %d names "
+                             "(QUERN_MAX_TRACE_NAMES): use fewer names",
+                             name, QUERN_MAX_TRACE_NAMES);
+    else if (!quern__array_reserve(&trace->allocator, &trace->names, number + 1))
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                             "quern_trace_add_name: out of memory for the name '%s'", name);
+    else if (number == trace->names.count)
+        memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
     quern__mutex_unlock(&trace->mutex);
     if (result == QUERN_OK) *out_name = number;
     return result;
@@ -411,15 +406,6 @@ void quern__trace_check_worker_count(quern_trace *trace, uint32_t worker_count)
         worker_count, trace->track_count);
 }
 
-/* Returns the nesting depth of a new zone. When a zone ends, the depth is the same again if all zones
- * inside of it have ended. Relaxed: only the track's thread writes it. */
-static uint32_t enter_zone(quern__trace_track *track)
-{
-    const uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed) + 1;
-    atomic_store_explicit(&track->depth, depth, memory_order_relaxed);
-    return depth;
-}
-
 quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name)
 {
     if (!quern__trace_is_recording(trace)) return (quern_trace_zone){0};
@@ -427,11 +413,15 @@ quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint
         report_track(trace, track);
         return (quern_trace_zone){0};
     }
-    return (quern_trace_zone){.trace = trace,
-                              .begin_ns = quern__clock_ns(),
-                              .track = track,
-                              .name = name,
-                              .depth = QUERN_CHECKS ? enter_zone(&trace->tracks[track]) : 0};
+    uint32_t depth = 0;
+    if (QUERN_CHECKS) {
+        /* When a zone ends, the depth is the same again if all zones inside of it have ended. Relaxed: only the
+         * track's thread writes it. */
+        depth = atomic_load_explicit(&trace->tracks[track].depth, memory_order_relaxed) + 1;
+        atomic_store_explicit(&trace->tracks[track].depth, depth, memory_order_relaxed);
+    }
+    return (quern_trace_zone){
+        .trace = trace, .begin_ns = quern__clock_ns(), .track = track, .name = name, .depth = depth};
 }
 
 void quern_trace_zone_end(const quern_trace_zone *zone)
@@ -635,13 +625,6 @@ static void write_track_name(trace_writer *writer, uint32_t index)
     quern__json_close(json, '}');
 }
 
-/* Returns the name of an event without a name of its own. */
-static const char *name_of_kind(const quern__trace_event *event)
-{
-    if (event->kind != QUERN__TRACE_SYNC) return kinds[event->kind].category;
-    return event->ordinal < QUERN__COUNT_OF(stages) ? stages[event->ordinal] : "?";
-}
-
 static void write_args(quern__json *json, const quern__trace_event *event)
 {
     /* Of the events of a sync point, only the whole sync point has a count. */
@@ -663,9 +646,15 @@ static void write_event(trace_writer *writer, uint32_t track, const quern__trace
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
     open_event(json, "X", track);
     quern__json_text(json, "cat", kinds[event->kind].category);
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    if (event->name != QUERN__TRACE_NO_NAME) trace_copy_name(writer->trace, event->name, name);
-    quern__json_text(json, "name", event->name != QUERN__TRACE_NO_NAME ? name : name_of_kind(event));
+    char own[QUERN_MAX_NAME_BYTES + 1];
+    const char *name = kinds[event->kind].category;
+    if (event->name != QUERN__TRACE_NO_NAME) {
+        trace_copy_name(writer->trace, event->name, own);
+        name = own;
+    } else if (event->kind == QUERN__TRACE_SYNC) {
+        name = event->ordinal < QUERN__COUNT_OF(stages) ? stages[event->ordinal] : "?";
+    }
+    quern__json_text(json, "name", name);
     quern__json_decimal(json, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0, 3);
     quern__json_decimal(json, "dur", event->duration_ns, 3);
     write_args(json, event);

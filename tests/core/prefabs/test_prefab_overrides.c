@@ -128,7 +128,8 @@ Test(prefab_overrides, overrides_of_hidden_tags_are_refused_as_tags, .init = ope
         if (!info.is_managed || info.is_relation) continue;
         char said[128];
         snprintf(said, sizeof said, "override 0: '%s' is a tag that Quern maintains", info.name);
-        refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){info.component, 1, said});
+        refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT,
+                        (quern_spawn_override){info.component, 1, said});
         cr_assert_not_null(strstr(quern_error_message(), said), "%s", quern_error_message());
         hidden_count += strcmp(info.name, "disabled by parent") == 0 ? 100 : 1;
     }

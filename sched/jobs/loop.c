@@ -570,9 +570,9 @@ bool quern__range_begin(quern__worker *worker, const quern__range *range, quern_
     const uint64_t now_ns = quern__clock_ns();
     /* Consecutive short loops with short gaps count as one long loop. */
     if (now_ns - worker->loop_end_ns > QUERN__QUIET_NS) worker->quiet_ns = 0;
-    const double expected_ns = cost->times.alone_ns * (rest->count - rest->first);
     out_sharing->wake =
-        QUERN_CHECKS || expected_ns == 0 || expected_ns + (double)worker->quiet_ns >= QUERN__QUIET_NS;
+        QUERN_CHECKS || cost->times.alone_ns == 0 ||
+        cost->times.alone_ns * (rest->count - rest->first) + (double)worker->quiet_ns >= QUERN__QUIET_NS;
     if (out_sharing->wake) worker->quiet_ns = 0;
     out_sharing->start_ns = now_ns;
     return true;

@@ -32,8 +32,9 @@ enum {
 
 quern__run_mode quern__times_choose(const quern__known_times *times, double unit_count)
 {
+    if (QUERN_CHECKS) return QUERN__RUN_WAKE;
     const double expected_ns = times->alone_ns * unit_count;
-    if (QUERN_CHECKS || expected_ns == 0 || expected_ns >= QUERN__QUIET_NS) return QUERN__RUN_WAKE;
+    if (expected_ns == 0 || expected_ns >= QUERN__QUIET_NS) return QUERN__RUN_WAKE;
     if (expected_ns < TINY_NS || times->measured_ns == 0) return QUERN__RUN_ALONE;
     return times->shared_ns >= times->alone_ns && times->alone_runs_left != 0 ? QUERN__RUN_ALONE
                                                                               : QUERN__RUN_QUIET;

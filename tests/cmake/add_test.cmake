@@ -88,7 +88,7 @@ endfunction()
 # other builds would then run under no sanitizer. So in the thread sanitizer's build the tests of the job system that run
 # loops and graphs exist twice: NAME_deciding has these two sources without checks, which the linker prefers to those of
 # the library.
-set(quern_deciding_sources sched/jobs/loop.c sched/jobs/graph_run.c)
+set(quern_deciding_sources sched/jobs/loop.c sched/jobs/sharing.c)
 set(quern_deciding_tests
     "^sched/jobs/test_(cancel|external_threads|graph.*|host_threads|jobs|submit_loop|together)\\.c$")
 

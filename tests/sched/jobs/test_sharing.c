@@ -102,6 +102,30 @@ Test(sharing, one_shared_run_that_was_interrupted_changes_little)
     cr_assert_geq(run_often(100, 20000, 12000), 97u);
 }
 
+/* Attempts cost little, so they are not put off further and further: perhaps no other worker was awake. */
+Test(sharing, what_is_a_little_slower_when_shared_is_often_shared)
+{
+    quern__times_learn_alone(&times, 1, 20000);
+    cr_assert_geq(run_often(1000, 20000, 20600), 300u);
+}
+
+Test(sharing, a_shared_run_that_took_as_long_as_alone_is_no_reason_to_measure_again)
+{
+    quern__times_learn_alone(&times, 1, 20000);
+    quern__times_learn_shared(&times, 1, 20200, 40400);
+    cr_assert_eq(quern__times_choose(&times, 1), QUERN__RUN_QUIET);
+}
+
+/* It may have been an interruption. */
+Test(sharing, one_shared_run_that_was_far_slower_puts_sharing_off_like_one_that_took_twice_as_long)
+{
+    quern__times_learn_alone(&times, 1, 4000);
+    quern__times_learn_shared(&times, 1, 40000, 80000);
+    cr_assert_eq(times.alone_runs_left, (uint32_t)ATTEMPT_SHARE);
+    cr_assert_eq(run_often(ATTEMPT_SHARE, 4000, 2500), 0u);
+    cr_assert_eq(run_often(100, 4000, 2500), 100u);
+}
+
 Test(sharing, a_tiny_graph_is_not_shared)
 {
     cr_assert_leq(run_often(100000, TINY_NS / 2, TINY_NS / 4), 2u);

@@ -416,7 +416,7 @@ typedef struct quern__archetype {
     uint32_t layout_index;
     /* Unique among all present and past archetypes of the world; a history may restore it. */
     uint64_t identity;
-    uint64_t empty_since; /* first sync point that found it without rows, or 0: see world_calls.c */
+    uint64_t empty_since; /* first sync point that found it without rows, or 0: see world_life.c */
     struct quern__move_plan *incoming;   /* list of the move plans with this target */
     quern__row_listener *first_listener; /* listeners of rooms above storage; NULL if none */
     struct quern__archetype *next_same_hash;

@@ -310,6 +310,42 @@ quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, ui
     return QUERN_OK;
 }
 
+/* ------------------------------------------------------------------------------------- the log: trees */
+
+quern_result quern__link_log_put_tree(quern__storage *storage, quern__relation *relation,
+                                      const quern__link_node *node, const quern__link_node *bases,
+                                      uint32_t node_count, const quern_entity *entities)
+{
+    quern__link_log *log = &storage->relations->log;
+    if (!quern__array_reserve(&storage->allocator, &log->changes, log->changes.count + 1))
+        return quern__link_log_fail(storage);
+    log->changes.items[log->changes.count++] = (quern__link_change){.relation = relation,
+                                                                    .slot = quern_entity_index(entities[0]),
+                                                                    .old_target = QUERN__SLOT_NONE,
+                                                                    .row_tier = QUERN__ROW_STAYS,
+                                                                    .kind = QUERN__CHANGE_TREE};
+    quern__links_put_trees(&relation->links, node, bases, node_count, entities, 1);
+    return QUERN_OK;
+}
+
+/* Clears the links of a root without target and of all entities below it. */
+static void clear_tree(const quern__links *links, uint32_t root)
+{
+    uint32_t slot = root;
+    while (slot != QUERN__SLOT_NONE) {
+        const quern__link_node node = *quern__links_at(links, slot);
+        if (node.first != QUERN__SLOT_NONE) {
+            slot = node.first;
+            continue;
+        }
+        /* A leaf: its parent's list begins with it, since its earlier siblings are gone. */
+        const uint32_t target = node.target;
+        if (target != QUERN__SLOT_NONE) quern__links_at(links, target)->first = node.next;
+        quern__links_clear(links, slot);
+        slot = node.next != QUERN__SLOT_NONE ? node.next : target;
+    }
+}
+
 /* ------------------------------------------------------------------------------------- the log: undo */
 
 void quern__link_log_revert(quern__storage *storage)
@@ -333,6 +369,10 @@ void quern__link_log_revert(quern__storage *storage)
             quern__edges_add(&change->relation->edges, slot, change->old_target);
         if (change->relation->is_many) continue; /* it has only edges */
         quern__links *links = &change->relation->links;
+        if (change->kind == QUERN__CHANGE_TREE) {
+            clear_tree(links, slot);
+            continue;
+        }
         quern__links_set_level(links, slot, change->old_level);
         if (change->kind == QUERN__CHANGE_LEVEL) continue;
         if (quern__links_at(links, slot)->target != QUERN__SLOT_NONE) quern__links_unlink(links, slot);

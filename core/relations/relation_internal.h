@@ -204,7 +204,8 @@ typedef enum quern__link_change_kind {
     QUERN__CHANGE_LEVEL,  /* only the level */
     QUERN__CHANGE_NAME,
     QUERN__CHANGE_EDGE_ADDED,
-    QUERN__CHANGE_EDGE_REMOVED
+    QUERN__CHANGE_EDGE_REMOVED,
+    QUERN__CHANGE_TREE /* a new tree below the slot, which had no links */
 } quern__link_change_kind;
 
 /* The row_tier of an entry that moves no row. */
@@ -550,6 +551,12 @@ quern_result quern__link_log_put_name(quern__storage *storage, uint32_t slot, ui
 
 /* Drops the name of the slot, if it has one. Errors: OUT_OF_MEMORY; the caller then reverts the transaction. */
 quern_result quern__link_log_drop_name(quern__storage *storage, uint32_t slot);
+
+/* Performs quern__links_put_trees for one tree, of which entities[0] is the root. Errors: OUT_OF_MEMORY; the caller then
+ * reverts the transaction. */
+quern_result quern__link_log_put_tree(quern__storage *storage, quern__relation *relation,
+                                      const quern__link_node *node, const quern__link_node *bases,
+                                      uint32_t node_count, const quern_entity *entities);
 
 /* Reverts all changes of the transaction, the last one first. The entries remain in the log. */
 void quern__link_log_revert(quern__storage *storage);

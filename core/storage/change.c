@@ -162,7 +162,8 @@ static void carry_columns(const quern__move_plan *plan, uintptr_t to, uintptr_t 
                                 count);
 }
 
-static void carry(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
+/* Always inlined: quern__rows_move is called for single rows, too. */
+QUERN__ALWAYS_INLINE void carry(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
 {
     if (count > ROWS_ONE_BY_ONE || !plan->is_plain) {
         carry_columns(plan, to, from, count);
@@ -237,14 +238,26 @@ void quern__rows_restore(const quern__storage *storage, const quern__archetype *
     quern__count_move(archetype, first);
 }
 
-void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+static inline void destroy_values(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
-    quern__on_leave(archetype, first, count);
     for (uint32_t i = 0; i < archetype->column_count && archetype->has_destroy; i++) {
         const quern__column *column = &archetype->columns[i];
         quern__type_destroy(column->type,
                             quern__location_value(first, column->offset_bytes, column->size_bytes), count);
     }
+}
+
+void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+{
+    quern__on_leave(archetype, first, count);
+    destroy_values(archetype, first, count);
+}
+
+void quern__rows_leave_new(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+{
+    quern__count_move(archetype, first);
+    if (archetype->row_bits != NULL) quern__row_bits_clear(archetype->row_bits, first, count);
+    destroy_values(archetype, first, count);
 }
 
 void quern__rows_leave_scattered(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count)
@@ -263,6 +276,14 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
                       uintptr_t from, uint32_t count)
 {
     quern__on_move(plan->target, to, plan->source, from, count);
+    carry(plan, to, from, count);
+    place_entities(storage, plan->target, to, handles_at(plan->source, from), count);
+}
+
+void quern__rows_move_new(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                          uintptr_t from, uint32_t count)
+{
+    quern__on_move_new(plan->target, to, plan->source, from, count);
     carry(plan, to, from, count);
     place_entities(storage, plan->target, to, handles_at(plan->source, from), count);
 }

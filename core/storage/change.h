@@ -147,6 +147,18 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
         listener->events->move_in(listener, to, source, from, count);
 }
 
+/* Performs quern__on_move for entities that are new in this change: listeners learn of them in the target only, and
+ * nothing left the source. */
+static inline void quern__on_move_new(const quern__archetype *target, uintptr_t to,
+                                      const quern__archetype *source, uintptr_t from, uint32_t count)
+{
+    assert(quern__is_row_range(source, from, count) && quern__is_row_range(target, to, count));
+    if (QUERN__LIKELY(!source->tracks_changes && !target->tracks_changes)) return;
+    quern__count_move(source, from);
+    if (source->row_bits != NULL) quern__row_bits_move(target->row_bits, to, source->row_bits, from, count);
+    quern__on_arrive(target, to, count);
+}
+
 /* Notes that the component of these rows may be written, or was written, enabled or disabled. Precondition: the
  * archetype tracks changes. */
 static inline void quern__note_component(const quern__archetype *archetype, uintptr_t first, uint32_t count,
@@ -301,6 +313,9 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
  * overwritten. */
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
 
+/* Performs quern__rows_leave for entities that are new in this change: listeners do not learn of them. */
+void quern__rows_leave_new(const quern__archetype *archetype, uintptr_t first, uint32_t count);
+
 /* Performs quern__rows_leave for rows that need not be consecutive, in any order. Listeners are notified once for
  * each sequence of rows in the list that are consecutive in memory. Precondition: the values of the archetype need no
  * destruction. */
@@ -310,6 +325,11 @@ void quern__rows_leave_scattered(const quern__archetype *archetype, const uintpt
  * components that the target lacks. */
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
                       uintptr_t from, uint32_t count);
+
+/* Performs quern__rows_move for entities that are new in this change: listeners learn of them as if they had arrived in
+ * the target at first. */
+void quern__rows_move_new(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                          uintptr_t from, uint32_t count);
 
 /* Must precede the overwriting of the component's values in these rows, which quern__rows_written reports. */
 static inline void quern__rows_before_write(const quern__archetype *archetype, uintptr_t first,

@@ -26,17 +26,41 @@ void quern__spawns_release_prefabs(quern_commands *commands)
     (void)commands;
 }
 
-quern_result quern__spawn_expand(quern_commands *commands, quern_entity entity, const char *function)
+void quern__play_spawns(const quern__play_walk *walk)
 {
-    (void)commands, (void)entity, (void)function;
-    return QUERN_OK;
+    (void)walk;
 }
 
-quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathered *gathered,
+quern_result quern__spawned_list(quern__resolved *resolved, const quern__gathered *gathered,
                                  quern__storage *storage)
 {
     (void)resolved, (void)gathered, (void)storage;
     return QUERN_OK;
+}
+
+quern_result quern__spawned_reserve_rows(quern__resolved *resolved, quern__storage *storage)
+{
+    (void)resolved, (void)storage;
+    return QUERN_OK;
+}
+
+bool quern__spawned_find(const quern__resolved *resolved, uint32_t created, uint32_t *hint,
+                         uintptr_t *out_location)
+{
+    (void)resolved, (void)created, (void)hint, (void)out_location;
+    return false;
+}
+
+const quern__archetype *quern__spawned_archetype(const quern__resolved *resolved, uint32_t created)
+{
+    (void)resolved, (void)created;
+    return NULL;
+}
+
+uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location)
+{
+    (void)resolved, (void)location;
+    return UINT32_MAX;
 }
 
 quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage)

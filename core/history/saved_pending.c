@@ -371,7 +371,6 @@ void quern__restore_commands(quern__history *history)
         target->operations = old.operations;
         target->accumulator = old.accumulator;
         memcpy(&target->spawns, &old.spawns, sizeof old.spawns);
-        memcpy(&target->spawn_batches, &old.spawn_batches, sizeof old.spawn_batches);
         quern__commands_init(made, old.storage);
         memcpy(&made->blocks, &old.blocks, sizeof old.blocks);
         memcpy(&made->streams, &old.streams, sizeof old.streams);

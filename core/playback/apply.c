@@ -3,15 +3,14 @@
 /* The apply stage. Input: resolved sequences, groups and archetype deltas, and reserved memory. Output: the changed world.
  * Cannot fail.
  *
- *   1. Creates get their handles, which replace provisional handles in values.
+ *   1. Creates get their handles, which replace provisional handles in values. Prefab instances are put into the world.
  *   2. For each edited chunk: rows that leave for other archetypes are copied to the rows reserved there, values
  *      are set in place, and rows that left are listed as gaps.
  *   3. New entities fill gaps, or rows after the last one.
- *   4. Prefab instances are spawned.
- *   5. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
- *   6. Slots of destroyed entities are freed.
+ *   4. The last rows of each archetype fill the remaining gaps, and the archetype shrinks.
+ *   5. Slots of destroyed entities are freed.
  *
- * Threads share steps 2, 3 and 5, and the replacement of handles in step 1. What one chunk, stream or gap
+ * Threads share steps 2 to 4, and the replacement of handles in step 1. What one chunk, stream or gap
  * writes, no other writes or reads in the same step. Edits that call hooks are applied afterwards, on the
  * calling thread and in order, so that hooks are called in the same order with every number of threads.
  *
@@ -232,6 +231,7 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
         quern__slots_allocate(storage, count, resolved->created.items);
         resolved->created.count = count;
         if (QUERN_CHECKS) report_provisional(gathered);
+        if (QUERN__UNLIKELY(resolved->spawned.count > 0)) quern__spawned_put(resolved, storage);
     }
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
@@ -244,10 +244,9 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
 static void remap_stream(const applying *all, uint32_t stream_index)
 {
     const quern__stream *stream = all->gathered->streams.items[stream_index].stream;
-    const uint32_t create_edits = all->merged->streams.items[stream_index].create_edits;
-    if (create_edits == QUERN__EDITS_NONE || !QUERN__MAY(stream->traits, HANDLES)) return;
+    if (stream->create_count == 0 || !QUERN__MAY(stream->traits, HANDLES)) return;
     quern_entity *created =
-        all->resolved->created.items + all->merged->edits.items[create_edits].first_created;
+        all->resolved->created.items + all->merged->streams.items[stream_index].first_created;
     quern__command_batch *batch = stream->first;
     for (uint32_t i = 0; i < stream->batch_count; i++) {
         if (i > 0) batch = quern__batch_next(batch);
@@ -280,7 +279,8 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
                               uint32_t wanted, uint32_t *out_count)
 {
     if (leader->left_count == 0) {
-        leader->at = quern__archetype_location(delta->archetype, delta->row_count + leader->arrival);
+        leader->at =
+            quern__archetype_location(delta->archetype, quern__delta_row_count(delta) + leader->arrival);
         leader->left_count = delta->archetype->row_capacity - quern__location_row(leader->at);
     }
     uintptr_t at = leader->at;
@@ -314,7 +314,8 @@ static void report_written(const quern__scratch *scratch, const quern__sequence 
 void quern__edits_write(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t location,
                         const quern__edit *rows, uint32_t count)
 {
-    const bool is_tracked = quern__writes_are_tracked(sequence->target);
+    /* values of a new entity were not written before */
+    const bool is_tracked = quern__writes_are_tracked(sequence->target) && !sequence->is_member;
     if (is_tracked && sequence->target->first_listener != NULL)
         report_written(scratch, sequence, location, count, false);
     fill_rows(scratch, sequence, location, rows, count);
@@ -325,6 +326,12 @@ void quern__edits_write(const quern__scratch *scratch, const quern__sequence *se
 void quern__edits_fill(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
                        const quern__edit *rows, uint32_t count)
 {
+    if (QUERN__UNLIKELY(
+            sequence->is_member)) { /* a member of an instance has no values that a write replaces */
+        fill_rows(scratch, sequence, to, rows, count);
+        toggle_rows(scratch, sequence, to, count);
+        return;
+    }
     const bool is_tracked = quern__writes_are_tracked(sequence->target);
     if (is_tracked && sequence->target->first_listener != NULL)
         report_written(scratch, sequence, to, count, false);
@@ -467,7 +474,10 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
             continue;
         }
         if (sequence->is_destroyed) {
-            quern__rows_leave(edits->archetype, location, range->count);
+            if (QUERN__UNLIKELY(sequence->is_member))
+                quern__rows_leave_new(edits->archetype, location, range->count);
+            else
+                quern__rows_leave(edits->archetype, location, range->count);
             assert(destroyed != NULL);
             const quern_entity *handles = quern__archetype_entities(edits->archetype, edits->chunk);
             for (uint32_t i = 0; i < range->count; i++)
@@ -477,7 +487,10 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
             const quern__archetype_delta *to_delta = quern__resolved_delta(all->resolved, sequence->target);
             for (uint32_t i = 0, fitting; i < range->count; i += fitting) {
                 const uintptr_t to = next_arrival(leader, to_delta, range->count - i, &fitting);
-                quern__rows_move(all->storage, sequence->plan, to, location + i, fitting);
+                if (QUERN__UNLIKELY(sequence->is_member))
+                    quern__rows_move_new(all->storage, sequence->plan, to, location + i, fitting);
+                else
+                    quern__rows_move(all->storage, sequence->plan, to, location + i, fitting);
                 quern__edits_fill(edits->scratch, sequence, to, rows + i, fitting);
             }
         }
@@ -506,7 +519,8 @@ static uintptr_t next_created(const applying *all, quern__edit_group *leader,
         return all->resolved->gaps.items[delta->first_gap + leader->arrival++];
     }
     if (leader->left_count == 0) {
-        uint32_t row = delta->row_count + delta->arriving_count + leader->arrival - delta->leaving_count;
+        uint32_t row =
+            quern__delta_row_count(delta) + delta->arriving_count + leader->arrival - delta->leaving_count;
         leader->at = quern__archetype_location(delta->archetype, row);
         leader->left_count = delta->archetype->row_capacity - quern__location_row(leader->at);
     }
@@ -523,7 +537,7 @@ static void apply_stream(const applying *all, const quern__chunk_edits *edits)
     for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
         const quern__sequence *sequence =
             &edits->scratch->sequences.list.items[groups[range->group].sequence];
-        if (sequence->operation == NULL) continue; /* members of instances: spawned.c */
+        if (sequence->operation == NULL) continue; /* members of instances, which have edits by row */
         const uint32_t end_row = range->row + range->count;
         if (sequence->is_destroyed) {
             assert(destroyed != NULL);
@@ -554,7 +568,6 @@ static void apply_creates(void *argument, uint32_t begin, uint32_t end, uint32_t
 
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor)
 {
-    if (QUERN__UNLIKELY(resolved->spawned.count > 0)) quern__spawned_put(resolved, storage);
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
         if (delta->left_over_count == 0) continue; /* no gap is left */

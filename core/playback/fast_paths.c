@@ -328,7 +328,10 @@ static void count_leaving(command_check *it)
     quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, it->archetype);
     it->is_out_of_memory |= delta == NULL;
     const uint32_t count = it->leaving_count - it->archetype_first;
-    if (delta != NULL) delta->leaving_count += count;
+    if (delta != NULL) {
+        delta->first_gap = it->archetype_first;
+        delta->leaving_count += count;
+    }
     if (quern__leaving_reserve(it->storage, it->archetype, NULL, count) != QUERN_OK)
         it->is_out_of_memory = true;
     it->archetype = NULL;
@@ -532,13 +535,15 @@ quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists,
                            gathered->streams.count);
     /* Too many archetypes: the stages refuse the commands per entity. */
     if (!it.is_applicable || result != QUERN_OK) {
-        quern__resolved_clear(resolved);
+        for (uint32_t i = 0; i < resolved->deltas.count; i++)
+            resolved->deltas.items[i].leaving_count = resolved->deltas.items[i].created_count = 0;
+        resolved->refused_result = QUERN_OK;
         return QUERN_OK;
     }
     resolved->created_count = it.created_count;
     resolved->destroyed_count = it.leaving_count;
     *out_is_applicable = true;
-    return quern__resolved_reserve(resolved, gathered, storage);
+    return quern__resolved_reserve(resolved, gathered, storage, true);
 }
 
 /* ------------------------------------------------------------------------ destroys and creates: applying */
@@ -571,7 +576,7 @@ static void find_locations(const quern__resolved *resolved, create_batch *it)
     for (; i < it->count && it->rank + i < delta->leaving_count; i++)
         it->locations[i] = resolved->gaps.items[delta->first_gap + it->rank + i];
     while (i < it->count) {
-        const uint32_t row = delta->row_count + it->rank + i - delta->leaving_count;
+        const uint32_t row = quern__delta_row_count(delta) + it->rank + i - delta->leaving_count;
         const uintptr_t first = quern__archetype_location(delta->archetype, row);
         const uint32_t left = delta->archetype->row_capacity - quern__location_row(first);
         for (uint32_t k = 0; k < left && i < it->count; k++)

@@ -54,7 +54,7 @@ static uint64_t key_of(uint32_t parent, uint64_t operation_key)
 static uint64_t key_of_sequence(const quern__sequence *sequence)
 {
     if (sequence->operation != NULL) return key_of(sequence->parent, sequence->operation->key);
-    return key_of(QUERN__SEQUENCE_NONE, (uintptr_t)sequence->source);
+    return key_of(QUERN__SEQUENCE_NONE, (uintptr_t)sequence->source + sequence->is_member);
 }
 
 void quern__sequences_clear(quern__sequences *sequences)
@@ -94,7 +94,7 @@ static bool is_same(const quern__sequence *a, const quern__sequence *b)
 {
     if (a->parent != b->parent) return false;
     if (a->operation == NULL || b->operation == NULL)
-        return a->operation == b->operation && a->source == b->source;
+        return a->operation == b->operation && a->source == b->source && a->is_member == b->is_member;
     return quern__operation_equal(a->operation, b->operation);
 }
 
@@ -112,10 +112,10 @@ static uint32_t find_sequence(quern__sequences *sequences, const quern__sequence
     return to;
 }
 
-uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source)
+uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source, bool is_member)
 {
-    const quern__sequence root = {.source = source, .parent = QUERN__SEQUENCE_NONE};
-    return find_sequence(sequences, &root, source);
+    const quern__sequence root = {.source = source, .is_member = is_member, .parent = QUERN__SEQUENCE_NONE};
+    return find_sequence(sequences, &root, is_member ? (const char *)source + 1 : (const char *)source);
 }
 
 uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
@@ -126,6 +126,7 @@ uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t fr
                                       .parent = from,
                                       .depth = parent->depth + 1,
                                       .source = parent->source,
+                                      .is_member = parent->is_member,
                                       .is_destroyed = QUERN__MAY(operation->traits, DESTROYS)};
     return find_sequence(sequences, &extended, operation);
 }
@@ -363,7 +364,10 @@ static inline quern__chunk_edits *edits_of_chunk(quern__merged *merged, const qu
     quern__chunk_edits *edits = quern__merged_find(merged, chunk);
     if (edits != NULL) return edits;
     merged->edits_of_chunk.items[quern__chunk_number(chunk)] = merged->edits.count;
-    return add_edits(merged, allocator, chunk, chunk->archetype->slots[chunk->index].row_count);
+    const quern__archetype *archetype = chunk->archetype;
+    return add_edits(merged, allocator, chunk,
+                     merged->spawned != NULL ? archetype->row_capacity
+                                             : archetype->slots[chunk->index].row_count);
 }
 
 /* ------------------------------------------------------------------------------------- walking items */
@@ -374,7 +378,8 @@ typedef struct walk {
     const quern__storage *storage;
     quern__scratch *scratch;
     const quern__gathered_stream *gathered;
-    quern__edit *created; /* edits of the entities that the stream creates */
+    quern__edit *created;   /* edits of the entities that the stream creates */
+    uint32_t first_created; /* number of the stream's first create among the creates of all streams */
     uint32_t create_root;
     quern__command_batch *batch;
     uint64_t number;      /* number of the batch's first item in the stream */
@@ -386,6 +391,9 @@ typedef struct walk {
     uint32_t root;
     uint32_t first_sequence; /* sequence that consists of first_operation */
     const quern__operation *first_operation;
+    uint32_t spawned_hint;    /* of quern__spawned_find */
+    uint32_t member_sequence; /* as first_sequence, for members of instances */
+    const quern__operation *member_operation;
 } walk;
 
 /* What iterating does with commands on living entities. */
@@ -443,7 +451,7 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
     it->touched = edits->touched;
     it->rows = edits->rows;
     it->root = edits->root;
-    it->first_operation = NULL;
+    it->first_operation = it->member_operation = NULL;
     return true;
 }
 
@@ -519,6 +527,59 @@ static inline void merge_at(walk *it, uintptr_t location, quern_entity entity, c
         (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
+/* Merges the i-th item of the batch, which is on an entity that the stream creates and that is no member of an
+ * instance. */
+static void merge_created(const walk *it, const quern__item *item, uint32_t i)
+{
+    assert(it->created != NULL);
+    extend_edit(it, &it->created[quern_entity_index(item->entity)], item->entity, (char *)(uintptr_t)item,
+                i);
+}
+
+/* Finds the sequence that consists of the batch's operation, on members of instances in the archetype. */
+static QUERN__NO_INLINE void begin_member_sequence(walk *it, quern__archetype *archetype)
+{
+    quern__sequences *sequences = &it->scratch->sequences;
+    it->member_operation = it->batch->operation;
+    it->member_sequence = quern__sequences_member_root(sequences, archetype);
+    if (it->member_sequence != QUERN__SEQUENCE_NONE)
+        it->member_sequence = quern__sequences_extend(sequences, it->member_sequence, it->member_operation);
+    if (it->member_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
+}
+
+/* Merges the i-th item of the batch, which is on an entity that the stream creates, if the sync point spawns. Commands
+ * on a member of an instance are edits of its row. */
+static QUERN__NO_INLINE void merge_spawned(walk *it, quern__item *item, uint32_t i, walk_mode mode)
+{
+    uintptr_t location;
+    if (!quern__spawned_find(it->merged->spawned, it->first_created + quern_entity_index(item->entity),
+                             &it->spawned_hint, &location)) {
+        if (mode != WALK_SPAN) merge_created(it, item, i);
+        return;
+    }
+    if (QUERN__UNLIKELY(location == 0)) {
+        if (mode != WALK_SPAN) drop_items(it, item->entity, i, 1, QUERN_DROP_REFUSED);
+        return;
+    }
+    quern__chunk *chunk = quern__chunk_of(location);
+    if (mode == WALK_NOTE) {
+        note_span(it, chunk, i, 1);
+        return;
+    }
+    if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return;
+    const uint32_t row = quern__location_row(location);
+    assert(it->touched != NULL && it->rows != NULL);
+    if (quern__bitset_has(it->touched, row)) {
+        extend_edit(it, &it->rows[row], item->entity, (char *)item, i);
+        return;
+    }
+    if (it->batch->operation != it->member_operation) begin_member_sequence(it, chunk->archetype);
+    it->touched[-1] |= 1ull << row / 64;
+    quern__bitset_add(it->touched, row);
+    it->rows[row] = (quern__edit){
+        .item = (char *)item, .sequence = it->member_sequence, .earlier = QUERN__EARLIER_NONE};
+}
+
 /* Merges the i-th item of the batch after its entity may have moved. */
 static void merge_moved(walk *it, quern_entity entity, char *item, uint32_t i, walk_mode mode)
 {
@@ -588,20 +649,22 @@ static inline quern__edit *begin_created(const walk *it, uint32_t number)
     return edit;
 }
 
-/* Members of compact instances get edits without operations: spawned.c adds these members to the world. */
+/* Among the edits of creates, members of instances get edits without operations. Commands on them are edits of their
+ * rows (merge_spawned). */
 static void merge_spawns(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;
-    const uint32_t member_count = quern__spawn_member_count(operation);
+    const uint32_t member_count = quern__spawn_member_count(operation), root = it->create_root;
     quern__item *item = quern__batch_item(it->batch, 0);
-    for (uint32_t i = 0; i < it->batch->item_count; i++, item = quern__item_next(item, operation))
-        for (uint32_t k = 0; k < member_count && !quern_entity_is_null(item->entity); k++)
-            *begin_created(it, quern_entity_index(item->entity) + k) = (quern__edit){
-                .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
+    for (uint32_t i = 0; i < it->batch->item_count; i++, item = quern__item_next(item, operation)) {
+        quern__edit *edit = begin_created(it, quern_entity_index(item->entity));
+        for (quern__edit *end = edit + member_count; edit < end; edit++) {
+            assert(!QUERN_CHECKS || edit->item == NULL);
+            *edit = (quern__edit){.item = (char *)item, .sequence = root, .earlier = QUERN__EARLIER_NONE};
+        }
+    }
 }
 
-/* The numbers of a batch's creates need not be consecutive: the creates of an instance expanded by a later
- * command (spawn.c) join the batch that is open at that moment. */
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->batch->operation;
@@ -620,7 +683,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     const uint8_t merge_kind = quern__command_kinds[operation->kind].merge_kind;
     if (merge_kind != QUERN__MERGE_ROW) {
         if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_CREATE) merge_creates(it);
-        if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_SPAWN) merge_spawns(it);
+        if (mode != WALK_SPAN && merge_kind == QUERN__MERGE_SPAWN && it->created != NULL) merge_spawns(it);
         return;
     }
     if (QUERN__UNLIKELY(it->batch->is_view)) {
@@ -634,9 +697,10 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
         } else if (item->location != 0) {
             merge_moved(it, item->entity, (char *)item, i, mode);
             /* a null entity: the relate stage has dropped the item */
+        } else if (item->entity.bits != 0 && QUERN__UNLIKELY(it->merged->spawned != NULL)) {
+            merge_spawned(it, item, i, mode);
         } else if (mode != WALK_SPAN && item->entity.bits != 0) {
-            assert(it->created != NULL);
-            extend_edit(it, &it->created[quern_entity_index(item->entity)], item->entity, (char *)item, i);
+            merge_created(it, item, i);
         }
         item = quern__item_next(item, operation);
     }
@@ -653,6 +717,7 @@ static inline void walk_stream(quern__merged *merged, const quern__storage *stor
                .gathered = &gathered->streams.items[index]};
     quern__merged_stream *walked = index < merged->streams.count ? &merged->streams.items[index] : NULL;
     const uint32_t first_span = scratch->spans.count;
+    if (walked != NULL) it.first_created = walked->first_created;
     if (walked != NULL && walked->create_edits != QUERN__EDITS_NONE) {
         quern__chunk_edits *edits = &merged->edits.items[walked->create_edits];
         edits->scratch = scratch;
@@ -739,10 +804,14 @@ static void group_edits(const quern__merged *merged, uint32_t index)
     for (uint32_t row = find_touched(edits, 0), end; row < edits->row_count;
          row = find_touched(edits, end)) {
         const uint32_t sequence = edits->rows[row].sequence;
-        for (end = row + 1; end < edits->row_count; end++)
-            if ((edits->touched != NULL && !quern__bitset_has(edits->touched, end)) ||
-                edits->rows[end].sequence != sequence)
-                break;
+        end = row + 1;
+        if (edits->touched == NULL)
+            while (end < edits->row_count && edits->rows[end].sequence == sequence)
+                end++;
+        else
+            while (end < edits->row_count && quern__bitset_has(edits->touched, end) &&
+                   edits->rows[end].sequence == sequence)
+                end++;
         uint32_t group;
         if (!find_group(edits, stamp, sequence, &group) ||
             !quern__array_reserve(scratch->sequences.allocator, &scratch->row_ranges,
@@ -868,14 +937,17 @@ static void merge_span(walk *it, const quern__command_span *span)
 static void merge_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     const merging *task = argument;
+    const quern__gathered_stream *first_stream = task->gathered->streams.items;
     walk it = {.merged = task->merged,
                .storage = task->storage,
                .scratch = task->merged->scratches.items[worker_index]};
     for (uint32_t i = begin; i < end && !it.scratch->is_out_of_memory; i++) {
         quern__chunk_edits *edits = task->merged->chunk_edits.items[i];
         if (!enter_chunk(&it, edits)) return;
-        for (quern__command_span *span = edits->first_span; span != NULL; span = span->next)
+        for (quern__command_span *span = edits->first_span; span != NULL; span = span->next) {
+            it.first_created = task->merged->streams.items[span->stream - first_stream].first_created;
             merge_span(&it, span);
+        }
         if (!it.scratch->is_out_of_memory)
             group_edits(task->merged, (uint32_t)(edits - task->merged->edits.items));
     }
@@ -961,22 +1033,30 @@ static bool begin(quern__merged *merged, const quern__storage *storage, uint32_t
 static bool list_streams(quern__merged *merged, const quern_allocator *allocator,
                          const quern__gathered *gathered)
 {
+    uint32_t first_created = 0;
     if (!quern__array_reserve(allocator, &merged->streams, gathered->streams.count)) return false;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
-        const uint32_t create_count = gathered->streams.items[i].stream->create_count;
-        merged->streams.items[merged->streams.count++] = (quern__merged_stream){
-            .create_edits = create_count > 0 ? merged->edits.count : QUERN__EDITS_NONE};
-        if (create_count == 0) continue;
-        const quern__chunk_edits *edits = add_edits(merged, allocator, NULL, create_count);
+        const quern__stream *stream = gathered->streams.items[i].stream;
+        const uint32_t create_count = stream->create_count;
+        const bool has_edits = create_count > stream->member_count;
+        merged->streams.items[merged->streams.count++] =
+            (quern__merged_stream){.create_edits = has_edits ? merged->edits.count : QUERN__EDITS_NONE,
+                                   .first_created = first_created};
+        first_created += create_count;
+        if (!has_edits) continue;
+        quern__chunk_edits *edits = add_edits(merged, allocator, NULL, create_count);
         if (edits == NULL) return false;
+        edits->first_created = first_created - create_count;
         if (QUERN_CHECKS) memset(edits->rows, 0, create_count * sizeof *edits->rows);
     }
     return true;
 }
 
-quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
-                                   const quern__storage *storage, const quern__executor *executor)
+quern_result quern__commands_merge(quern__merged *merged, const quern__resolved *resolved,
+                                   const quern__gathered *gathered, const quern__storage *storage,
+                                   const quern__executor *executor)
 {
+    merged->spawned = resolved->spawned.count > 0 ? resolved : NULL;
     const bool lists_streams = executor != NULL || gathered->create_count > 0;
     merged->streams.count = 0;
     bool has_memory = begin(merged, storage, executor != NULL ? executor->worker_count : 1) &&

@@ -78,10 +78,6 @@ static int find_drop_reason(const quern__play_walk *it, const quern__relation *r
                : QUERN_DROP_SIBLING_NAME_TAKEN;
 }
 
-/* A value of quern__difference.row_target that is no slot and no valid target: the create of the entity gives
- * its row a target that was refused, so a follow-up command must replace or remove it. */
-#define WRONG_TARGET (QUERN__SLOT_NONE - 1)
-
 /* Relates the source to the target that is the value of this operand of the i-th item. */
 static void relate(const quern__play_walk *it, const quern__item *item, uint32_t i,
                    const quern__operand *operand, quern__note *source)
@@ -95,7 +91,7 @@ static void relate(const quern__play_walk *it, const quern__item *item, uint32_t
     const uint32_t slot = source->slot, target = quern__play_find_slot(it, entity);
     const int reason = find_drop_reason(it, relation, slot, target);
     if (creates && !quern__relating_note_row(relating, source, relation->index,
-                                             reason >= 0 ? WRONG_TARGET : target, 0))
+                                             reason >= 0 ? QUERN__WRONG_TARGET : target, 0))
         return;
     if (reason >= 0) {
         quern__play_drop(it, item, i, (quern_drop_reason)reason, 1);
@@ -318,15 +314,31 @@ static uint8_t tag_of(const quern__storage *storage, uint32_t component_index)
     return component_index == storage->disabled_index + 1 ? TAG_BY_PARENT : 0;
 }
 
+/* Returns the archetype in which these commands spawn the entity of a slot, or NULL if the entity is no member. */
+static const quern__archetype *spawned_archetype(const quern__relating *relating, uint32_t slot)
+{
+    if (QUERN__LIKELY(!relating->marks_members)) return NULL;
+    const quern__note *entity = quern__relating_find(relating, slot);
+    const uint32_t mark = relating->note_of_slot.items[slot];
+    if (entity == NULL && mark == 0) return NULL;
+    if (entity == NULL) return quern__spawned_archetype(relating->resolved, mark & ~QUERN__MEMBER_MARK);
+    if (entity->stream == QUERN__NOTE_NONE) return NULL;
+    return quern__spawned_archetype(relating->resolved,
+                                    relating->streams.items[entity->stream].first_created + entity->number);
+}
+
 static uint8_t tags_of(const quern__relating *relating, uint32_t slot)
 {
     const quern__storage *storage = relating->storage;
     const quern__note *entity = quern__relating_find(relating, slot);
     if (entity != NULL && (entity->tags & TAGS_KNOWN) != 0) return entity->tags & BOTH_TAGS;
-    if (slot >= storage->entities.slot_count) return 0;
-    const quern__record *record = quern__entities_record(&storage->entities, slot);
-    if (record->location == 0) return 0; /* created by these commands */
-    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern__archetype *archetype = spawned_archetype(relating, slot);
+    if (archetype == NULL) {
+        if (slot >= storage->entities.slot_count) return 0;
+        const quern__record *record = quern__entities_record(&storage->entities, slot);
+        if (record->location == 0) return 0; /* created by these commands */
+        archetype = quern__storage_archetype_of(storage, record);
+    }
     return (uint8_t)((quern__archetype_has(archetype, storage->disabled_index) ? TAG_DISABLED : 0) |
                      (quern__archetype_has(archetype, storage->disabled_index + 1) ? TAG_BY_PARENT : 0));
 }

@@ -161,7 +161,13 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
         return QUERN_OK;
     bool is_applicable = false;
     quern_result result = QUERN_OK;
-    if ((gathered->traits & QUERN__TRAIT_DESTROY_OR_CREATE) != 0)
+    if (QUERN__UNLIKELY(QUERN__MAY(gathered->traits, SPAWNS)))
+        result = relating != NULL ? quern__spawned_reserve_rows(resolved, playback->storage)
+                                  : quern__spawned_list(resolved, gathered, playback->storage);
+    if (result != QUERN_OK) return result;
+    /* merging counts the drops of the relate stage */
+    if ((gathered->traits & QUERN__TRAIT_DESTROY_OR_CREATE) != 0 &&
+        (relating == NULL || relating->drops.count == 0))
         result = quern__destroy_and_create_prepare(&playback->destroy_and_create, resolved, gathered,
                                                    playback->storage, &is_applicable);
     if (result != QUERN_OK) return result;
@@ -173,7 +179,7 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
         return QUERN_OK;
     }
     quern__executor_begin_stage(observer, QUERN__STAGE_MERGE);
-    result = quern__commands_merge(merged, gathered, playback->storage, shared);
+    result = quern__commands_merge(merged, resolved, gathered, playback->storage, shared);
     if (result == QUERN_OK && relating != NULL) result = quern__relating_count_drops(relating, merged);
     if (result != QUERN_OK) return result;
     quern__executor_begin_stage(observer, QUERN__STAGE_RESOLVE);
@@ -181,7 +187,7 @@ static quern_result change_rows(quern__playback *playback, quern__relating *rela
     if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
         result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
     if (result != QUERN_OK || *out_is_again) return result;
-    result = quern__resolved_reserve(resolved, gathered, playback->storage);
+    result = quern__resolved_reserve(resolved, gathered, playback->storage, false);
     if (result != QUERN_OK) return result;
     quern__executor_begin_stage(observer, QUERN__STAGE_APPLY);
     quern__commands_apply(resolved, merged, gathered, playback->storage, shared);
@@ -196,7 +202,7 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
     if (playback->relating == NULL) playback->relating = quern__relating_create(playback->storage);
     quern__relating *relating = playback->relating;
     if (relating == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to relate entities");
-    quern__relating_begin(relating);
+    quern__relating_begin(relating, &playback->resolved);
     if (QUERN__LIKELY(!playback->disable_fast_paths) &&
         quern__commands_only_relate(relating, &playback->gathered, &playback->merged, &playback->resolved,
                                     &playback->drops, observer)) {
@@ -215,6 +221,7 @@ static quern_result relate_and_change_rows(quern__playback *playback, const quer
         quern__relating_undo(relating, &playback->gathered);
         if (result != QUERN_OK) return result;
         quern__merged_clear(&playback->merged, playback->storage, false);
+        quern__resolved_unreserve(&playback->resolved, playback->storage);
         quern__resolved_clear(&playback->resolved);
     }
 }
@@ -320,6 +327,8 @@ quern_result quern__playback_run(quern__playback *playback, quern__recorders rec
         for (uint32_t i = 0; i < recorders.count; i++)
             quern__commands_reset(recorders.items[i]);
     }
+    if (QUERN__UNLIKELY(result != QUERN_OK))
+        quern__resolved_unreserve(&playback->resolved, playback->storage);
     quern__merged_clear(&playback->merged, playback->storage,
                         result == QUERN_OK && playback->resolved.refused_count == 0);
     quern__resolved_clear(&playback->resolved);

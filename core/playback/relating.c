@@ -16,6 +16,7 @@ void quern__follow_ups_begin(quern__follow_ups *follow_ups, const quern__gathere
     follow_ups->extended.count = 0;
     follow_ups->recorded_traits = gathered->traits;
     follow_ups->item_count = gathered->item_count;
+    follow_ups->recorded_stream_count = gathered->streams.count;
     follow_ups->has_extra_stream = false;
 }
 
@@ -89,20 +90,6 @@ void quern__relating_destroy(quern__relating *relating)
 
 /* --------------------------------------------------------------------------------------------- notes */
 
-quern__note *quern__relating_note(quern__relating *relating, uint32_t slot)
-{
-    quern__note *known = quern__relating_find(relating, slot);
-    if (known != NULL) return known;
-    if (!quern__relating_reserve_one(relating, &relating->notes)) return NULL;
-    assert(relating->notes.items != NULL);
-    relating->notes.items[relating->notes.count] = (quern__note){.slot = slot,
-                                                                 .stream = QUERN__NOTE_NONE,
-                                                                 .next = QUERN__NOTE_NONE,
-                                                                 .first_difference = QUERN__NOTE_NONE};
-    relating->note_of_slot.items[slot] = ++relating->notes.count;
-    return quern__relating_find(relating, slot);
-}
-
 void quern__relating_note_created(quern__relating *relating, quern__note *entity, uint32_t stream,
                                   uint32_t number)
 {
@@ -116,6 +103,39 @@ void quern__relating_note_created(quern__relating *relating, quern__note *entity
     else
         relating->notes.items[walked->last_note].next = index;
     walked->last_note = index;
+}
+
+/* Records that the noted entity is the one with this number among all creates. */
+static void note_member(quern__relating *relating, quern__note *entity, uint32_t created)
+{
+    uint32_t begin = 0,
+             end = relating->follow_ups.recorded_stream_count; /* the last stream that begins by it */
+    while (end - begin > 1) {
+        const uint32_t middle = begin + (end - begin) / 2;
+        if (relating->streams.items[middle].first_created <= created)
+            begin = middle;
+        else
+            end = middle;
+    }
+    quern__relating_note_created(relating, entity, begin,
+                                 created - relating->streams.items[begin].first_created);
+}
+
+quern__note *quern__relating_note(quern__relating *relating, uint32_t slot)
+{
+    quern__note *known = quern__relating_find(relating, slot);
+    if (known != NULL) return known;
+    if (!quern__relating_reserve_one(relating, &relating->notes)) return NULL;
+    assert(relating->notes.items != NULL);
+    const uint32_t mark = relating->note_of_slot.items[slot];
+    relating->notes.items[relating->notes.count] = (quern__note){.slot = slot,
+                                                                 .stream = QUERN__NOTE_NONE,
+                                                                 .next = QUERN__NOTE_NONE,
+                                                                 .first_difference = QUERN__NOTE_NONE};
+    relating->note_of_slot.items[slot] = ++relating->notes.count;
+    known = &relating->notes.items[relating->notes.count - 1];
+    if (QUERN__UNLIKELY(mark != 0)) note_member(relating, known, mark & ~QUERN__MEMBER_MARK);
+    return known;
 }
 
 bool quern__relating_note_row(quern__relating *relating, quern__note *entity, uint32_t relation,
@@ -133,6 +153,11 @@ bool quern__relating_note_row(quern__relating *relating, quern__note *entity, ui
     };
     entity->first_difference = relating->differences.count++;
     return true;
+}
+
+void quern__relating_mark_refused(quern__relating *relating, uint32_t slot, uint32_t created)
+{
+    note_member(relating, quern__relating_find(relating, slot), created);
 }
 
 /* Notes the row's targets and levels for all links that have changed since the last call. */
@@ -530,6 +555,9 @@ static void forget(quern__relating *relating)
 {
     for (uint32_t i = 0; i < relating->notes.count; i++)
         relating->note_of_slot.items[relating->notes.items[i].slot] = 0;
+    for (uint32_t i = 0; i < relating->created.count && relating->marks_members; i++)
+        relating->note_of_slot.items[quern_entity_index(relating->created.items[i])] = 0;
+    relating->marks_members = false;
     relating->notes.count = 0;
     relating->differences.count = 0;
     relating->noted_count = 0;
@@ -539,8 +567,9 @@ static void forget(quern__relating *relating)
     relating->is_out_of_memory = false;
 }
 
-void quern__relating_begin(quern__relating *relating)
+void quern__relating_begin(quern__relating *relating, quern__resolved *resolved)
 {
+    relating->resolved = resolved;
     relating->refused.count = 0;
     relating->refused_result = QUERN_OK;
 }
@@ -549,11 +578,13 @@ void quern__relating_begin(quern__relating *relating)
 static quern_result reserve_created(quern__relating *relating, const quern__gathered *gathered)
 {
     quern__storage *storage = relating->storage;
-    if (gathered->create_count > QUERN_MAX_ENTITIES)
+    const bool spawns = QUERN__MAY(gathered->traits, SPAWNS);
+    const uint64_t most = spawns ? QUERN__MEMBER_MARK - 1 : QUERN_MAX_ENTITIES;
+    if (gathered->create_count > most)
         return quern__fail(
-            QUERN_ERROR_LIMIT,
-            "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
-            (unsigned long long)gathered->create_count, QUERN_MAX_ENTITIES);
+            QUERN_ERROR_LIMIT, "one sync point cannot create %llu entities; the limit is %llu%s",
+            (unsigned long long)gathered->create_count, (unsigned long long)most,
+            spawns ? " if it also spawns and relates: flush more often" : " (QUERN_MAX_ENTITIES)");
     const uint32_t count = (uint32_t)gathered->create_count;
     const quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
     relating->created.count = 0;
@@ -701,6 +732,16 @@ static quern_result refuse_views(quern__relating *relating, const quern__chunk_e
     return result;
 }
 
+/* Returns the slot of the entity in a row of a chunk, which may be the future row of a member. */
+static uint32_t slot_in(const quern__relating *relating, const quern__chunk_edits *edits, uint32_t row)
+{
+    if (row < edits->archetype->slots[edits->chunk->index].row_count)
+        return quern_entity_index(quern__archetype_entities(edits->archetype, edits->chunk)[row]);
+    const uint32_t created = quern__spawned_at(relating->resolved, quern__location_make(edits->chunk, row));
+    assert(created < relating->created.count && relating->created.items != NULL);
+    return quern_entity_index(relating->created.items[created]);
+}
+
 /* Lists the refused entities of these edits. created: handles of the created entities for edits of creates,
  * otherwise NULL. */
 static quern_result refuse_rows(quern__relating *relating, const quern__chunk_edits *edits,
@@ -708,13 +749,12 @@ static quern_result refuse_rows(quern__relating *relating, const quern__chunk_ed
 {
     const quern__row_range *range = &edits->scratch->row_ranges.items[edits->first_range];
     quern_result result = refuse_views(relating, edits, why);
-    const quern_entity *handles = created;
-    if (handles == NULL) handles = quern__archetype_entities(edits->archetype, edits->chunk);
     for (const quern__row_range *end = range + edits->range_count; range < end; range++) {
         const quern__edit_group *group = &edits->scratch->groups.items[range->group];
         if (!edits->scratch->sequences.list.items[group->sequence].is_refused) continue;
         for (uint32_t row = range->row; row < range->row + range->count && result == QUERN_OK; row++) {
-            const uint32_t slot = quern_entity_index(handles[row]);
+            const uint32_t slot =
+                created != NULL ? quern_entity_index(created[row]) : slot_in(relating, edits, row);
             if (created != NULL || quern__relating_find(relating, slot) != NULL)
                 result = refuse_slot(relating, slot, why);
         }

@@ -244,6 +244,7 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
     quern__array_release(allocator, &resolved->freed);
     quern__array_release(allocator, &resolved->created);
     quern__array_release(allocator, &resolved->spawned);
+    quern__array_release(allocator, &resolved->spawned_rows);
 }
 
 /* ------------------------------------------------------------------------------------------- sequences */
@@ -325,9 +326,9 @@ quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *
 {
     /* Never is_resolved, since listeners of an archetype change without invalidating the tree. */
     if (sequence->is_destroyed) {
-        sequence->is_hooked =
-            sequence->source != NULL &&
-            (sequence->source->has_destroy || quern__row_listeners_call_hooks(sequence->source));
+        sequence->is_hooked = sequence->source != NULL &&
+                              (sequence->source->has_destroy ||
+                               (!sequence->is_member && quern__row_listeners_call_hooks(sequence->source)));
         return QUERN_OK;
     }
     sequence->is_resolved = true;
@@ -393,7 +394,7 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
     quern__sequences *sequences = &edits->scratch->sequences;
     quern__edit_group *group = &edits->scratch->groups.items[group_index];
     quern__sequence *sequence = &sequences->list.items[group->sequence];
-    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: spawned.c */
+    if (sequence->operation == NULL) return QUERN_OK; /* members of instances, which have edits by row */
     if (!sequence->is_resolved) {
         quern_result result = quern__sequence_resolve(it->resolved, it->storage, sequences, sequence);
         if (result != QUERN_OK) return result;
@@ -406,7 +407,9 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
     if (sequence->source != NULL) {
         it->resolved->deltas.items[source_delta].leaving_count += group->count;
         const quern_result result =
-            quern__leaving_reserve(it->storage, sequence->source, target, group->count);
+            sequence->is_member
+                ? QUERN_OK
+                : quern__leaving_reserve(it->storage, sequence->source, target, group->count);
         if (result != QUERN_OK) return result;
     }
     if (target == NULL) return QUERN_OK;
@@ -427,10 +430,7 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
 {
     uint32_t source_delta = 0;
     edits->first_destroyed = it->resolved->destroyed_count;
-    if (edits->chunk == NULL) {
-        edits->first_created = it->resolved->created_count;
-        it->resolved->created_count += edits->row_count;
-    } else {
+    if (edits->chunk != NULL) {
         const quern__archetype_delta *delta =
             quern__resolved_add(it->resolved, it->storage, edits->archetype);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
@@ -446,7 +446,7 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
 
 /* ----------------------------------------------------------------------------------------------- room */
 
-static quern_result reserve_rows(quern__resolved *resolved, quern__storage *storage,
+static quern_result reserve_rows(quern__resolved *resolved, quern__storage *storage, bool has_gaps,
                                  uint64_t *out_gap_count, uint32_t *out_most_left_over)
 {
     uint64_t gap_count = 0;
@@ -454,15 +454,15 @@ static quern_result reserve_rows(quern__resolved *resolved, quern__storage *stor
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         quern__archetype_delta *delta = &resolved->deltas.items[i];
         const uint32_t leaving = delta->leaving_count, created = delta->created_count;
-        delta->first_gap = gap_count;
+        if (!has_gaps) delta->first_gap = gap_count;
         gap_count += leaving;
         if (leaving > created) delta->left_over_count = leaving - created;
         if (delta->left_over_count > most_left_over) most_left_over = delta->left_over_count;
         delta->appended_count = delta->arriving_count + (created > leaving ? created - leaving : 0);
-        const uint32_t reserved = delta->appended_count + delta->spawned_count;
-        delta->is_emptied = leaving == delta->row_count && (reserved | created) == 0;
-        if (reserved == 0) continue;
-        const quern_result result = quern__rows_reserve(storage, delta->archetype, reserved);
+        delta->is_emptied =
+            leaving == quern__delta_row_count(delta) && (delta->appended_count | created) == 0;
+        if (delta->appended_count == 0) continue;
+        const quern_result result = quern__rows_reserve(storage, delta->archetype, delta->appended_count);
         if (result != QUERN_OK) return result;
         delta->is_reserved = true;
     }
@@ -472,7 +472,7 @@ static quern_result reserve_rows(quern__resolved *resolved, quern__storage *stor
 }
 
 static quern_result reserve_room(quern__resolved *resolved, const quern__gathered *gathered,
-                                 quern__storage *storage)
+                                 quern__storage *storage, bool has_gaps)
 {
     const quern_allocator *allocator = &storage->allocator;
     if (resolved->created_count > QUERN_MAX_ENTITIES)
@@ -482,14 +482,13 @@ static quern_result reserve_room(quern__resolved *resolved, const quern__gathere
             (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
     const bool spawns = QUERN__MAY(gathered->traits, SPAWNS);
     quern_result result = QUERN_OK;
-    if (QUERN__UNLIKELY(spawns)) result = quern__spawned_plan(resolved, gathered, storage);
-    if (result != QUERN_OK) return result;
     const uint32_t created = (uint32_t)resolved->created_count;
-    const uint32_t destroyed = (uint32_t)resolved->destroyed_count;
     uint64_t gap_count;
     uint32_t most_left_over;
     if (created > 0) result = quern__entities_reserve(&storage->entities, allocator, created);
-    if (result == QUERN_OK) result = reserve_rows(resolved, storage, &gap_count, &most_left_over);
+    if (QUERN__UNLIKELY(spawns) && result == QUERN_OK) result = quern__spawned_reserve(resolved, storage);
+    const uint32_t destroyed = (uint32_t)resolved->destroyed_count;
+    if (result == QUERN_OK) result = reserve_rows(resolved, storage, has_gaps, &gap_count, &most_left_over);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)gap_count) ||
         !quern__array_reserve(allocator, &resolved->tails, most_left_over) ||
@@ -497,17 +496,24 @@ static quern_result reserve_room(quern__resolved *resolved, const quern__gathere
         !quern__array_reserve(allocator, &resolved->created, created))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the rows that arrive and leave");
     resolved->destroyed.count = destroyed;
-    return QUERN__UNLIKELY(spawns) ? quern__spawned_reserve(resolved, storage) : QUERN_OK;
+    return QUERN_OK;
+}
+
+void quern__resolved_unreserve(quern__resolved *resolved, quern__storage *storage)
+{
+    for (uint32_t i = 0; i < resolved->deltas.count; i++)
+        if (resolved->deltas.items[i].is_reserved) {
+            quern__rows_unreserve(storage, resolved->deltas.items[i].archetype);
+            resolved->deltas.items[i].is_reserved = false;
+        }
 }
 
 quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
-                                     quern__storage *storage)
+                                     quern__storage *storage, bool has_gaps)
 {
-    const quern_result result = reserve_room(resolved, gathered, storage);
+    const quern_result result = reserve_room(resolved, gathered, storage, has_gaps);
     if (result == QUERN_OK) return QUERN_OK;
-    for (uint32_t i = 0; i < resolved->deltas.count; i++)
-        if (resolved->deltas.items[i].is_reserved)
-            quern__rows_unreserve(storage, resolved->deltas.items[i].archetype);
+    quern__resolved_unreserve(resolved, storage);
     quern__entities_trim(&storage->entities, &storage->allocator);
     return result;
 }
@@ -520,13 +526,24 @@ static const quern__sequence *sequence_of(const resolving *it, uint32_t stream_i
 {
     const quern__chunk_edits *edits = NULL;
     uint32_t row = quern_entity_index(entity);
-    if (quern_entity_is_provisional(entity)) {
-        edits = &it->merged->edits.items[it->merged->streams.items[stream_index].create_edits];
-    } else {
+    uintptr_t location = 0;
+    uint32_t hint = 0;
+    if (!quern_entity_is_provisional(entity)) {
         const quern__record *record = quern__entities_find(&it->storage->entities, entity);
         if (record == NULL) return NULL;
-        edits = quern__merged_find(it->merged, quern__chunk_of(record->location));
-        row = quern__location_row(record->location);
+        location = record->location;
+    } else if (it->merged->spawned != NULL &&
+               quern__spawned_find(it->resolved,
+                                   it->merged->streams.items[stream_index].first_created + row, &hint,
+                                   &location) &&
+               location == 0) {
+        return NULL; /* merging has dropped commands on members of refused instances */
+    }
+    if (location == 0) {
+        edits = &it->merged->edits.items[it->merged->streams.items[stream_index].create_edits];
+    } else {
+        edits = quern__merged_find(it->merged, quern__chunk_of(location));
+        row = quern__location_row(location);
     }
     const uint32_t index =
         edits->view_count > 0 ? quern__view_edits_sequence(edits, row) : edits->rows[row].sequence;
@@ -583,6 +600,7 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
         .resolved = resolved, .merged = merged, .gathered = gathered, .storage = storage, .drops = drops};
     quern_result result = QUERN_OK;
     quern__leaving_begin(storage);
+    resolved->created_count = gathered->create_count;
     for (uint32_t i = 0; i < merged->chunk_edits.count && result == QUERN_OK; i++)
         result = resolve_edits(&it, merged->chunk_edits.items[i]);
     for (uint32_t i = 0; i < merged->create_edits_count && result == QUERN_OK; i++)

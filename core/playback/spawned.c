@@ -1,130 +1,380 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Compact instances of prefabs at a sync point: lists them, plans and reserves their rows with the resolve stage, and
- * spawns them with the apply stage. */
+/* Instances of prefabs at a sync point (stages.h): lists them with their plans and rows, links them in the relate
+ * stage if that runs, finds the rows of members for the stages between, and puts all instances into the world when
+ * rows begin to change. */
 #include "core/playback/stages.h"
 
 #include "core/record/spawn.h"
+#include "core/storage/change.h"
 
-/* --------------------------------------------------------------------------------------------- lists */
+/* ---------------------------------------------------------------------------------------------- lists */
 
-static quern__prefab *prefab_of(const quern__spawned *it)
-{
-    return it->operation->variant->cache->prefab;
-}
-
-/* Whether the item directly continues the instances. Instances with overrides must be in one batch, so that the
- * distance between their values is constant. */
+/* Whether the item directly continues the instances, if it has the same plan. Instances with overrides must be in one
+ * batch, so that the distance between their values is constant. */
 static bool continues(const quern__spawned *it, const quern__operation *operation, const char *item,
-                      uint32_t first_created)
+                      uint32_t first_created, quern_entity parent)
 {
-    if (first_created != it->first_created + it->count * prefab_of(it)->members.count) return false;
-    if (operation->operand_count == 0 && it->operation->operand_count == 0)
-        return operation->variant->cache->prefab == prefab_of(it);
-    return operation == it->operation && item == it->first_item + (size_t)it->count * operation->item_bytes;
+    if (first_created != it->first_created + it->count * it->prefab->members.count) return false;
+    if (!quern_entity_equal(it->parent, parent)) return false;
+    if (operation == it->operation)
+        return operation->variant->override_count == 0 ||
+               item == it->first_item + (size_t)it->count * operation->item_bytes;
+    return operation->variant->cache->prefab == it->prefab && operation->variant->override_count == 0 &&
+           it->operation->variant->override_count == 0;
 }
 
-/* Lists the compact instances of a batch, joined to consecutive ones where possible. Returns false if out of
- * memory. */
-static bool list_batch(quern__resolved *resolved, const quern_allocator *allocator,
-                       quern__command_batch *batch, uint32_t stream_first)
+/* Returns whether the sync point has instances of the prefab already. */
+static bool is_planned(const quern__resolved *resolved, const quern__prefab *prefab)
 {
-    const quern__operation *operation = batch->operation;
-    for (uint32_t i = 0; i < batch->item_count; i++) {
-        const quern__item *item = quern__batch_item(batch, i);
-        if (quern_entity_is_null(item->entity)) continue; /* the instance was expanded */
-        const uint32_t first_created = stream_first + quern_entity_index(item->entity);
-        const uint32_t count = resolved->spawned.count;
-        if (count > 0 &&
-            continues(&resolved->spawned.items[count - 1], operation, (const char *)item, first_created)) {
-            resolved->spawned.items[count - 1].count++;
-            continue;
-        }
-        if (!quern__array_reserve(allocator, &resolved->spawned, count + 1)) return false;
-        resolved->spawned.items[resolved->spawned.count++] = (quern__spawned){
-            .operation = operation,
-            .first_item = (const char *)item,
-            .count = 1,
-            .first_created = first_created,
-        };
+    assert(resolved->spawned.count == 0 || resolved->spawned.items != NULL);
+    for (uint32_t i = resolved->spawned.count; i-- > 0;)
+        if (resolved->spawned.items[i].prefab == prefab) return true;
+    return false;
+}
+
+/* Returns how many rows each instance has in the archetype of a group, of those groups that precede `end`. */
+static uint32_t count_shared(const quern__spawned *it, uint32_t group, uint32_t end)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < end; i++)
+        if (it->plan->archetypes[i] == it->plan->archetypes[group])
+            count += it->prefab->groups.items[i].width;
+    return count;
+}
+
+/* Assigns rows to the latest instances, after the rows of earlier ones. Returns false if out of memory. */
+static bool assign_rows(quern__resolved *resolved, const quern__storage *storage)
+{
+    if (resolved->spawned.count == 0) return true;
+    assert(resolved->spawned.items != NULL);
+    quern__spawned *it = &resolved->spawned.items[resolved->spawned.count - 1];
+    const quern__prefab *prefab = it->prefab;
+    const uint32_t group_count = prefab->groups.count;
+    it->first_row = resolved->spawned_rows.count;
+    if (it->plan == NULL) return true;
+    if (!quern__array_reserve(&storage->allocator, &resolved->spawned_rows, it->first_row + group_count))
+        return false;
+    uint32_t *rows = resolved->spawned_rows.items + it->first_row;
+    resolved->spawned_rows.count += group_count;
+    for (uint32_t i = 0; i < group_count; i++) {
+        const quern__archetype_delta *delta =
+            quern__resolved_add(resolved, storage, it->plan->archetypes[i]);
+        if (delta == NULL) return false;
+        rows[i] =
+            quern__delta_row_count(delta) + (it->plan->shares_archetypes ? count_shared(it, i, i) : 0);
+    }
+    for (uint32_t i = 0; i < group_count; i++) {
+        quern__archetype_delta *delta = quern__resolved_delta(resolved, it->plan->archetypes[i]);
+        delta->spawned_count += it->count * prefab->groups.items[i].width;
     }
     return true;
 }
 
-static bool list_streams(quern__resolved *resolved, const quern_allocator *allocator,
-                         const quern__gathered *gathered)
+/* Adds an instance to the list. parent: the handle that the root's parent has after the sync point, or null. Refuses
+ * the instance if no archetype can be created for a member; it then has no plan. Errors: OUT_OF_MEMORY. */
+static quern_result add_instance(quern__resolved *resolved, quern__storage *storage,
+                                 const quern__operation *operation, const quern__item *item,
+                                 uint32_t first_created, quern_entity parent)
+{
+    const bool has_parent = parent.bits != 0;
+    const uint32_t count = resolved->spawned.count;
+    quern__prefab *prefab = operation->variant->cache->prefab;
+    quern__spawned *last = count > 0 ? &resolved->spawned.items[count - 1] : NULL;
+    const bool is_next =
+        last != NULL && continues(last, operation, (const char *)item, first_created, parent);
+    if (is_next && !has_parent) {
+        last->count++;
+        return QUERN_OK;
+    }
+    const quern__prefab_plan *plan;
+    const quern_result result =
+        quern__prefab_plan_find(storage, prefab, has_parent ? quern_entity_index(parent) : QUERN__SLOT_NONE,
+                                prefab->has_outside_levels && is_planned(resolved, prefab), &plan);
+    if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
+    if (result != QUERN_OK) plan = NULL;
+    if (is_next && last->plan == plan) { /* the level of the parent has not changed */
+        last->count++;
+        return QUERN_OK;
+    }
+    if (!assign_rows(resolved, storage) ||
+        !quern__array_reserve(&storage->allocator, &resolved->spawned, count + 1))
+        return QUERN_ERROR_OUT_OF_MEMORY;
+    resolved->spawned.items[resolved->spawned.count++] = (quern__spawned){.prefab = prefab,
+                                                                          .operation = operation,
+                                                                          .first_item = (const char *)item,
+                                                                          .plan = plan,
+                                                                          .parent = parent,
+                                                                          .count = 1,
+                                                                          .first_created = first_created,
+                                                                          .refused_result = result};
+    return QUERN_OK;
+}
+
+static quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list spawned instances");
+}
+
+quern_result quern__spawned_list(quern__resolved *resolved, const quern__gathered *gathered,
+                                 quern__storage *storage)
 {
     uint32_t stream_first = 0;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;
-        quern__command_batch *batch = stream->first;
         const bool spawns = QUERN__MAY(stream->traits, SPAWNS);
+        quern__command_batch *batch = stream->first;
         for (uint32_t k = 0; k < stream->batch_count && spawns; k++) {
             if (k > 0) batch = quern__batch_next(batch);
-            if (batch->operation->kind == QUERN__OPERATION_SPAWN &&
-                !list_batch(resolved, allocator, batch, stream_first))
-                return false;
+            const quern__operation *operation = batch->operation;
+            if (operation->kind != QUERN__OPERATION_SPAWN) continue;
+            const quern__item *item = quern__batch_item(batch, 0);
+            for (uint32_t left = batch->item_count; left > 0;
+                 left--, item = quern__item_next(item, operation))
+                if (add_instance(resolved, storage, operation, item,
+                                 stream_first + quern_entity_index(item->entity),
+                                 quern_entity_null()) != QUERN_OK)
+                    return fail_memory();
         }
         stream_first += stream->create_count;
     }
-    return true;
+    return quern__spawned_reserve_rows(resolved, storage);
 }
 
-/* --------------------------------------------------------------------------------------------- plans */
-
-/* Finds the plan of consecutive instances and counts their rows. Refuses them if no archetype can be created for their
- * members, which then end at once. */
-static quern_result plan_one(quern__resolved *resolved, quern__storage *storage, quern__spawned *it)
+quern_result quern__spawned_reserve_rows(quern__resolved *resolved, quern__storage *storage)
 {
-    quern__prefab *prefab = prefab_of(it);
-    const quern_result result = quern__prefab_plan_find(storage, prefab, QUERN__SLOT_NONE, &it->plan);
-    if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
-    if (result != QUERN_OK) {
-        const uint32_t count = it->count * prefab->members.count;
-        it->plan = NULL;
-        it->first_destroyed = (uint32_t)resolved->destroyed_count;
-        resolved->destroyed_count += count;
-        resolved->refused_count += count;
-        if (resolved->refused_result == QUERN_OK) resolved->refused_result = result;
-        return QUERN_OK;
-    }
-    for (uint32_t i = 0; i < prefab->groups.count; i++) {
-        quern__archetype_delta *delta = quern__resolved_add(resolved, storage, it->plan->archetypes[i]);
-        if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
-        delta->spawned_count += it->count * prefab->groups.items[i].width;
+    if (!assign_rows(resolved, storage)) return fail_memory();
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        quern__archetype_delta *delta = &resolved->deltas.items[i];
+        if (delta->spawned_count == 0) continue;
+        const quern_result result = quern__rows_reserve(storage, delta->archetype, delta->spawned_count);
+        if (result != QUERN_OK) return result;
+        delta->is_reserved = true;
     }
     return QUERN_OK;
 }
 
-quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathered *gathered,
-                                 quern__storage *storage)
+/* ------------------------------------------------------------------------------------- rows of members */
+
+/* Returns the instances with the entity that is created as number `created`, or NULL. */
+static const quern__spawned *find_instances(const quern__resolved *resolved, uint32_t created)
 {
-    quern_result result =
-        list_streams(resolved, &storage->allocator, gathered) ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < resolved->spawned.count && result == QUERN_OK; i++)
-        result = plan_one(resolved, storage, &resolved->spawned.items[i]);
-    if (result == QUERN_OK) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list spawned instances");
+    uint32_t begin = 0, end = resolved->spawned.count;
+    while (begin < end) {
+        const uint32_t middle = begin + (end - begin) / 2;
+        if (resolved->spawned.items[middle].first_created <= created)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    if (begin == 0) return NULL;
+    const quern__spawned *it = &resolved->spawned.items[begin - 1];
+    return created - it->first_created < it->count * it->prefab->members.count ? it : NULL;
+}
+
+const quern__archetype *quern__spawned_archetype(const quern__resolved *resolved, uint32_t created)
+{
+    const quern__spawned *it = find_instances(resolved, created);
+    if (it == NULL || it->plan == NULL) return NULL;
+    const quern__prefab *prefab = it->prefab;
+    const uint32_t member = (created - it->first_created) % prefab->members.count;
+    return it->plan->archetypes[prefab->members.items[member].group];
+}
+
+/* Returns the location of a member of these instances, with its distance from the row of the same member in the next
+ * instance. */
+static inline uintptr_t locate(const quern__resolved *resolved, const quern__spawned *it, uint32_t number,
+                               const quern__prefab_member *member, uint32_t stride)
+{
+    const uint32_t row = resolved->spawned_rows.items[it->first_row + member->group] +
+                         number / it->prefab->members.count * stride + member->row;
+    return quern__archetype_location(it->plan->archetypes[member->group], row);
+}
+
+static uintptr_t locate_any(const quern__resolved *resolved, const quern__spawned *it, uint32_t number)
+{
+    const quern__prefab *prefab = it->prefab;
+    if (it->plan == NULL) return 0;
+    const quern__prefab_member *member = &prefab->members.items[number % prefab->members.count];
+    const uint32_t stride = it->plan->shares_archetypes
+                                ? count_shared(it, member->group, prefab->groups.count)
+                                : prefab->groups.items[member->group].width;
+    return locate(resolved, it, number, member, stride);
+}
+
+static QUERN__NO_INLINE bool find_any(const quern__resolved *resolved, uint32_t created, uint32_t *hint,
+                                      uintptr_t *out_location)
+{
+    const quern__spawned *it = find_instances(resolved, created);
+    if (it == NULL) return false;
+    *hint = (uint32_t)(it - resolved->spawned.items);
+    *out_location = locate_any(resolved, it, created - it->first_created);
+    return true;
+}
+
+/* Calls no function for a member of the same instances as the previous call. */
+bool quern__spawned_find(const quern__resolved *resolved, uint32_t created, uint32_t *hint,
+                         uintptr_t *out_location)
+{
+    const quern__spawned *it = &resolved->spawned.items[*hint];
+    const quern__prefab *prefab = it->prefab;
+    const uint32_t number = created - it->first_created;
+    if (QUERN__UNLIKELY(number >= it->count * prefab->members.count || it->plan == NULL ||
+                        it->plan->shares_archetypes))
+        return find_any(resolved, created, hint, out_location);
+    const quern__prefab_member *member = &prefab->members.items[number % prefab->members.count];
+    *out_location = locate(resolved, it, number, member, prefab->groups.items[member->group].width);
+    return true;
+}
+
+uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location)
+{
+    for (uint32_t i = 0; i < resolved->spawned.count; i++) {
+        const quern__spawned *it = &resolved->spawned.items[i];
+        for (uint32_t k = 0; k < it->count * it->prefab->members.count; k++)
+            if (locate_any(resolved, it, k) == location) return it->first_created + k;
+    }
+    return UINT32_MAX;
+}
+
+/* -------------------------------------------------------------------------------- in the relate stage */
+
+/* Relates the members of an instance in relations other than the hierarchy. A target outside of the instance may have
+ * ended, or may have another level than the rows of the plan; the sources are noted then. */
+static void link_targets(const quern__play_walk *walk, const quern__item *item, uint32_t i,
+                         const quern_entity *handles)
+{
+    quern__relating *relating = walk->relating;
+    quern__storage *storage = relating->storage;
+    const quern__prefab *prefab = walk->batch->operation->variant->cache->prefab;
+    for (uint32_t k = 0; k < prefab->links.count && !relating->is_out_of_memory; k++) {
+        const quern__prefab_link *link = &prefab->links.items[k];
+        quern__relation *relation = link->relation;
+        if (relation == storage->relations->parent) continue;
+        const bool is_outside = link->target == QUERN_NO_MEMBER;
+        const quern_entity entity = is_outside ? link->outside : handles[link->target];
+        const uint32_t source = quern_entity_index(handles[link->source]),
+                       target = quern_entity_index(entity);
+        uint32_t row_target = target;
+        const bool has_ended = is_outside && (quern__entities_find(&storage->entities, entity) == NULL ||
+                                              quern__relating_has_ended(relating, target));
+        quern_result result = QUERN_OK;
+        if (has_ended) {
+            quern__play_drop(walk, item, i, QUERN_DROP_TARGET_DEAD, 1);
+            row_target = QUERN__WRONG_TARGET;
+        } else {
+            result = relation->is_many ? quern__link_log_add_edge(storage, relation, source, target)
+                                       : quern__instance_link_target(storage, relation, source, target);
+        }
+        if (result != QUERN_OK) relating->is_out_of_memory = true;
+        relating->noted_count = storage->relations->log.changes.count;
+        if (relating->is_out_of_memory) return;
+        const uint32_t level = relation->is_many ? 0 : link->level;
+        if (!has_ended && (relation->is_many || quern__links_level(&relation->links, source) == level))
+            continue;
+        quern__note *note = quern__relating_note(relating, source);
+        if (note != NULL) quern__relating_note_row(relating, note, relation->index, row_target, level);
+    }
+}
+
+/* Ends all members of an instance that is refused. */
+static void refuse_members(quern__relating *relating, const quern__prefab *prefab,
+                           const quern_entity *handles)
+{
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        quern__note *note = quern__relating_note(relating, quern_entity_index(handles[i]));
+        if (note == NULL) return;
+        note->has_ended = note->is_destroyed = note->is_refused = true;
+    }
+}
+
+static void play_spawn(const quern__play_walk *walk, quern__item *item, uint32_t i)
+{
+    quern__relating *relating = walk->relating;
+    quern__resolved *resolved = relating->resolved;
+    const quern__operation *operation = walk->batch->operation;
+    const quern__spawn_variant *variant = operation->variant;
+    const quern__prefab *prefab = variant->cache->prefab;
+    const uint32_t number = quern_entity_index(item->entity);
+    const uint32_t first_created = relating->streams.items[walk->stream].first_created + number;
+    const quern_entity *handles = walk->created + number;
+    quern_entity parent = quern_entity_null();
+    if (variant->has_parent) {
+        memcpy(&parent, (const char *)item + operation->operands[variant->override_count].offset_bytes,
+               sizeof parent);
+        const uint32_t slot = quern__play_find_slot(walk, parent);
+        if (slot == QUERN__NOTE_NONE || quern__relating_has_ended(relating, slot)) {
+            quern__play_drop(walk, item, i, QUERN_DROP_TARGET_DEAD, 1);
+            parent = quern_entity_null();
+        } else if (quern_entity_is_provisional(parent)) {
+            parent = walk->created[quern_entity_index(parent)];
+        }
+    }
+    if (add_instance(resolved, relating->storage, operation, item, first_created, parent) != QUERN_OK) {
+        relating->is_out_of_memory = true;
+        return;
+    }
+    relating->marks_members = resolved->spawned_are_linked = true;
+    for (uint32_t k = 0; k < prefab->members.count; k++)
+        quern__relating_mark_member(relating, quern_entity_index(handles[k]), first_created + k);
+    const quern__prefab_plan *plan = resolved->spawned.items[resolved->spawned.count - 1].plan;
+    if (plan == NULL) {
+        refuse_members(relating, prefab, handles);
+        return;
+    }
+    const quern__instances instance = {.storage = relating->storage,
+                                       .prefab = prefab,
+                                       .plan = plan,
+                                       .parent_relation =
+                                           parent.bits != 0 ? relating->storage->relations->parent : NULL,
+                                       .parent = parent};
+    if (quern__instance_link(&instance, handles) != QUERN_OK) relating->is_out_of_memory = true;
+    /* the rows will agree with these links */
+    relating->noted_count = relating->storage->relations->log.changes.count;
+    if (prefab->has_other_links) link_targets(walk, item, i, handles);
+}
+
+void quern__play_spawns(const quern__play_walk *walk)
+{
+    quern__play_each(walk, play_spawn);
 }
 
 /* ----------------------------------------------------------------------------------------- instances */
 
 /* Describes the instances for core/prefabs. overrides: array of QUERN_MAX_SPAWN_OVERRIDES elements. */
-static quern__instances instances_of(const quern__spawned *it, quern__storage *storage,
-                                     quern__prefab_override *overrides)
+static quern__instances instances_of(const quern__resolved *resolved, const quern__spawned *it,
+                                     quern__storage *storage, quern__prefab_override *overrides)
 {
     const quern__operation *operation = it->operation;
-    for (uint32_t i = 0; i < operation->operand_count; i++) {
+    const uint32_t override_count = operation->variant->override_count;
+    for (uint32_t i = 0; i < override_count; i++) {
         overrides[i] = operation->variant->overrides[i];
         overrides[i].values = it->first_item + operation->operands[i].offset_bytes;
         overrides[i].stride_bytes = operation->item_bytes;
     }
     return (quern__instances){.storage = storage,
-                              .prefab = prefab_of(it),
+                              .prefab = it->prefab,
                               .plan = it->plan,
+                              .parent_relation = it->parent.bits != 0 ? storage->relations->parent : NULL,
+                              .parent = it->parent,
                               .overrides = overrides,
-                              .override_count = operation->operand_count,
-                              .count = it->count};
+                              .override_count = override_count,
+                              .count = it->count,
+                              .is_linked = resolved->spawned_are_linked};
+}
+
+/* Counts the members of refused instances, which end at once. */
+static void count_refused(quern__resolved *resolved)
+{
+    for (uint32_t i = 0; i < resolved->spawned.count; i++) {
+        quern__spawned *it = &resolved->spawned.items[i];
+        if (it->plan != NULL) continue;
+        const uint32_t count = it->count * it->prefab->members.count;
+        it->first_destroyed = (uint32_t)resolved->destroyed_count;
+        resolved->destroyed_count += count;
+        resolved->refused_count += count;
+        if (resolved->refused_result == QUERN_OK) resolved->refused_result = it->refused_result;
+    }
 }
 
 quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage)
@@ -132,21 +382,24 @@ quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *s
     const quern__entities *entities = &storage->entities;
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
     uint32_t used_count = (uint32_t)resolved->created_count, name_count = 0;
-    quern_result result = QUERN_OK;
+    count_refused(resolved);
+    if (!quern__array_reserve(&storage->allocator, &resolved->created, used_count)) return fail_memory();
+    if (resolved->spawned_are_linked) return QUERN_OK;
     if (entities->absent_count == 0 && entities->free_count < used_count) used_count = entities->free_count;
     quern__entities_peek(entities, used_count, resolved->created.items);
-    for (uint32_t i = 0; i < resolved->spawned.count && result == QUERN_OK; i++) {
+    for (uint32_t i = 0; i < resolved->spawned.count; i++) {
         const quern__spawned *it = &resolved->spawned.items[i];
         if (it->plan == NULL) continue;
-        const quern__instances instances = instances_of(it, storage, overrides);
+        const quern__instances instances = instances_of(resolved, it, storage, overrides);
         const uint32_t first = it->first_created;
         const quern__new_slots slots = {.handles = resolved->created.items + first,
                                         .handle_count = first < used_count ? used_count - first : 0,
                                         .first = entities->slot_count +
                                                  (first > used_count ? first - used_count : 0)};
-        result = quern__instances_reserve_links(&instances, &slots, &name_count);
+        const quern_result result = quern__instances_reserve_links(&instances, &slots, &name_count);
+        if (result != QUERN_OK) return result;
     }
-    return result;
+    return QUERN_OK;
 }
 
 void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage)
@@ -156,11 +409,11 @@ void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage
         const quern__spawned *it = &resolved->spawned.items[i];
         const quern_entity *handles = resolved->created.items + it->first_created;
         if (it->plan != NULL) {
-            const quern__instances instances = instances_of(it, storage, overrides);
+            const quern__instances instances = instances_of(resolved, it, storage, overrides);
             quern__instances_put(&instances, 0, it->count, handles);
             continue;
         }
-        for (uint32_t k = 0; k < it->count * prefab_of(it)->members.count; k++)
+        for (uint32_t k = 0; k < it->count * it->prefab->members.count; k++)
             resolved->destroyed.items[it->first_destroyed + k] = quern_entity_index(handles[k]);
     }
 }

@@ -109,8 +109,9 @@ typedef struct quern__resolved quern__resolved;
 quern__relating *quern__relating_create(quern__storage *storage);
 void quern__relating_destroy(quern__relating *relating);
 
-/* Starts a sync point. Call it before any of the functions below. */
-void quern__relating_begin(quern__relating *relating);
+/* Starts a sync point. Call it before any of the functions below. resolved: gets the instances of prefabs, which this
+ * stage lists and links. */
+void quern__relating_begin(quern__relating *relating, quern__resolved *resolved);
 
 /* Plays the commands and adds follow-up commands. On failure, everything is unchanged. Errors: OUT_OF_MEMORY;
  * LIMIT if there would be too many entities. */
@@ -154,8 +155,9 @@ typedef struct quern__extended_stream {
 typedef struct quern__follow_ups {
     quern_commands recorder;
     QUERN__ARRAY(quern__extended_stream) extended;
-    uint8_t recorded_traits; /* traits of the gathered streams without follow-up commands */
-    uint64_t item_count;     /* item count of the gathered streams without follow-up commands */
+    uint8_t recorded_traits;        /* traits of the gathered streams without follow-up commands */
+    uint64_t item_count;            /* item count of the gathered streams without follow-up commands */
+    uint32_t recorded_stream_count; /* number of gathered streams without the one of follow-up commands */
     bool has_extra_stream;
 } quern__follow_ups;
 
@@ -189,6 +191,10 @@ typedef struct quern__note {
     uint8_t tags; /* tags of disabled entities after the commands played so far: see play.c */
 } quern__note;
 
+/* A value of quern__difference.row_target that is no slot and no valid target: the entity's row will have a target that
+ * was refused, so a follow-up command must replace or remove it. */
+#define QUERN__WRONG_TARGET (QUERN__SLOT_NONE - 1)
+
 /* The target and level of one relation in an entity's row, which follow-up commands correct if they differ from
  * the link. */
 typedef struct quern__difference {
@@ -217,9 +223,12 @@ typedef struct quern__walked_stream {
 
 struct quern__relating {
     quern__storage *storage;
+    quern__resolved *resolved;
     quern__follow_ups follow_ups;
     /* State of the current pass through the stages: */
-    QUERN__ARRAY(uint32_t) note_of_slot; /* index of the slot's note + 1; 0: no note */
+    /* Index of the slot's note + 1. 0: no note. With QUERN__MEMBER_MARK, no note, and the rest is the number of the
+     * slot's entity, a member of an instance, among all creates. */
+    QUERN__ARRAY(uint32_t) note_of_slot;
     QUERN__ARRAY(quern__note) notes;
     QUERN__ARRAY(quern__difference) differences;
     uint32_t noted_count; /* number of entries of the link log that have been noted */
@@ -229,6 +238,7 @@ struct quern__relating {
     QUERN__ARRAY(uint32_t)
     ending_slots; /* slots of the entities that end, while quern__relating_end runs */
     quern__drops drops;
+    bool marks_members; /* some slot has a QUERN__MEMBER_MARK */
     /* State of the sync point: */
     QUERN__ARRAY(uint32_t) refused; /* slots of refused entities */
     quern_result refused_result;
@@ -240,10 +250,25 @@ struct quern__relating {
     (quern__array_reserve(&(relating)->storage->allocator, (array), (array)->count + 1) || \
      !((relating)->is_out_of_memory = true))
 
+#define QUERN__MEMBER_MARK 0x80000000u
+
 static inline quern__note *quern__relating_find(const quern__relating *relating, uint32_t slot)
 {
     const uint32_t number = relating->note_of_slot.items[slot];
-    return number != 0 ? &relating->notes.items[number - 1] : NULL;
+    return number - 1 < QUERN__MEMBER_MARK - 1 ? &relating->notes.items[number - 1] : NULL;
+}
+
+/* Performs quern__relating_mark_member for a member that an earlier pass through the stages has refused. */
+void quern__relating_mark_refused(quern__relating *relating, uint32_t slot, uint32_t created);
+
+/* Records that the entity of the slot is a member of an instance, and the entity with this number among all creates. If
+ * it gets a note, its follow-up commands go to the stream that creates it. */
+static inline void quern__relating_mark_member(quern__relating *relating, uint32_t slot, uint32_t created)
+{
+    if (QUERN__LIKELY(relating->note_of_slot.items[slot] == 0))
+        relating->note_of_slot.items[slot] = QUERN__MEMBER_MARK | created;
+    else
+        quern__relating_mark_refused(relating, slot, created);
 }
 
 static inline bool quern__relating_has_ended(const quern__relating *relating, uint32_t slot)
@@ -252,8 +277,8 @@ static inline bool quern__relating_has_ended(const quern__relating *relating, ui
     return known != NULL && known->has_ended;
 }
 
-/* Returns the note of an entity, and adds one for an existing entity if there is none. Invalidates pointers to
- * notes. Returns NULL if out of memory. */
+/* Returns the note of an entity, and adds one for an existing entity or a marked member if there is none. Invalidates
+ * pointers to notes. Returns NULL if out of memory. */
 quern__note *quern__relating_note(quern__relating *relating, uint32_t slot);
 
 /* Records that the noted entity is created by the stream, as its number-th create. */
@@ -307,7 +332,8 @@ typedef struct quern__play_walk {
 typedef void quern__play_function(const quern__play_walk *walk);
 
 quern__play_function quern__play_destroys, quern__play_creates, quern__play_relates, quern__play_unrelates,
-    quern__play_adds_edges, quern__play_unrelates_from, quern__play_names, quern__play_switches;
+    quern__play_adds_edges, quern__play_unrelates_from, quern__play_names, quern__play_switches,
+    quern__play_spawns;
 
 /* Notes commands of walk->batch that add or remove the tags of disabled entities. Called if some command of the sync
  * point disables or enables a tree. */
@@ -401,9 +427,13 @@ typedef struct quern__toggle {
 typedef struct quern__sequence {
     const quern__operation *operation; /* last operation of the sequence; NULL for a root */
     uint32_t parent;
-    uint32_t depth;           /* number of operations in the sequence */
-    uint32_t next_same_key;   /* next sequence with the same key in the tree's map */
-    quern__archetype *source; /* archetype before the first operation; NULL: created at this sync point */
+    uint32_t depth;         /* number of operations in the sequence */
+    uint32_t next_same_key; /* next sequence with the same key in the tree's map */
+    quern__archetype
+        *source; /* archetype before the first operation; NULL: created by the first operation */
+    /* The entity is a member of an instance that this sync point spawned before: listeners must not learn of its row in
+     * `source`. */
+    bool is_member;
     /* the last operation destroys the entity, or (set by resolving) the entity is new and refused */
     bool is_destroyed;
 
@@ -453,7 +483,7 @@ static inline void quern__sequences_begin(quern__sequences *sequences, uint64_t 
 }
 
 /* Slow paths of the two functions below: search the tree, add the sequence if necessary, and cache the edge. */
-uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source);
+uint32_t quern__sequences_find_root(quern__sequences *sequences, quern__archetype *source, bool is_member);
 uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
                                         const quern__operation *operation);
 
@@ -470,7 +500,16 @@ static inline uint32_t quern__sequences_root(quern__sequences *sequences, quern_
 {
     const quern__sequence_edge *edge = quern__sequences_edge(sequences, QUERN__SEQUENCE_NONE, source);
     if (QUERN__LIKELY(edge->by == source && edge->from == QUERN__SEQUENCE_NONE)) return edge->to;
-    return quern__sequences_find_root(sequences, source);
+    return quern__sequences_find_root(sequences, source, false);
+}
+
+/* Returns the root for members of instances in an archetype, as quern__sequences_root. */
+static inline uint32_t quern__sequences_member_root(quern__sequences *sequences, quern__archetype *source)
+{
+    const void *by = (const char *)source + 1;
+    const quern__sequence_edge *edge = quern__sequences_edge(sequences, QUERN__SEQUENCE_NONE, by);
+    if (QUERN__LIKELY(edge->by == by && edge->from == QUERN__SEQUENCE_NONE)) return edge->to;
+    return quern__sequences_find_root(sequences, source, true);
 }
 
 /* Returns the sequence `from` extended by one operation. Returns QUERN__SEQUENCE_NONE if out of memory. */
@@ -574,8 +613,10 @@ typedef struct quern__chunk_edits {
      * for creates, which all have an edit. */
     uint64_t *touched;
     quern__edit *rows;
-    uint32_t row_count;      /* number of rows of the chunk, or of creates */
+    /* number of rows of the chunk, or of creates; the chunk's capacity if the sync point spawns */
+    uint32_t row_count;
     uint32_t root;           /* sequence without commands */
+    uint64_t first_created;  /* of creates: number of the first one among those of all streams */
     quern__scratch *scratch; /* owner of the sequences, earlier items, groups and row ranges */
     uint32_t first_group, group_count;
     uint32_t first_range, range_count;
@@ -586,7 +627,7 @@ typedef struct quern__chunk_edits {
     quern__command_span *first_span, *last_span; /* only if several threads merge */
     /* Set by resolving: */
     /* first indices in the lists of quern__resolved */
-    uint64_t first_gap, first_destroyed, first_created;
+    uint64_t first_gap, first_destroyed;
     bool is_hooked; /* applying these edits calls hooks */
 } quern__chunk_edits;
 
@@ -594,7 +635,9 @@ typedef struct quern__chunk_edits {
 typedef struct quern__merged_stream {
     quern__scratch *scratch; /* scratch of the thread that iterated the stream */
     uint32_t first_span, span_count;
-    uint32_t create_edits; /* index in quern__merged.edits, or QUERN__EDITS_NONE */
+    /* index in quern__merged.edits, or QUERN__EDITS_NONE if it creates nothing but members of instances */
+    uint32_t create_edits;
+    uint32_t first_created; /* number of its first create among the creates of all streams */
 } quern__merged_stream;
 
 #define QUERN__EDITS_NONE UINT32_MAX
@@ -609,6 +652,8 @@ struct quern__merged {
     /* edits of creates in the order of streams, then edits of chunks */
     QUERN__ARRAY(quern__chunk_edits) edits;
     uint32_t create_edits_count;
+    const quern__resolved
+        *spawned; /* has instances of prefabs, whose members have edits by row; NULL: none */
     /* number of leading scratches that threads may have used at this sync point */
     uint32_t used_scratch_count;
     uint64_t first_stamp; /* stamp of the first edits; unique over all sync points, and never 0 */
@@ -627,10 +672,11 @@ struct quern__merged {
 
 void quern__merged_release(quern__merged *merged, const quern_allocator *allocator);
 
-/* Merges all commands. `merged` must have been cleared. executor NULL: runs on the calling thread. Errors:
- * OUT_OF_MEMORY. */
-quern_result quern__commands_merge(quern__merged *merged, const quern__gathered *gathered,
-                                   const quern__storage *storage, const quern__executor *executor);
+/* Merges all commands. `merged` must have been cleared. resolved: has the instances of prefabs. executor NULL: runs on
+ * the calling thread. Errors: OUT_OF_MEMORY. */
+quern_result quern__commands_merge(quern__merged *merged, const quern__resolved *resolved,
+                                   const quern__gathered *gathered, const quern__storage *storage,
+                                   const quern__executor *executor);
 
 /* Ends the sync point: removes all edits and keeps the memory. holds_sequences: all sequences were resolved and
  * none was refused, so later sync points can reuse them. */
@@ -702,10 +748,10 @@ static inline quern__view_edit *quern__view_edit_at(const quern__chunk_edits *ed
  *
  * The final order of rows in each archetype is defined by these steps:
  *
- *   1. Rows from other archetypes are appended, in the order of their source archetype and row.
- *   2. Rows that left are gaps. New entities fill the gaps in the order of their creates, first gap first. The
+ *   1. Members of prefab instances are appended, in the order of instances. From here on they are rows like others.
+ *   2. Rows from other archetypes are appended, in the order of their source archetype and row.
+ *   3. Rows that left are gaps. New entities fill the gaps in the order of their creates, first gap first. The
  *      remaining new entities are appended.
- *   3. Members of prefab instances are appended, in the order of instances.
  *   4. If gaps remain, the archetype shrinks by their number. The rows after the new end, except gaps, fill the
  *      gaps before it in order. */
 
@@ -716,7 +762,8 @@ typedef struct quern__archetype_delta {
     uint32_t leaving_count;  /* rows destroyed or moved to other archetypes */
     uint32_t arriving_count; /* rows moved from other archetypes */
     uint32_t created_count;
-    uint32_t spawned_count;   /* rows of members of prefab instances */
+    uint32_t
+        spawned_count; /* rows of members of prefab instances, reserved by quern__spawned_reserve_rows */
     uint32_t appended_count;  /* arriving and created rows that fill no gap */
     uint32_t left_over_count; /* gaps that no created row fills */
     uint64_t first_gap;
@@ -740,12 +787,15 @@ struct quern__resolved {
     uint32_t further_drop_count; /* entries to reserve in drops for later stages */
     quern_result refused_result; /* error of the first refused entity, or QUERN_OK */
     /* Lists with capacity for the entries that applying appends: */
-    QUERN__ARRAY(uintptr_t) gaps;       /* locations of gaps, ascending within each archetype */
-    QUERN__ARRAY(uintptr_t) tails;      /* locations of the rows that fill the gaps of one archetype */
-    quern__slot_list destroyed;         /* slots of destroyed entities, in the order of freeing */
-    quern__slot_list freed;             /* slots freed by the previous sync point */
-    QUERN__ARRAY(quern_entity) created; /* handles of created entities, in the order of creates */
-    QUERN__ARRAY(quern__spawned) spawned;
+    QUERN__ARRAY(uintptr_t) gaps;         /* locations of gaps, ascending within each archetype */
+    QUERN__ARRAY(uintptr_t) tails;        /* locations of the rows that fill the gaps of one archetype */
+    quern__slot_list destroyed;           /* slots of destroyed entities, in the order of freeing */
+    quern__slot_list freed;               /* slots freed by the previous sync point */
+    QUERN__ARRAY(quern_entity) created;   /* handles of created entities, in the order of creates */
+    QUERN__ARRAY(quern__spawned) spawned; /* in the order of streams */
+    QUERN__ARRAY(uint32_t)
+    spawned_rows;            /* for each of `spawned`, the first row of each group in its archetype */
+    bool spawned_are_linked; /* the relate stage has linked and named the members */
 };
 
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
@@ -754,7 +804,11 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
 static inline void quern__resolved_clear(quern__resolved *resolved)
 {
     resolved->deltas.count = 0;
-    resolved->spawned.count = 0;
+    if (QUERN__UNLIKELY(resolved->spawned.count > 0)) {
+        resolved->spawned.count = 0;
+        resolved->spawned_rows.count = 0;
+        resolved->spawned_are_linked = false;
+    }
     resolved->created.count = 0;
     resolved->created_count = 0;
     resolved->destroyed_count = 0;
@@ -778,10 +832,20 @@ quern_result quern__sequence_resolve(quern__resolved *resolved, quern__storage *
 quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
                                             quern__archetype *archetype);
 
-/* Reserves rows, slots and lists according to the deltas and counts, and memory for spawned instances. On
- * failure, nothing stays reserved except new entity records. Errors: OUT_OF_MEMORY, LIMIT. */
+/* Reserves rows, slots and lists according to the deltas and counts, and memory for spawned instances. has_gaps: all
+ * gaps are listed already. On failure, nothing stays reserved except new entity records. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
-                                     quern__storage *storage);
+                                     quern__storage *storage, bool has_gaps);
+
+/* Returns the number of rows that edits find in the archetype: those from before the sync point, and the members of
+ * instances. */
+static inline uint32_t quern__delta_row_count(const quern__archetype_delta *delta)
+{
+    return delta->row_count + delta->spawned_count;
+}
+
+/* Cancels the reservations of rows, after a failure. */
+void quern__resolved_unreserve(quern__resolved *resolved, quern__storage *storage);
 
 /* Returns the delta of an archetype, which must have one. */
 static inline quern__archetype_delta *quern__resolved_delta(const quern__resolved *resolved,
@@ -792,30 +856,52 @@ static inline quern__archetype_delta *quern__resolved_delta(const quern__resolve
 
 /* ------------------------------------------------------------------------------- instances of prefabs */
 
-/* Spawning by command at a sync point. No other command refers to members of a compact instance
- * (core/record/spawn.h), so compact instances and other commands do not affect each other. The stages skip these
- * instances, except that their members get handles among all creates. Consecutive instances of a prefab are spawned
- * together, by the same functions as immediate spawning (core/prefabs/prefab_internal.h). */
+/* Spawning by command. Instances come first: before merging they are listed, with the rows that their members will
+ * have, and when rows begin to change they are put into the world, by the same functions as immediate spawning
+ * (core/prefabs/prefab_internal.h), consecutive ones together. In between, commands on a member are commands on its row,
+ * which is reserved and has a location. If the relate stage runs, it lists each instance when it reaches its command,
+ * and links its members, so that commands on relations find them. Its rows agree with these links: only later changes
+ * need follow-up commands. */
 
 /* Consecutive instances of one prefab. */
 struct quern__spawned {
+    const quern__prefab *prefab;
     /* operation of the first instance; of all instances if it has overrides */
     const quern__operation *operation;
     const char *first_item;
     const quern__prefab_plan *plan; /* NULL: refused, since the world cannot have more archetypes */
+    quern_entity parent;            /* of the roots, or null */
     uint32_t count;
-    uint32_t first_created;   /* index of the first root among the creates of all streams */
-    uint32_t first_destroyed; /* index in the list of destroyed entities, if refused */
+    uint32_t first_created;      /* number of the first root among the creates of all streams */
+    uint32_t first_row;          /* index of the first group in quern__resolved.spawned_rows */
+    uint32_t first_destroyed;    /* index in the list of destroyed entities, if refused */
+    quern_result refused_result; /* the error, if refused */
 };
 
-/* Lists all instances, finds their archetypes, and adds their rows to deltas and counts. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawned_plan(quern__resolved *resolved, const quern__gathered *gathered,
+/* Lists all instances, and performs quern__spawned_reserve_rows. The relate stage lists them itself. Errors:
+ * OUT_OF_MEMORY. */
+quern_result quern__spawned_list(quern__resolved *resolved, const quern__gathered *gathered,
                                  quern__storage *storage);
 
-/* Reserves links and names. Rows and slots must have been reserved. Errors: OUT_OF_MEMORY. */
+/* Reserves the rows of all listed instances. Errors: OUT_OF_MEMORY. */
+quern_result quern__spawned_reserve_rows(quern__resolved *resolved, quern__storage *storage);
+
+/* Returns whether the entity that is created as number `created` is a member of an instance, and in *out_location the
+ * location of its row; 0 if the instance is refused. *hint: 0 at first; consecutive calls usually find members of the
+ * same or the next instances. Requires quern__spawned_reserve_rows, and some instance. */
+bool quern__spawned_find(const quern__resolved *resolved, uint32_t created, uint32_t *hint,
+                         uintptr_t *out_location);
+
+/* Returns the archetype of that member, or NULL if the entity is none or its instance is refused. */
+const quern__archetype *quern__spawned_archetype(const quern__resolved *resolved, uint32_t created);
+
+/* Returns the number of the member whose row is at the location, or UINT32_MAX. Iterates over all instances. */
+uint32_t quern__spawned_at(const quern__resolved *resolved, uintptr_t location);
+
+/* Counts refused instances, and reserves links and names. Slots must have been reserved. Errors: OUT_OF_MEMORY. */
 quern_result quern__spawned_reserve(quern__resolved *resolved, quern__storage *storage);
 
-/* Spawns all instances. Creates must have their handles. */
+/* Puts all instances into the world. Creates must have their handles. */
 void quern__spawned_put(const quern__resolved *resolved, quern__storage *storage);
 
 /* ------------------------------------------------------------------------------------------- applying */
@@ -835,12 +921,12 @@ void quern__edits_fill(const quern__scratch *scratch, const quern__sequence *seq
                        const quern__edit *rows, uint32_t count);
 
 /* The first and the last step of applying; the last stage and the fast path of destroys and creates share them.
- * quern__change_begin allocates the handles of creates, stores them in resolved->created, and appends all
- * reserved rows, uninitialised, except those of prefab instances. */
+ * quern__change_begin allocates the handles of creates, stores them in resolved->created, puts prefab instances into
+ * the world, and appends all other reserved rows, uninitialised. */
 void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathered,
                          quern__storage *storage);
 
-/* Spawns prefab instances, fills the remaining gaps with the last rows of each archetype, removes these rows,
+/* Fills the remaining gaps with the last rows of each archetype, removes these rows,
  * and frees the slots of destroyed entities. executor NULL: runs on the calling thread. */
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor);
 
@@ -923,7 +1009,7 @@ bool quern__commands_apply_to_one(quern__merged *merged, quern__resolved *resolv
 
 /* Fast path of a sync point, tried right after gathering. It applies if commands only destroy existing
  * entities, in the order of their rows and without destroy hooks, create entities from types without hooks,
- * and spawn compact instances of prefabs. Each entity then has exactly one command, so merging is
+ * and spawn prefabs. Each entity then has exactly one command, so merging is
  * not needed. Systems destroy entities in the order of rows, and this order rules out that an entity is
  * destroyed twice. Commands in another order go through all stages: sorting them was measured to be slower.
  * The resulting rows, handles and values are those of all stages. */
@@ -938,8 +1024,8 @@ typedef struct quern__destroy_and_create {
 void quern__destroy_and_create_release(quern__destroy_and_create *lists, const quern_allocator *allocator);
 
 /* Checks whether the fast path applies to the commands, which must have QUERN__TRAIT_DESTROY_OR_CREATE.
- * `resolved` must have been cleared. If the path applies, fills in its deltas and gaps and reserves memory;
- * otherwise clears it again. On failure, nothing stays reserved except empty archetypes and new entity records.
+ * `resolved` has only instances of prefabs. If the path applies, fills in its deltas and gaps and reserves memory;
+ * otherwise restores it. On failure, nothing stays reserved except empty archetypes and new entity records.
  * Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__destroy_and_create_prepare(quern__destroy_and_create *lists, quern__resolved *resolved,
                                                const quern__gathered *gathered, quern__storage *storage,

@@ -201,12 +201,15 @@ static void insert(component_set *set, uint32_t index)
     set->indices[i] = (uint16_t)index;
 }
 
-/* Sets the level of each link: the level of its source if the root has root_level. */
-static void find_levels(const quern__storage *storage, quern__prefab *prefab, uint32_t root_level)
+/* Sets the level of each link: the level of its source if the root has root_level. keeps_outside_levels: only in the
+ * hierarchy, since in other relations levels depend on targets outside of the tree alone. */
+static void find_levels(const quern__storage *storage, quern__prefab *prefab, uint32_t root_level,
+                        bool keeps_outside_levels)
 {
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         quern__prefab_link *link = &prefab->links.items[i];
         if (!link->relation->has_levels) continue;
+        if (keeps_outside_levels && link->relation != storage->relations->parent) continue;
         uint32_t above = 0;
         if (link->target_link != QUERN_NO_MEMBER)
             above = prefab->links.items[link->target_link].level;
@@ -283,9 +286,9 @@ static void make_nodes(const quern__prefab *prefab, uint32_t root_level, const q
 
 /* The version is stored last: archetypes that are created for this plan do not invalidate it. */
 static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, uint32_t root_level,
-                              quern__prefab_plan *plan)
+                              bool keeps_outside_levels, quern__prefab_plan *plan)
 {
-    find_levels(storage, prefab, root_level);
+    find_levels(storage, prefab, root_level, keeps_outside_levels);
     plan->archetypes_version = QUERN__PLAN_NONE;
     plan->shares_archetypes = false;
     for (uint32_t i = 0; i < prefab->groups.count; i++) {
@@ -300,9 +303,9 @@ static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, ui
     return QUERN_OK;
 }
 
-static quern_result check_outside(const quern__storage *storage, const quern__prefab *prefab)
+quern_result quern__prefab_check_outside(const quern__storage *storage, const quern__prefab *prefab)
 {
-    for (uint32_t i = 0; i < prefab->links.count; i++) {
+    for (uint32_t i = 0; i < prefab->links.count && prefab->has_outside; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
         if (link->target != QUERN_NO_MEMBER) continue;
         if (quern__entities_find(&storage->entities, link->outside) == NULL)
@@ -329,11 +332,9 @@ static quern__prefab_plan *add_plan(const quern_allocator *allocator, const quer
 }
 
 quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *prefab, uint32_t parent_slot,
-                                     const quern__prefab_plan **out_plan)
+                                     bool keeps_outside_levels, const quern__prefab_plan **out_plan)
 {
     uint32_t root_level = 0;
-    quern_result result = prefab->has_outside ? check_outside(storage, prefab) : QUERN_OK;
-    if (result != QUERN_OK) return result;
     if (parent_slot != QUERN__SLOT_NONE)
         root_level = quern__relation_source_level(storage->relations->parent, parent_slot);
     quern__prefab_plan *plan = prefab->plans[root_level];
@@ -346,7 +347,7 @@ quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *pre
     if (plan == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to plan a spawn");
     prefab->plans[root_level] = plan;
     *out_plan = plan;
-    return make_plan(storage, prefab, root_level, plan);
+    return make_plan(storage, prefab, root_level, keeps_outside_levels, plan);
 }
 
 /* Overrides of a spawn: their columns are found and checked before anything is spawned. */

@@ -268,7 +268,7 @@ static QUERN__NO_INLINE bool put_single(const quern__instances *it, const quern_
 
 /* --------------------------------------------------------------------------------------------- links */
 
-static void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
+static inline void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
     quern__links_link(links, source, target,
@@ -318,6 +318,57 @@ static void name_instance(const quern__instances *it, const quern_entity *handle
     }
 }
 
+/* ----------------------------------------------------------------------------------- links by the log */
+
+quern_result quern__instance_link_target(quern__storage *storage, quern__relation *relation,
+                                         uint32_t source, uint32_t target)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    if (!quern__links_reserve(&relation->links, allocator, source) ||
+        !quern__links_reserve(&relation->links, allocator, target))
+        return quern__link_log_fail(storage);
+    quern__link_change *entry =
+        quern__link_log_add(storage, relation, source, quern__links_at(&relation->links, source));
+    if (entry == NULL) return quern__link_log_fail(storage);
+    entry->old_level = 0; /* the state before the instance was linked */
+    entry->row_tier = QUERN__ROW_STAYS;
+    link_entity(relation, source, target);
+    return QUERN_OK;
+}
+
+quern_result quern__instance_link(const quern__instances *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    const uint32_t member_count = prefab->members.count;
+    quern__storage *storage = it->storage;
+    quern__relation *parent = storage->relations->parent;
+    quern_result result = QUERN_OK;
+    if (prefab->has_children) {
+        uint32_t page = UINT32_MAX; /* of the latest member, whose neighbours usually are on it */
+        for (uint32_t i = 0; i < member_count; i++) {
+            const uint32_t slot = quern_entity_index(handles[i]);
+            if (slot >> QUERN__LINK_PAGE_LOG2 == page) continue;
+            page = slot >> QUERN__LINK_PAGE_LOG2;
+            if (!quern__links_reserve(&parent->links, &storage->allocator, slot))
+                return quern__link_log_fail(storage);
+        }
+        result = quern__link_log_put_tree(storage, parent, it->plan->nodes, it->plan->node_bases,
+                                          member_count, handles);
+    }
+    if (it->parent_relation != NULL && result == QUERN_OK)
+        result = quern__instance_link_target(storage, parent, quern_entity_index(handles[0]),
+                                             quern_entity_index(it->parent));
+    for (uint32_t i = 1; i < member_count && prefab->name_count > 0 && result == QUERN_OK; i++) {
+        const uint32_t at = prefab->members.items[i].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = prefab->names.items + at;
+        result = quern__link_log_put_name(storage, quern_entity_index(handles[i]),
+                                          quern_entity_index(handles[prefab->nodes.items[i].target]), name,
+                                          (uint32_t)strlen(name));
+    }
+    return result;
+}
+
 /* ------------------------------------------------------------------------------------------- instances */
 
 static void disable_components(const quern__instances *it, const quern_entity *handles)
@@ -347,8 +398,8 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
         const bool is_put = block == 1 && put_single(it, handles);
         for (uint32_t i = 0; i < prefab->groups.count && !is_put; i++)
             put_group(it, i, first, block, handles);
-        link_instances(it, block, handles);
-        for (uint32_t i = 0; i < block && prefab->name_count > 0; i++)
+        if (!it->is_linked) link_instances(it, block, handles);
+        for (uint32_t i = 0; i < block && prefab->name_count > 0 && !it->is_linked; i++)
             name_instance(it, handles + (size_t)i * member_count);
         for (uint32_t i = 0; i < block && prefab->toggles.count > 0; i++)
             disable_components(it, handles + (size_t)i * member_count);

@@ -27,9 +27,7 @@ typedef struct quern__prefab_column {
     uint32_t constructed_count; /* number of values that exist; the group's width after the capture */
     uint16_t component_index;
     uint16_t size_bytes;
-    bool is_plain;        /* whether values are copied as bytes, without a hook */
-    bool is_other_target; /* whether the values are targets of a relation other than the hierarchy;
-                           * recorded spawns relate by it after creating the rows */
+    bool is_plain; /* whether values are copied as bytes, without a hook */
 } quern__prefab_column;
 
 typedef struct quern__prefab_field {
@@ -210,10 +208,14 @@ quern_result quern__prefab_resolve_overrides(const quern__storage *storage, cons
 
 /* ----------------------------------------------------------------------------------------------- plans */
 
+/* Fails with STALE_ENTITY if a target outside of the tree is dead. */
+quern_result quern__prefab_check_outside(const quern__storage *storage, const quern__prefab *prefab);
+
 /* Finds or makes the plan for roots. parent_slot: slot of their parent, or QUERN__SLOT_NONE if they have none.
- * Fails like quern__storage_ensure_archetype, or with STALE_ENTITY if a target outside of the tree is dead. */
+ * keeps_outside_levels: the levels of targets outside of the tree count as in the latest plan, so that earlier results
+ * stay as they are. Fails like quern__storage_ensure_archetype. */
 quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *prefab, uint32_t parent_slot,
-                                     const quern__prefab_plan **out_plan);
+                                     bool keeps_outside_levels, const quern__prefab_plan **out_plan);
 
 /* Creation of a prefab's instances, immediately or at a sync point. The caller finds the plan, reserves slots,
  * rows, and the links and names declared here, and allocates the handles. Putting the instances into the world then
@@ -229,6 +231,7 @@ typedef struct quern__instances {
     const quern__prefab_override *overrides;
     uint32_t override_count;
     uint32_t count;
+    bool is_linked; /* the members have their links and names already */
 } quern__instances;
 
 /* The slots that members will get: first those of `handles`, then consecutive slots that were never used, from
@@ -253,6 +256,16 @@ static inline uint32_t quern__instances_per_block(const quern__prefab *prefab)
  * the names of these instances are added to it. Fails with OUT_OF_MEMORY. */
 quern_result quern__instances_reserve_links(const quern__instances *it, const quern__new_slots *slots,
                                             uint32_t *name_count);
+
+/* Links and names the members of one instance by the log of relations (quern__link_log_put_tree), and relates its root
+ * to the parent, which must be a valid target. Leaves out the targets in relations other than the hierarchy. Errors:
+ * OUT_OF_MEMORY; the caller then reverts the transaction. */
+quern_result quern__instance_link(const quern__instances *it, const quern_entity *handles);
+
+/* Relates two entities without links in the relation from the source, as the link of an instance, by the log. Errors:
+ * OUT_OF_MEMORY; the caller then reverts the transaction. */
+quern_result quern__instance_link_target(quern__storage *storage, quern__relation *relation,
+                                         uint32_t source, uint32_t target);
 
 /* Puts `count` instances into reserved rows. first: number of the first of them, by which overrides find their
  * values. handles: allocated handles of their members, instance after instance. */

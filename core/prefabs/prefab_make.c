@@ -372,13 +372,9 @@ static quern_result add_column(prefab_capture *it, quern__prefab_group *group, u
             type->name);
     if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
         return prefab_capture_fail_memory();
-    const quern__component *component = it->world->storage.components.list.items[component_index];
-    const quern__relation *relation = component->is_managed ? component->managed.relation : NULL;
     const quern__prefab_column added = {.type = type,
                                         .component_index = (uint16_t)component_index,
                                         .size_bytes = (uint16_t)type->size_bytes,
-                                        .is_other_target = relation != NULL &&
-                                                           relation != it->world->storage.relations->parent,
                                         .is_plain = type->hooks.copy == NULL};
     prefab->columns.items[prefab->columns.count++] = added;
     group->column_count++;

@@ -340,7 +340,9 @@ static quern_result prepare(spawn_call *it, quern_prefab handle)
                            instances->count, it->prefab->members.count, QUERN_MAX_ENTITIES);
     const uint32_t parent_slot =
         instances->parent_relation != NULL ? quern_entity_index(instances->parent) : QUERN__SLOT_NONE;
-    return quern__prefab_plan_find(storage, it->prefab, parent_slot, &instances->plan);
+    const quern_result result = quern__prefab_check_outside(storage, it->prefab);
+    if (result != QUERN_OK) return result;
+    return quern__prefab_plan_find(storage, it->prefab, parent_slot, false, &instances->plan);
 }
 
 static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t count,
@@ -354,6 +356,7 @@ static quern_result spawn_many(quern_world *world, quern_prefab prefab, uint32_t
     it.instances.parent_relation = NULL;
     it.instances.override_count = 0;
     it.instances.count = count;
+    it.instances.is_linked = false;
     quern_result result = prepare(&it, prefab);
     if (result != QUERN_OK || count == 0) return result;
     result = reserve(&it);

@@ -227,8 +227,8 @@ static bool is_given(const void *const *values, uint32_t i)
 
 /* Checks that all components are known and listed once, that relations have targets, and that a row fits a
  * chunk. */
-static quern_result check_list(const quern__operations *operations, const quern__components *components,
-                               const quern_component *list, const void *const *values, uint32_t count)
+static quern_result check_list(const quern__components *components, const quern_component *list,
+                               const void *const *values, uint32_t count)
 {
     uint64_t seen[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
     size_t columns_bytes = 0;
@@ -237,8 +237,7 @@ static quern_result check_list(const quern__operations *operations, const quern_
         if (result != QUERN_OK) return quern__message_add_element(result, "component", i);
         uint32_t index = quern__component_index(list[i]);
         const quern__type *type = quern__components_type(components, index);
-        if (!operations->allows_managed)
-            result = check_managed(components, index, is_given(values, i), false);
+        result = check_managed(components, index, is_given(values, i), false);
         if (result != QUERN_OK) return result;
         if (quern__bitset_has(seen, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -295,7 +294,7 @@ static quern_result select_create(quern__operations *operations, const quern__co
         operations->last_create = known;
         return QUERN_OK;
     }
-    const quern_result result = check_list(operations, components, list, values, count);
+    const quern_result result = check_list(components, list, values, count);
     if (result != QUERN_OK) return result;
     const bool has_room =
         quern__map_reserve(&operations->creates, allocator, operations->creates.count + 1);
@@ -337,7 +336,7 @@ quern_result quern__operations_find_create(quern__operations *operations, const 
 quern__operation *quern__operation_create_spawn(const quern__components *components,
                                                 const quern_allocator *allocator,
                                                 const uint16_t *component_indices, uint32_t count,
-                                                uint32_t command_count)
+                                                uint32_t command_count, bool relates)
 {
     quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_SPAWN, count);
     if (operation == NULL) return NULL;
@@ -345,6 +344,7 @@ quern__operation *quern__operation_create_spawn(const quern__components *compone
         set_operand(operation, i, components, component_indices[i], true);
     finish_layout(operation);
     operation->command_count = command_count;
+    if (relates) operation->traits &= (uint8_t)~QUERN__TRAIT_NO_RELATES;
     return operation;
 }
 

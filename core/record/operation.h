@@ -38,7 +38,7 @@ typedef enum quern__trait {
 typedef enum quern__merge_kind {
     QUERN__MERGE_ROW,    /* part of the one edit that holds all commands on the entity */
     QUERN__MERGE_CREATE, /* start of the edit of a new entity */
-    QUERN__MERGE_SPAWN,  /* no edit: core/playback/spawned.c adds the new entities to the world */
+    QUERN__MERGE_SPAWN,  /* no edit: core/playback/spawned.c puts the new entities into the world first */
     QUERN__MERGE_NONE    /* nothing: the function `play` of the kind has done all the command does */
 } quern__merge_kind;
 
@@ -94,11 +94,12 @@ typedef struct quern__command_kind {
     KIND(DISABLE, QUERN__TRAITS_USUAL | QUERN__TRAIT_IN_PLACE, quern__read_set_bit, quern__set_bits, NULL, \
          .merge_kind = QUERN__MERGE_ROW, .needed_flag = QUERN__FLAG_CAN_DISABLE, .replaces_itself = true)
 
-/* CREATE has any number of operands, each with or without a value. It lacks UNRELATED if an operand is the
+/* CREATE has any number of operands, each with or without a value. It lacks NO_RELATES if an operand is the
  * component of a relation. RELATE and UNRELATE have the relation's component as operand; its value is the
  * target. So have ADD_EDGE, for relations with several targets per source, and UNRELATE_FROM. NAME has no
  * operand: the name follows the head of the item, and "" removes the name. ENABLE_TREE and DISABLE_TREE have no
- * operand and no value. The operands of SPAWN are the overrides of the prefab. */
+ * operand and no value. The operands of SPAWN are the overrides of the prefab, then the parent of the root; it lacks
+ * NO_RELATES if entities outside of the instance are among its targets. */
 #define QUERN__COMMAND_KINDS(KIND)                                                                         \
     QUERN__SINGLE_KINDS(KIND)                                                                              \
     KIND(DESTROY, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_DESTROYS) | QUERN__TRAIT_DESTROY_OR_CREATE,      \
@@ -114,7 +115,7 @@ typedef struct quern__command_kind {
     KIND(DISABLE_TREE, QUERN__TRAITS_RELATING & ~QUERN__TRAIT_NO_SWITCHES, NULL, NULL,                     \
          quern__play_switches, .merge_kind = QUERN__MERGE_NONE)                                            \
     KIND(SPAWN, (QUERN__TRAITS_USUAL & ~QUERN__TRAIT_NO_SPAWNS) | QUERN__TRAIT_DESTROY_OR_CREATE, NULL,    \
-         NULL, NULL, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
+         NULL, quern__play_spawns, .merge_kind = QUERN__MERGE_SPAWN, .unsavable_action = "spawn a prefab")
 
 #define QUERN__KIND_NUMBER(name, ...) QUERN__OPERATION_##name,
 typedef enum quern__operation_kind {
@@ -195,7 +196,7 @@ typedef struct quern__operations {
     quern__map creates;            /* key -> first operation with the key */
     quern__operation *last_create; /* result of the latest search */
     /* Operations may also use components managed by the world. Set for follow-up commands, which a sync point
-     * adds to those of callbacks, and for the creates of prefab members. */
+     * adds to those of callbacks. */
     bool allows_managed;
 } quern__operations;
 
@@ -218,11 +219,12 @@ quern_result quern__operations_find_create(quern__operations *operations, const 
                                            uint32_t count, const quern__operation **out_operation);
 
 /* Creates an operation that spawns, with one operand per listed component. The types must have no hooks. Each
- * item counts as command_count commands. Release with quern__operation_release. Returns NULL if out of memory. */
+ * item counts as command_count commands. relates: instances have targets outside of them. Release with
+ * quern__operation_release. Returns NULL if out of memory. */
 quern__operation *quern__operation_create_spawn(const quern__components *components,
                                                 const quern_allocator *allocator,
                                                 const uint16_t *component_indices, uint32_t count,
-                                                uint32_t command_count);
+                                                uint32_t command_count, bool relates);
 
 /* Creates an operation that accumulates values of a component with values. The head of its items is the handle
  * alone (quern__accumulated). Release with quern__operation_release. Returns NULL if out of memory. */

@@ -251,11 +251,13 @@ void quern__commands_close_stream(quern_commands *commands)
     const quern__stream *open = commands->open;
     if (open != NULL) {
         quern__batch_close(commands);
-        /* Leaves space for a jump after a stream that creates entities and relates or names some. The sync point
-         * may append follow-up commands to such a stream and needs a jump to them (core/playback/relating.c). If
-         * the block has no space left, the jump goes to the space reserved for the recorder's own jump: no stream
-         * continues across the end of the block then. */
-        if (QUERN__UNLIKELY(QUERN__MAY(open->traits, RELATES)) && open->create_count > 0) {
+        /* Leaves space for a jump after a stream that creates entities and relates or names some, or that spawns
+         * prefabs and destroys entities. The sync point may append follow-up commands to such a stream and needs a
+         * jump to them (core/playback/relating.c). If the block has no space left, the jump goes to the space
+         * reserved for the recorder's own jump: no stream continues across the end of the block then. */
+        if (QUERN__UNLIKELY(open->create_count > 0) &&
+            (QUERN__MAY(open->traits, RELATES) ||
+             (QUERN__MAY(open->traits, SPAWNS) && QUERN__MAY(open->traits, DESTROYS)))) {
             const bool fits = block_left_bytes(commands) >= sizeof(quern__command_batch);
             commands->next = fits ? commands->next + sizeof(quern__command_batch) : commands->end;
         }
@@ -323,7 +325,8 @@ static inline quern_result check_callback(const quern_commands *commands, const 
 
 bool quern__commands_have_created(const quern_commands *commands, quern_entity entity)
 {
-    return commands->open != NULL && quern_entity_generation(entity) == commands->origin.serial &&
+    /* the upper half of a provisional handle, whose world tag is 0 */
+    return commands->open != NULL && entity.bits >> 32 == commands->origin.serial &&
            quern_entity_index(entity) < commands->open->create_count;
 }
 
@@ -350,22 +353,14 @@ quern_result quern__commands_check_entity(const quern_commands *commands, quern_
                                                           : fail_provisional(commands, entity, function);
 }
 
-/* Checks an entity that is not in the world: the running callback may have created it. Expands the compact
- * instance it belongs to. */
-static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
-{
-    const quern_result result = quern__commands_check_entity(commands, entity, function);
-    if (result != QUERN_OK || !QUERN__MAY(commands->open->traits, SPAWNS)) return result;
-    return quern__spawn_expand(commands, entity, function);
-}
-
 /* Checks the entity and returns the head of an item for it. */
 static inline quern_result find_entity(quern_commands *commands, quern_entity entity, const char *function,
                                        quern__item *out_head)
 {
     const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
     *out_head = (quern__item){.entity = entity, .location = record != NULL ? record->location : 0};
-    return QUERN__LIKELY(record != NULL) ? QUERN_OK : find_created(commands, entity, function);
+    if (QUERN__LIKELY(record != NULL) || quern__commands_have_created(commands, entity)) return QUERN_OK;
+    return quern__commands_check_entity(commands, entity, function);
 }
 
 typedef struct handle_check {

@@ -52,6 +52,7 @@ typedef struct quern__stream {
     quern__command_batch *first;
     uint32_t batch_count;
     uint32_t create_count;
+    uint32_t member_count;  /* number of those creates that are members of prefab instances */
     uint64_t command_count; /* valid once the stream is closed */
     uint32_t item_count;    /* valid once the stream is closed */
     /* structure version of the storage at the first command. Locations in the items are valid while the
@@ -59,12 +60,6 @@ typedef struct quern__stream {
     uint64_t structure_version;
     uint8_t traits; /* quern__trait shared by all commands of the stream */
 } quern__stream;
-
-/* A batch that spawns. */
-typedef struct quern__spawn_batch {
-    quern__command_batch *batch;
-    uint32_t first_number; /* number of the first instance's root, among the creates of the stream */
-} quern__spawn_batch;
 
 typedef struct quern__block {
     char *memory;
@@ -101,7 +96,6 @@ struct quern_commands {
     QUERN__ARRAY(struct quern__spawn_cache *) spawns; /* indexed by the prefab's index */
     /* caches of destroyed prefabs that pending commands may refer to */
     struct quern__spawn_cache *old_spawn_caches;
-    QUERN__ARRAY(struct quern__spawn_batch) spawn_batches; /* batches of the open stream that spawn */
     bool retains_prefabs;
 };
 

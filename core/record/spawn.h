@@ -3,22 +3,16 @@
 #ifndef QUERN_CORE_RECORD_SPAWN_H
 #define QUERN_CORE_RECORD_SPAWN_H
 
-/* Spawning prefabs by command. The members of an instance are numbered among the creates of the stream. An instance
- * is recorded in one of two forms.
+/* Spawning prefabs by command. An instance is one item: its members are numbered among the creates of the stream, from
+ * the number of the item's handle on, and its operands are the overrides and the parent. The sync point puts all
+ * instances into the world first, consecutive ones of a prefab together (core/playback/spawned.c). Later commands of the
+ * callback on members are edits of the rows that then exist.
  *
- * A *compact* instance is one item with the values of its overrides. The sync point spawns consecutive compact
- * instances of one prefab together (core/playback/spawned.c). A recorder with compact instances retains the prefab
- * until its commands are applied, even if the prefab is destroyed.
+ * Overrides that instances do not copy as bytes, or that are too large for an item, are recorded as sets of the members
+ * after the item.
  *
- * An *expanded* instance is one create per member, followed by commands that relate and name the members. An
- * instance is expanded from the start if its root has a parent, if members have targets outside of the tree, or if
- * overrides have hooks, contain handles, or exceed 4096 bytes together.
- *
- * The first command that refers to a member of a compact instance expands it. Only the callback that spawned the
- * instance knows its members, and none of its earlier commands refers to one. Recording the creates this late is
- * therefore equivalent.
- *
- * A recorder caches what it needs for each prefab. */
+ * A recorder caches what it needs for each prefab. It retains prefabs until its commands are applied, even if they are
+ * destroyed. */
 
 #include "core/prefabs/prefab_internal.h"
 #include "core/record/record.h"
@@ -30,20 +24,16 @@ typedef struct quern__spawn_cache {
     quern__prefab *prefab;
     struct quern__spawn_variant *variants; /* variants that this recorder has used, latest first */
     struct quern__spawn_cache *next_old;
-    bool retains_prefab;    /* the recorder retains the prefab for compact instances */
-    uint32_t command_count; /* number of commands that a compact instance counts as */
-    uint32_t group_count;
-    uint32_t largest_bytes; /* size of the largest batch of an expanded instance */
-    uint64_t bytes;         /* total size of the batches of an expanded instance */
-    /* operations that create the members, by group; then the one for a root with a parent, or NULL */
-    const quern__operation *operations[];
+    bool retains_prefab;    /* the recorder retains the prefab for recorded spawns */
+    uint32_t command_count; /* number of commands that an instance without a parent counts as */
 } quern__spawn_cache;
 
-/* Compact instances with the same set of overrides. */
+/* Instances with the same set of overrides, with or without a parent. */
 typedef struct quern__spawn_variant {
     quern__spawn_cache *cache;
-    quern__operation *operation; /* operation with one operand per override */
+    quern__operation *operation; /* one operand per override, then one for the parent */
     struct quern__spawn_variant *next;
+    bool has_parent;
     uint32_t override_count;
     quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
 } quern__spawn_variant;
@@ -56,11 +46,7 @@ static inline uint32_t quern__spawn_member_count(const quern__operation *operati
 
 void quern__spawns_release(quern_commands *commands);
 
-/* Releases the prefabs retained for compact instances. Called when the recorder's streams are removed. */
+/* Releases the retained prefabs. Called when the recorder's streams are removed. */
 void quern__spawns_release_prefabs(quern_commands *commands);
-
-/* Expands the compact instance that the entity belongs to, if any. Call it before recording a command on an
- * entity created by the open stream. Errors: OUT_OF_MEMORY. */
-quern_result quern__spawn_expand(quern_commands *commands, quern_entity entity, const char *function);
 
 #endif

@@ -20,14 +20,14 @@
  *      relations (<quern/relation.h>) involve several entities: each one sees the result of all earlier
  *      ones. A destroy also destroys other entities, or is dropped, according to the policies of
  *      relations.
- *   3. Rows move. In each archetype, entities from other archetypes are appended, in the order of their
- *      old archetype and row. New entities, in the order of their creation, fill the rows that became
- *      free, the first one first, and are appended after that. Next are the members of instances
- *      (<quern/prefab.h>) that are stored contiguously, in the order of instances. Finally the archetype's
- *      last rows fill the rows that are still free, first to first.
- *   4. Slots are freed in the order of archetype and row, then the slots of entities that were created and
- *      destroyed at the same sync point, in the order of their creation. The slot freed last is reused
- *      first.
+ *   3. Rows move. In each archetype, the members of spawned instances (<quern/prefab.h>) are appended, in
+ *      the order of instances; further commands on them change these rows. Then entities from other
+ *      archetypes are appended, in the order of their old archetype and row. New entities, in the order of
+ *      their creation, fill the rows that became free, the first one first, and are appended after that.
+ *      Finally the archetype's last rows fill the rows that are still free, first to first.
+ *   4. Slots are freed in the order of archetype and row, those of members included, then the slots of
+ *      entities that were created by other commands and destroyed at the same sync point, in the order of
+ *      their creation. The slot freed last is reused first.
  *
  * Then accumulated values (quern_commands_accumulate) are combined with the values that the entities have
  * at that point.
@@ -39,7 +39,7 @@
  * recorded them, how many, and why. An entity does not change if its commands add up to more components or
  * bytes than an entity can have. The same applies if the world has no archetype left for the resulting
  * component set. Its commands are dropped, too, a new entity is not created, and the frame returns an
- * error at its end.
+ * error at its end. A member of an instance stays as it is in the prefab.
  *
  * Nothing is lost if memory runs out: a sync point acquires all the memory that it needs before it changes
  * anything. If it fails, the frame returns an error, the world is as it was before the sync point, and the

@@ -226,10 +226,10 @@ QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab 
  * may be destroyed before the command is applied. out_root, which may be NULL, receives the provisional
  * handle of the root. def may be NULL; it must have no fill; its parent may be provisional.
  *
- * Some instances are spawned together on a fast path, after all other creates: those without parent, whose
- * members no other command names, without targets outside of the tree, and with neither hooks nor handles
- * in their overrides. Their captured values with hooks are copied at that point. For all other instances,
- * each member is created by a command of its own.
+ * The sync point spawns all instances before it changes other rows, consecutive ones of a prefab together.
+ * Later commands then change the rows of the members that they concern, as those of any entity. An instance
+ * counts as the commands that would create its members. If the world has no archetype left for a member, the
+ * instance is refused: it is not spawned, and commands on its members are dropped.
  *
  * Errors: those of the functions in commands.h; UNKNOWN_PREFAB; STALE_ENTITY (a target outside of the
  * tree); those of overrides; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's

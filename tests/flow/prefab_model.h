@@ -5,7 +5,7 @@
 
 /* A naive model of commands on entities, trees and prefab instances, written from docs/prefabs.md,
  * docs/commands.md and the headers alone: an array of entities indexed by slot, to which commands are
- * applied one by one, in order. It has no archetypes, rows, streams or compact instances. */
+ * applied one by one, in order. It has no archetypes, rows or streams. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
@@ -7,8 +8,8 @@
 
 #include <string.h>
 
-/* Compact instances are spawned together at the sync point (core/record/spawn.h). The result must not
- * depend on which instances are compact and which are expanded. */
+/* Spawns by command (core/record/spawn.h): instances are put into the world first, and together. The result must not
+ * depend on what else the callback records, nor on which members later commands concern. */
 
 enum { TOWERS = 600, FREE_SLOTS = 4 };
 
@@ -125,7 +126,7 @@ static void use_free_slots(const scene *in)
 
 /* ------------------------------------------------------------------------------------------- together */
 
-Test(prefab_compact, instances_among_creates_take_handles_in_order)
+Test(spawn_commands, instances_among_creates_take_handles_in_order)
 {
     static quern_entity roots[4 * TOWERS];
     scene it;
@@ -174,8 +175,8 @@ static void spawn_some(const scene *in, uint32_t named)
     must(quern_world_flush(in->world));
 }
 
-/* Naming a member expands its instance. The commands add and remove a tag, which leaves no other effect. */
-Test(prefab_compact, naming_members_does_not_change_the_result)
+/* The commands on members add and remove a tag, which leaves no other effect. */
+Test(spawn_commands, naming_members_does_not_change_the_result)
 {
     static quern_entity expected[32], roots[32];
     for (uint32_t named = 0; named < 256; named += 5) {
@@ -204,7 +205,7 @@ Test(prefab_compact, naming_members_does_not_change_the_result)
 }
 
 /* Instances are spawned into archetypes that lose rows at the same sync point. */
-Test(prefab_compact, instances_are_spawned_among_destroyed_entities)
+Test(spawn_commands, instances_are_spawned_among_destroyed_entities)
 {
     static quern_entity roots[2 * TOWERS];
     for (uint32_t rounds = 0; rounds < 3; rounds++) {
@@ -227,7 +228,7 @@ Test(prefab_compact, instances_are_spawned_among_destroyed_entities)
     }
 }
 
-Test(prefab_compact, values_accumulate_in_what_was_just_spawned)
+Test(spawn_commands, values_accumulate_in_what_was_just_spawned)
 {
     scene it;
     open_scene(&it, NULL);
@@ -267,7 +268,7 @@ Test(prefab_compact, values_accumulate_in_what_was_just_spawned)
     close_scene(&it);
 }
 
-/* ------------------------------------------------------- expanded instances of a prefab with one member */
+/* ---------------------------------------------------------------- instances that later commands relate */
 
 /* Records the spawn of a stone with this number. */
 static quern_entity spawn_stone(const scene *in, quern_commands *commands, uint64_t number)
@@ -296,9 +297,7 @@ static quern_entity find_number(const scene *in, uint64_t number)
     return found;
 }
 
-/* Relating expands both instances, the source first. Their creates are consecutive in the stream, in the
- * order of expansion, not of spawning; the instances between them stay compact. */
-Test(prefab_compact, instances_may_be_expanded_in_any_order)
+Test(spawn_commands, instances_may_be_related_in_any_order)
 {
     enum { STONES = 4 };
     for (uint32_t way = 0; way < STONES * STONES * 2; way++) {
@@ -329,8 +328,7 @@ Test(prefab_compact, instances_may_be_expanded_in_any_order)
     }
 }
 
-/* The create joins the open batch, which ends with the creates of an instance spawned before it. */
-Test(prefab_compact, create_may_precede_an_instance_expanded_later)
+Test(spawn_commands, created_entity_may_get_an_instance_as_parent)
 {
     scene it;
     open_scene(&it, NULL);
@@ -345,9 +343,8 @@ Test(prefab_compact, create_may_precede_an_instance_expanded_later)
     close_scene(&it);
 }
 
-/* An instance with an override that contains a handle is expanded when it is spawned. The instance
- * before it is expanded later. */
-Test(prefab_compact, instance_may_be_expanded_after_one_expanded_from_the_start)
+/* An override with a handle is recorded as a set after the instance. */
+Test(spawn_commands, instances_may_know_each_other_by_override_and_set)
 {
     scene it;
     open_scene(&it, NULL);
@@ -396,7 +393,7 @@ static uint64_t count_of_spawn(const scene *in, const quern_spawn_def *def, bool
 
 /* Counts three creates; values of number (three times), knows and value; the parents of two members; and
  * a name. */
-Test(prefab_compact, instance_counts_as_the_same_number_of_commands_in_both_forms)
+Test(spawn_commands, instance_counts_as_the_commands_that_would_create_its_members)
 {
     enum { PLAIN = 3 + (3 + 1 + 1) + 2 + 1 };
     const uint64_t number = 100;
@@ -411,12 +408,117 @@ Test(prefab_compact, instance_counts_as_the_same_number_of_commands_in_both_form
         def.parent = parent;
         cr_assert_eq(count_of_spawn(&it, &def, false), (uint64_t)PLAIN + 1, "overrides: %u", i);
     }
+    const quern_spawn_def knowing = {.overrides = {{it.knows, 1, &(knows){parent}}}};
+    cr_assert_eq(count_of_spawn(&it, &knowing, false), (uint64_t)PLAIN, "an override that is a set");
+    close_scene(&it);
+}
+
+/* ------------------------------------------------------------------------------------------ cascades */
+
+/* Spawns two towers and destroys the first. */
+static void spawn_and_destroy(quern_context *context, const quern_view *view)
+{
+    const scene *in = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity root;
+    for (uint64_t i = 0; i < 2; i++) {
+        const uint64_t number = 100 + 10 * view->ordinal + i;
+        must(quern_commands_spawn(commands, in->tower,
+                                  &(quern_spawn_def){.overrides = {{in->number, 0, &number}}},
+                                  i == 0 ? &root : NULL));
+    }
+    must(quern_commands_destroy(commands, root));
+}
+
+/* The parts end with their base by commands that the sync point adds to each stream. They must not overwrite the stream
+ * that follows in the memory of the same worker. */
+Test(spawn_commands, parts_end_with_the_base_of_the_same_callback)
+{
+    enum { VIEWS = 3 };
+    quern_entity roots[2 * VIEWS];
+    scene it;
+    open_scene(&it, NULL);
+    for (uint32_t i = 0; i < VIEWS; i++) {
+        const quern_entity entity = setup_entity_with(it.world, &it.other, 1);
+        if (i % 2 == 1) must(quern_entity_add(it.world, entity, it.marked, NULL));
+        if (i / 2 == 1) must(quern_entity_add(it.world, entity, it.knows, NULL));
+    }
+    quern_schedule *schedule = setup_schedule(it.world);
+    make_system(schedule, "spawns", spawn_and_destroy, .terms = {quern_term_with(it.other)},
+                .user_data = &it);
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
+    cr_assert_eq(list_roots(&it, roots, 2 * VIEWS), (uint32_t)VIEWS);
+    for (uint32_t i = 0; i < VIEWS; i++)
+        expect_tower(&it, roots[i], 101 + 10 * i);
+    cr_assert_eq(stats_of_world(it.world).entity_count, VIEWS + 3u * VIEWS);
+    close_scene(&it);
+}
+
+/* ------------------------------------------------------------------------------------------- parents */
+
+Test(spawn_commands, parent_that_has_ended_counts_as_dropped)
+{
+    scene it;
+    open_scene(&it, NULL);
+    quern_entity roots[4];
+    quern_flush_stats stats;
+    const quern_entity home = make(&it, 8);
+    quern_commands *commands = quern_world_commands(it.world);
+    must(quern_commands_destroy(commands, home));
+    must(quern_commands_spawn(commands, it.tower, &(quern_spawn_def){.parent = home}, NULL));
+    must(quern_world_flush(it.world));
+    must(quern_world_get_flush_stats(it.world, &stats));
+    cr_assert_eq(stats.dropped_count, 1u);
+    cr_assert_eq(list_roots(&it, roots, 4), 1u);
+    expect_tower(&it, roots[0], 1);
+    close_scene(&it);
+}
+
+/* At the deepest level, members of different depth share an archetype. */
+Test(spawn_commands, members_of_one_archetype_have_rows_of_their_own)
+{
+    enum { INSTANCES = 3, DEPTH = QUERN_MAX_RELATION_LEVEL + 2 };
+    scene it;
+    open_scene(&it, NULL);
+    quern_entity home = make(&it, 8), base = make(&it, 1);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        const quern_entity below = make(&it, 8);
+        must(quern_entity_relate(it.world, below, it.parent, home));
+        home = below;
+    }
+    for (uint64_t i = 0; i < 2; i++) { /* a chain of three without other differences */
+        const quern_entity below = make(&it, 2 + i);
+        must(quern_entity_relate(it.world, below, it.parent,
+                                 i == 0 ? base : quern_entity_first_source(it.world, base, it.parent)));
+    }
+    quern_prefab chain;
+    must(quern_prefab_capture(it.world, base, &chain));
+    quern_commands *commands = quern_world_commands(it.world);
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        quern_entity root;
+        must(quern_commands_spawn(commands, chain, &(quern_spawn_def){.parent = home}, &root));
+        for (uint32_t k = 0; k < 3; k++)
+            must(quern_commands_set(commands, quern_commands_spawned_member(commands, chain, root, k),
+                                    it.number, &(uint64_t){100 + 10 * i + k}));
+    }
+    must(quern_world_flush(it.world));
+    quern_entity root = quern_entity_first_source(it.world, home, it.parent);
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        quern_entity member = root;
+        for (uint32_t k = 0; k < 3; k++) {
+            cr_assert_eq(number_of(&it, member), 100 + 10 * i + k);
+            member = quern_entity_first_source(it.world, member, it.parent);
+        }
+        root = quern_entity_next_sibling(it.world, root, it.parent);
+    }
+    cr_assert(quern_entity_is_null(root));
     close_scene(&it);
 }
 
 /* --------------------------------------------------------------------------------- pending commands */
 
-Test(prefab_compact, prefabs_are_retained_while_commands_are_pending)
+Test(spawn_commands, prefabs_are_retained_while_commands_are_pending)
 {
     quern_entity roots[4];
     scene it;
@@ -436,7 +538,7 @@ Test(prefab_compact, prefabs_are_retained_while_commands_are_pending)
     close_scene(&it);
 }
 
-Test(prefab_compact, pending_commands_are_released_with_the_world)
+Test(spawn_commands, pending_commands_are_released_with_the_world)
 {
     scene it;
     open_scene(&it, NULL);
@@ -445,13 +547,12 @@ Test(prefab_compact, pending_commands_are_released_with_the_world)
     must(quern_commands_spawn(commands, it.tower, NULL, &root));
     must(quern_commands_spawn(commands, it.tower, NULL, NULL));
     must(quern_prefab_destroy(it.world, it.tower));
-    /* expands the instance, which copies the prefab's values */
     must(quern_commands_add(commands, root, it.marked, NULL));
     close_scene(&it);
 }
 
-/* Overrides that do not fit into one command block together are recorded member by member. */
-Test(prefab_compact, overrides_may_be_larger_than_a_block_of_commands)
+/* Overrides that do not fit into one command block together are recorded as sets. */
+Test(spawn_commands, overrides_may_be_larger_than_a_block_of_commands)
 {
     enum { WIDE_BYTES = 8000, MEMBERS = QUERN_MAX_SPAWN_OVERRIDES };
     static unsigned char values[MEMBERS][WIDE_BYTES];
@@ -492,9 +593,9 @@ Test(prefab_compact, overrides_may_be_larger_than_a_block_of_commands)
 
 /* ------------------------------------------------------------------------------------- failed memory */
 
-/* If memory for expanding an instance runs out, the instance stays compact. */
-Test(prefab_compact, instance_that_cannot_be_expanded_is_still_spawned)
+Test(spawn_commands, instances_are_spawned_if_a_later_command_is_lost)
 {
+    enum { MOST_SETS = 100 * TOWERS };
     static quern_entity roots[TOWERS];
     failing_allocator *allocator = failing_allocator_create();
     const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
@@ -503,24 +604,24 @@ Test(prefab_compact, instance_that_cannot_be_expanded_is_still_spawned)
     quern_commands *commands = quern_world_commands(it.world);
     for (uint32_t i = 0; i < TOWERS; i++)
         must(quern_commands_spawn(commands, it.tower, NULL, &roots[i]));
-    must(quern_commands_add(commands, roots[0], it.marked, NULL));
+    must(quern_commands_set(commands, roots[0], it.other, &(uint64_t){0}));
     failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
-    uint32_t expanded = 1;
-    while (expanded < TOWERS && quern_commands_add(commands, roots[expanded], it.marked, NULL) == QUERN_OK)
-        expanded++;
-    cr_assert_lt(expanded, (uint32_t)TOWERS);
+    uint64_t set = 1;
+    while (set < MOST_SETS && quern_commands_set(commands, roots[set % TOWERS], it.other, &set) == QUERN_OK)
+        set++;
+    cr_assert_lt(set, (uint64_t)MOST_SETS, "the block of commands is full");
     failing_allocator_heal(allocator);
-    cr_assert_eq(quern_world_flush(it.world), QUERN_ERROR_OUT_OF_MEMORY, "the add is lost");
+    cr_assert_eq(quern_world_flush(it.world), QUERN_ERROR_OUT_OF_MEMORY, "the last set is lost");
     cr_assert_eq(stats_of_world(it.world).entity_count, 3u * TOWERS);
-    const quern_term terms[] = {quern_term_with(it.marked)};
+    const quern_term terms[] = {quern_term_with(it.other)};
     quern_query *query = setup_query(it.world, terms, 1);
-    cr_assert_eq(quern_query_count(query), expanded);
+    cr_assert_eq(quern_query_count(query), set < TOWERS ? set : TOWERS);
     quern_query_destroy(query);
     close_scene(&it);
     failing_allocator_close(allocator);
 }
 
-Test(prefab_compact, failed_allocations_lose_nothing)
+Test(spawn_commands, failed_allocations_lose_nothing)
 {
     static quern_entity roots[2 * TOWERS];
     for (uint32_t nth = 1, is_done = 0; !is_done; nth++) {
@@ -560,4 +661,186 @@ Test(prefab_compact, failed_allocations_lose_nothing)
         close_scene(&it);
         failing_allocator_close(allocator);
     }
+}
+
+/* Records spawns of towers of which all is changed afterwards, in several ways. */
+static void record_changes(const scene *in, quern_commands *commands, quern_entity home)
+{
+    quern_entity roots[6];
+    for (uint32_t i = 0; i < 6; i++) {
+        const quern_spawn_def def = {.parent = i % 2 == 0 ? home : quern_entity_null()};
+        must(quern_commands_spawn(commands, in->tower, &def, &roots[i]));
+    }
+    must(quern_commands_set_name(commands, roots[0], "first"));
+    must(quern_commands_set(commands, roots[1], in->other, &(uint64_t){3}));
+    must(quern_commands_relate(commands, roots[1], in->parent, roots[0]));
+    must(quern_commands_set_enabled(commands, roots[2], false));
+    must(quern_commands_destroy(commands, quern_commands_spawned_member(commands, in->tower, roots[3], 1)));
+    must(quern_commands_destroy(commands, roots[4]));
+    must(quern_commands_remove(commands, roots[5], in->number));
+}
+
+/* A flush that fails changes nothing, and the next one has the result of one that does not fail. */
+Test(spawn_commands, failed_sync_point_is_undone)
+{
+    uint64_t expected = 0;
+    for (uint32_t nth = 0, is_done = 0; !is_done; nth++) {
+        failing_allocator *allocator = failing_allocator_create();
+        const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+        scene it;
+        open_scene(&it, &def);
+        (void)quern_world_disabled_tag(it.world);
+        const quern_entity home = make(&it, 8);
+        record_changes(&it, quern_world_commands(it.world), home);
+        const uint64_t before = quern_world_hash(it.world);
+        if (nth > 0) failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + nth);
+        const quern_result result = quern_world_flush(it.world);
+        is_done = nth > 0 && failing_allocator_failed_count(allocator) == 0;
+        failing_allocator_heal(allocator);
+        if (result != QUERN_OK) {
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            cr_assert_eq(quern_world_hash(it.world), before, "allocation %u", nth);
+            cr_assert_eq(quern_entity_source_count(it.world, home, it.parent), 0u);
+            assert_valid(it.world);
+            must(quern_world_flush(it.world));
+        }
+        if (nth == 0) expected = quern_world_hash(it.world);
+        cr_assert_eq(quern_world_hash(it.world), expected, "allocation %u", nth);
+        cr_assert_eq(quern_entity_source_count(it.world, home, it.parent), 2u);
+        cr_assert_eq(stats_of_world(it.world).entity_count, FREE_SLOTS + 0u + 6u * 3u - 1u - 3u - 3u);
+        close_scene(&it);
+        failing_allocator_close(allocator);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ targets outside */
+
+/* Members follow an entity outside of the prefab, which gets another level, and then ends. */
+Test(spawn_commands, targets_outside_may_change_at_the_same_sync_point)
+{
+    enum { INSTANCES = 5 };
+    scene it;
+    open_scene(&it, NULL);
+    quern_relation follows, knows_many;
+    must(quern_relation_register(it.world,
+                                 &(quern_relation_def){.name = "follows",
+                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                                                       .levels = true},
+                                 &follows));
+    must(quern_relation_register(it.world,
+                                 &(quern_relation_def){.name = "knows many",
+                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES,
+                                                       .many = true},
+                                 &knows_many));
+    const quern_entity leader = make(&it, 20), chief = make(&it, 21), root = make(&it, 22),
+                       child = make(&it, 23);
+    must(quern_entity_relate(it.world, child, it.parent, root));
+    must(quern_entity_relate(it.world, root, follows, leader));
+    must(quern_entity_relate(it.world, child, follows, root));
+    must(quern_entity_relate(it.world, root, knows_many, leader));
+    must(quern_entity_relate(it.world, child, knows_many, root));
+    must(quern_entity_relate(it.world, child, knows_many, leader));
+    quern_prefab prefab;
+    must(quern_prefab_capture(it.world, root, &prefab));
+    must(quern_entity_destroy(it.world, root));
+    for (uint32_t ends = 0; ends < 2; ends++) {
+        quern_commands *commands = quern_world_commands(it.world);
+        must(quern_commands_spawn(commands, prefab, NULL, NULL));
+        must(quern_commands_spawn(commands, prefab, &(quern_spawn_def){.parent = chief}, NULL));
+        must(quern_commands_relate(commands, leader, follows, chief));
+        must(quern_commands_spawn(commands, prefab, NULL, NULL));
+        if (ends == 1) must(quern_commands_destroy(commands, leader));
+        must(quern_commands_spawn(commands, prefab, NULL, NULL));
+        must(quern_commands_spawn(commands, prefab, &(quern_spawn_def){.parent = chief}, NULL));
+        must(quern_world_flush(it.world));
+        assert_valid(it.world); /* rows have the targets and levels of links */
+        const quern_term terms[] = {quern_term_read(it.number)};
+        quern_query *query = setup_query(it.world, terms, 1);
+        uint32_t counts[2] = {0};
+        for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
+            for (uint32_t i = 0; i < walk.view.count; i++) {
+                const quern_entity entity = walk.view.entities[i];
+                const uint64_t number = number_of(&it, entity);
+                if (number < 22) continue;
+                counts[number - 22]++;
+                const quern_entity target = quern_entity_target(it.world, entity, follows);
+                const uint32_t known = quern_entity_target_count(it.world, entity, knows_many);
+                if (number == 22) {
+                    cr_assert_eq(target.bits, ends == 0 ? leader.bits : 0);
+                    cr_assert_eq(known, 1u - ends);
+                } else {
+                    cr_assert_eq(number_of(&it, target), 22u);
+                    cr_assert_eq(known, 2u - ends);
+                }
+                quern_entity above = target;
+                uint32_t level = 0;
+                for (; above.bits != 0; level++)
+                    above = quern_entity_target(it.world, above, follows);
+                cr_assert_eq(level, number - 22 + (ends == 0 ? 2u : 0u));
+            }
+        quern_query_destroy(query);
+        cr_assert_eq(counts[0], (1 + ends) * (uint32_t)INSTANCES);
+        cr_assert_eq(counts[1], (1 + ends) * (uint32_t)INSTANCES);
+    }
+    close_scene(&it);
+}
+
+/* -------------------------------------------------------------------------------------------- refusals */
+
+/* A parent is one component too much for the root. The instance ends, and commands on it are dropped; an instance
+ * without parent stays, and only commands that are too much for it are dropped. */
+Test(spawn_commands, refused_instance_takes_no_other_commands_along)
+{
+    scene it;
+    open_scene(&it, NULL);
+    const quern_component large = setup_component(it.world, "large", 16 * 1024 - 128, 8);
+    const quern_entity home = make(&it, 20);
+    quern_entity root, child, refused, kept, made;
+    quern_prefab prefab;
+    root = setup_entity_with(it.world, &large, 1);
+    child = make(&it, 21);
+    must(quern_entity_relate(it.world, child, it.parent, root));
+    must(quern_prefab_capture(it.world, root, &prefab));
+    must(quern_entity_destroy(it.world, root));
+    const uint64_t before = stats_of_world(it.world).entity_count;
+    for (uint32_t relates = 0; relates < 2; relates++) {
+        quern_commands *commands = quern_world_commands(it.world);
+        made = quern_commands_create_with(commands, &it.number, (const void *[]){&(uint64_t){30}}, 1);
+        must(quern_commands_spawn(commands, prefab, &(quern_spawn_def){.parent = home}, &refused));
+        must(quern_commands_spawn(commands, prefab, NULL, &kept));
+        const quern_entity lost = quern_commands_spawned_member(commands, prefab, refused, 1);
+        must(quern_commands_set(commands, lost, it.number, &(uint64_t){31}));
+        must(quern_commands_set(commands, quern_commands_spawned_member(commands, prefab, kept, 1),
+                                it.number, &(uint64_t){32}));
+        must(quern_commands_set(commands, kept, it.number, &(uint64_t){33}));
+        must(quern_commands_add(commands, kept, it.knows, NULL));
+        if (relates == 1) {
+            must(quern_commands_relate(commands, made, it.parent, lost));
+            must(quern_commands_set_name(commands, lost, "lost"));
+            must(quern_commands_destroy(commands, refused));
+            must(quern_commands_relate(commands, kept, it.parent, home));
+        }
+        cr_assert_neq(quern_world_flush(it.world), QUERN_OK);
+        assert_valid(it.world);
+        cr_assert_eq(stats_of_world(it.world).entity_count, before + 3 * (relates + 1u));
+        cr_assert_eq(quern_entity_source_count(it.world, home, it.parent), 0u);
+        const quern_term terms[] = {quern_term_read(it.number)};
+        quern_query *query = setup_query(it.world, terms, 1);
+        uint32_t counts[4] = {0};
+        for (quern_query_iterator walk = quern_query_iterate(query); quern_query_next(&walk);)
+            for (uint32_t i = 0; i < walk.view.count; i++) {
+                const uint64_t number = number_of(&it, walk.view.entities[i]);
+                if (number < 30) continue;
+                counts[number - 30]++;
+                if (number == 30) continue;
+                root = quern_entity_target(it.world, walk.view.entities[i], it.parent);
+                cr_assert(quern_entity_has(it.world, root, large));
+            }
+        quern_query_destroy(query);
+        cr_assert_eq(counts[0], relates + 1);
+        cr_assert_eq(counts[1], 0u);
+        cr_assert_eq(counts[2], relates + 1);
+        cr_assert_eq(counts[3], 0u);
+    }
+    close_scene(&it);
 }

@@ -471,17 +471,21 @@ static quern_result reserve_rows(quern__resolved *resolved, quern__storage *stor
     return QUERN_OK;
 }
 
+quern_result quern__created_check(uint64_t count)
+{
+    if (count <= QUERN_MAX_ENTITIES) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LIMIT,
+                       "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
+                       (unsigned long long)count, QUERN_MAX_ENTITIES);
+}
+
 static quern_result reserve_room(quern__resolved *resolved, const quern__gathered *gathered,
                                  quern__storage *storage, bool has_gaps)
 {
     const quern_allocator *allocator = &storage->allocator;
-    if (resolved->created_count > QUERN_MAX_ENTITIES)
-        return quern__fail(
-            QUERN_ERROR_LIMIT,
-            "one sync point cannot create %llu entities; the limit is %u (QUERN_MAX_ENTITIES)",
-            (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
     const bool spawns = QUERN__MAY(gathered->traits, SPAWNS);
-    quern_result result = QUERN_OK;
+    quern_result result = quern__created_check(resolved->created_count);
+    if (result != QUERN_OK) return result;
     const uint32_t created = (uint32_t)resolved->created_count;
     uint64_t gap_count;
     uint32_t most_left_over;

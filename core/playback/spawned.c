@@ -119,6 +119,8 @@ static quern_result fail_memory(void)
 quern_result quern__spawned_list(quern__resolved *resolved, const quern__gathered *gathered,
                                  quern__storage *storage)
 {
+    const quern_result limit = quern__created_check(gathered->create_count);
+    if (limit != QUERN_OK) return limit; /* few items can spawn more entities than 32 bits count */
     uint32_t stream_first = 0;
     for (uint32_t i = 0; i < gathered->streams.count; i++) {
         const quern__stream *stream = gathered->streams.items[i].stream;

@@ -844,6 +844,9 @@ static inline uint32_t quern__delta_row_count(const quern__archetype_delta *delt
     return delta->row_count + delta->spawned_count;
 }
 
+/* Returns an error if one sync point cannot create this number of entities: LIMIT. */
+quern_result quern__created_check(uint64_t count);
+
 /* Cancels the reservations of rows, after a failure. */
 void quern__resolved_unreserve(quern__resolved *resolved, quern__storage *storage);
 

@@ -27,7 +27,7 @@
  *      Finally the archetype's last rows fill the rows that are still free, first to first.
  *   4. Slots are freed in the order of archetype and row, those of members included, then the slots of
  *      entities that were created by other commands and destroyed at the same sync point, in the order of
- *      their creation. The slot freed last is reused first.
+ *      their creation, and of instances that were refused. The slot freed last is reused first.
  *
  * Then accumulated values (quern_commands_accumulate) are combined with the values that the entities have
  * at that point.
@@ -39,7 +39,8 @@
  * recorded them, how many, and why. An entity does not change if its commands add up to more components or
  * bytes than an entity can have. The same applies if the world has no archetype left for the resulting
  * component set. Its commands are dropped, too, a new entity is not created, and the frame returns an
- * error at its end. A member of an instance stays as it is in the prefab.
+ * error at its end. A member of an instance stays as the spawn makes it; but overrides with hooks or entity
+ * fields, and those beyond 4 KiB together, are set like by commands and dropped with its commands.
  *
  * Nothing is lost if memory runs out: a sync point acquires all the memory that it needs before it changes
  * anything. If it fails, the frame returns an error, the world is as it was before the sync point, and the
@@ -84,7 +85,7 @@ typedef enum quern_drop_reason {
     QUERN_DROP_DEAD,
     /** The commands on the entity add up to more than an entity or the world can have. */
     QUERN_DROP_REFUSED,
-    QUERN_DROP_TARGET_DEAD, /**< Relate: the target has been destroyed. */
+    QUERN_DROP_TARGET_DEAD, /**< Relate, and links of a spawn: the target has been destroyed. */
     QUERN_DROP_CYCLE,       /**< Relate, in a relation with levels: the target is below the source. */
     /** Destroy: a relation with QUERN_TARGET_REFUSES has a source that would outlive its target. The target
      * is the entity or another one that would be destroyed with it. */

@@ -229,7 +229,9 @@ QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab 
  * The sync point spawns all instances before it changes other rows, consecutive ones of a prefab together.
  * Later commands then change the rows of the members that they concern, as those of any entity. An instance
  * counts as the commands that would create its members. If the world has no archetype left for a member, the
- * instance is refused: it is not spawned, and commands on its members are dropped.
+ * instance is refused: it is not spawned, and commands on its members are dropped. If the parent or a target
+ * outside of the tree has been destroyed by then, the instance is spawned without that link, and one command
+ * counts as dropped (QUERN_DROP_TARGET_DEAD).
  *
  * Errors: those of the functions in commands.h; UNKNOWN_PREFAB; STALE_ENTITY (a target outside of the
  * tree); those of overrides; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's

@@ -844,3 +844,42 @@ Test(spawn_commands, refused_instance_takes_no_other_commands_along)
     }
     close_scene(&it);
 }
+
+/* --------------------------------------------------------------------------------------------- limits */
+
+enum { WIDE = 65536, HALF = WIDE / 2 + 1 }; /* 2 * HALF instances have 2^32 + 2^17 members */
+
+typedef struct wide {
+    quern_prefab prefab;
+    uint32_t spawned_count;
+} wide;
+
+static void spawn_half(quern_context *context, const quern_view *view)
+{
+    wide *it = quern_context_user_data(context);
+    (void)view;
+    for (uint32_t i = 0; i < HALF; i++)
+        it->spawned_count +=
+            quern_commands_spawn(quern_context_commands(context), it->prefab, NULL, NULL) == QUERN_OK;
+}
+
+/* The instances are listed before entities are counted in other ways. */
+Test(spawn_commands, more_members_than_32_bits_count_are_refused)
+{
+    static const quern_prefab_member_def members[WIDE];
+    wide it = {0};
+    quern_world *world;
+    quern_schedule *schedule;
+    must(quern_world_create(NULL, &world));
+    must(quern_prefab_create(world, members, WIDE, &it.prefab));
+    schedule = setup_schedule(world);
+    make_system(schedule, "first", spawn_half, .user_data = &it);
+    make_system(schedule, "second", spawn_half, .user_data = &it);
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_LIMIT);
+    cr_assert(strstr(quern_error_message(), "4295098368 entities") != NULL, "%s", quern_error_message());
+    cr_assert_eq(it.spawned_count, 2u * HALF);
+    cr_assert_eq(stats_of_world(world).entity_count, 0u);
+    assert_valid(world);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}

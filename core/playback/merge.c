@@ -497,34 +497,43 @@ static quern__chunk_edits *find_edits(const walk *it, quern__chunk *chunk, walk_
                              : edits_of_chunk(it->merged, &it->storage->allocator, chunk);
 }
 
+/* Notes the i-th item of the batch, which is on the entity at the location, or extends the edit of its row. Returns the
+ * row if this is its first item: the caller must write its edit. Otherwise returns NULL. */
+QUERN__ALWAYS_INLINE quern__edit *begin_edit(walk *it, uintptr_t location, quern_entity entity, char *item,
+                                             uint32_t i, walk_mode mode)
+{
+    quern__chunk *chunk = quern__chunk_of(location);
+    if (mode == WALK_NOTE) {
+        note_span(it, chunk, i, 1);
+        return NULL;
+    }
+    if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return NULL;
+    const uint32_t row = quern__location_row(location);
+    assert(it->touched != NULL && it->rows != NULL);
+    uint64_t *word = &it->touched[row / 64];
+    if ((*word >> row % 64 & 1) != 0) {
+        extend_edit(it, &it->rows[row], entity, item, i);
+        return NULL;
+    }
+    if (*word == 0) it->touched[-1] |= 1ull << row / 64;
+    *word |= 1ull << row % 64;
+    return &it->rows[row];
+}
+
 /* Merges the i-th item of the batch, which is on the entity at the location. Most rows of a chunk begin with the same
  * operation, so its sequence is cached. */
 static inline void merge_at(walk *it, uintptr_t location, quern_entity entity, char *item, uint32_t i,
                             walk_mode mode)
 {
-    quern__chunk *chunk = quern__chunk_of(location);
-    if (mode == WALK_NOTE) {
-        note_span(it, chunk, i, 1);
-        return;
-    }
-    if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return;
-    const uint32_t row = quern__location_row(location);
-    assert(it->touched != NULL && it->rows != NULL);
-    if (quern__bitset_has(it->touched, row)) {
-        extend_edit(it, &it->rows[row], entity, item, i);
-        return;
-    }
+    quern__edit *edit = begin_edit(it, location, entity, item, i, mode);
+    if (edit == NULL) return;
     if (it->batch->operation != it->first_operation) {
         it->first_sequence =
             quern__sequences_extend(&it->scratch->sequences, it->root, it->batch->operation);
         it->first_operation = it->batch->operation;
         if (it->first_sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
     }
-    uint64_t *word = &it->touched[row / 64];
-    if (*word == 0) it->touched[-1] |= 1ull << row / 64;
-    *word |= 1ull << row % 64;
-    it->rows[row] =
-        (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
+    *edit = (quern__edit){.item = item, .sequence = it->first_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 
 /* Merges the i-th item of the batch, which is on an entity that the stream creates and that is no member of an
@@ -561,22 +570,10 @@ static QUERN__NO_INLINE void merge_spawned(walk *it, quern__item *item, uint32_t
         if (mode != WALK_SPAN) drop_items(it, item->entity, i, 1, QUERN_DROP_REFUSED);
         return;
     }
-    quern__chunk *chunk = quern__chunk_of(location);
-    if (mode == WALK_NOTE) {
-        note_span(it, chunk, i, 1);
-        return;
-    }
-    if (QUERN__UNLIKELY(chunk != it->chunk) && !enter_chunk(it, find_edits(it, chunk, mode))) return;
-    const uint32_t row = quern__location_row(location);
-    assert(it->touched != NULL && it->rows != NULL);
-    if (quern__bitset_has(it->touched, row)) {
-        extend_edit(it, &it->rows[row], item->entity, (char *)item, i);
-        return;
-    }
-    if (it->batch->operation != it->member_operation) begin_member_sequence(it, chunk->archetype);
-    it->touched[-1] |= 1ull << row / 64;
-    quern__bitset_add(it->touched, row);
-    it->rows[row] = (quern__edit){
+    quern__edit *edit = begin_edit(it, location, item->entity, (char *)item, i, mode);
+    if (edit == NULL) return;
+    if (it->batch->operation != it->member_operation) begin_member_sequence(it, it->chunk->archetype);
+    *edit = (quern__edit){
         .item = (char *)item, .sequence = it->member_sequence, .earlier = QUERN__EARLIER_NONE};
 }
 

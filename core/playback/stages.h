@@ -652,8 +652,8 @@ struct quern__merged {
     /* edits of creates in the order of streams, then edits of chunks */
     QUERN__ARRAY(quern__chunk_edits) edits;
     uint32_t create_edits_count;
-    const quern__resolved
-        *spawned; /* has instances of prefabs, whose members have edits by row; NULL: none */
+    /* has the instances of prefabs, whose members have edits by row; NULL: there are none */
+    const quern__resolved *spawned;
     /* number of leading scratches that threads may have used at this sync point */
     uint32_t used_scratch_count;
     uint64_t first_stamp; /* stamp of the first edits; unique over all sync points, and never 0 */
@@ -793,8 +793,8 @@ struct quern__resolved {
     quern__slot_list freed;               /* slots freed by the previous sync point */
     QUERN__ARRAY(quern_entity) created;   /* handles of created entities, in the order of creates */
     QUERN__ARRAY(quern__spawned) spawned; /* in the order of streams */
-    QUERN__ARRAY(uint32_t)
-    spawned_rows;            /* for each of `spawned`, the first row of each group in its archetype */
+    /* for each of `spawned`, the first row of each group in its archetype */
+    QUERN__ARRAY(uint32_t) spawned_rows;
     bool spawned_are_linked; /* the relate stage has linked and named the members */
 };
 
@@ -929,8 +929,8 @@ void quern__edits_fill(const quern__scratch *scratch, const quern__sequence *seq
 void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathered,
                          quern__storage *storage);
 
-/* Fills the remaining gaps with the last rows of each archetype, removes these rows,
- * and frees the slots of destroyed entities. executor NULL: runs on the calling thread. */
+/* Fills the remaining gaps with the last rows of each archetype, removes these rows, and frees the slots of destroyed
+ * entities. executor NULL: runs on the calling thread. */
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor);
 
 /* Replaces provisional handles in the values of an item. created: the handles of the creates of the item's

@@ -122,25 +122,24 @@ static quern_result count_types(const quern_world *world, quern_type_kind kind, 
 uint32_t quern_type_count(const quern_world *world, quern_type_kind kind)
 {
     uint32_t count;
-    (void)count_types(world, kind, &count, "quern_type_count");
+    (void)count_types(world, kind, &count, __func__);
     return count;
 }
 
 quern_result quern_type_at(const quern_world *world, quern_type_kind kind, uint32_t index,
                            quern_type_info *out_info)
 {
-    static const char function[] = "quern_type_at";
     static const char *const names[] = {[QUERN_TYPE_COMPONENT] = "components",
                                         [QUERN_TYPE_RESOURCE] = "resources",
                                         [QUERN_TYPE_EVENT] = "events",
                                         [QUERN_TYPE_RELATION] = "relations"};
     uint32_t count;
-    quern_result result = check_arguments(world, out_info, function);
-    if (result == QUERN_OK) result = count_types(world, kind, &count, function);
+    QUERN__NEED(out_info);
+    quern_result result = count_types(world, kind, &count, __func__);
     if (result != QUERN_OK) return result;
     if (index >= count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: index %u is out of range: the world has %u %s", function, index, count,
+                           "%s: index %u is out of range: the world has %u %s", __func__, index, count,
                            names[kind]);
     const uint32_t bits = quern__handle_bits(world->resources.world_tag, index);
     if (kind == QUERN_TYPE_COMPONENT)
@@ -185,8 +184,7 @@ enum { VISITS_PER_ENTITY = 64 };
 uint32_t quern_world_list_entities_from(const quern_world *world, uint32_t *cursor,
                                         quern_entity *out_entities, uint32_t capacity)
 {
-    static const char function[] = "quern_world_list_entities_from";
-    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, function)) return 0;
+    if (!quern__check_page(world, cursor, out_entities, "out_entities", capacity, __func__)) return 0;
     const quern__entities *entities = &world->storage.entities;
     uint64_t visits = (uint64_t)capacity * VISITS_PER_ENTITY;
     uint32_t slot = *cursor, count = 0;

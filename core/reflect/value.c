@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of quern/reflect.h that describe the flags of component types, and those that write and read values as text.
- * */
+/* The calls of quern/reflect.h that describe the flags of component types, and those that write and read values
+ * as text. */
 #include "core/entities/entities_internal.h"
 
 #include "core/base/text.h"

@@ -18,8 +18,8 @@
  *
  * While sharing is slower it is tried again from time to time. If it is a little slower, perhaps because no
  * worker was awake, the distance between attempts grows with the loss. If it is clearly slower, the distance
- * also doubles with each attempt. Builds with QUERN_CHECKS share every run, because there finding races matters more than time. docs/jobs.md has
- * measurements of these rules. */
+ * also doubles with each attempt. Builds with QUERN_CHECKS share every run, because there finding races
+ * matters more than time. docs/jobs.md has measurements of these rules. */
 
 enum {
     TINY_NS = 500,      /* Shorter runs are not worth a job. */

@@ -5,6 +5,7 @@
  * then call the public functions. The errors and thread rules of those functions apply. */
 
 #include "core/base/base_internal.h"
+#include "core/events/event_internal.h"
 #include "core/record/record.h"
 #include "core/storage/type_internal.h"
 #include "core/world/world_internal.h"
@@ -179,6 +180,80 @@ void *quern__world_get_typed(quern_world *world, quern_entity entity, const quer
     return NULL;
 }
 
+/* ------------------------------------------------------------------------------------ types with identities */
+
+/* The type of a handle, the table of its kind, and the word for the kind. */
+typedef struct type_place {
+    quern__type *type;
+    quern__type_ids *ids;
+    const char *what;
+} type_place;
+
+static type_place place_of(quern_world *world, quern_type_kind kind, uint32_t bits)
+{
+    const uint32_t index = quern__handle_index(bits);
+    if (kind == QUERN_TYPE_EVENT)
+        return (type_place){&world->events->channels.items[index]->type, &world->events->type_ids, "event"};
+    if (kind == QUERN_TYPE_RESOURCE)
+        return (type_place){&world->resources.list.items[index].type, &world->resources.type_ids,
+                            "resource"};
+    quern__components *components = &world->storage.components;
+    return (type_place){&components->list.items[index]->type, &components->type_ids, "component"};
+}
+
+uint32_t quern__world_find_type(const quern_world *world, quern_type_kind kind, uint64_t type_id)
+{
+    if (kind == QUERN_TYPE_COMPONENT)
+        return quern__type_ids_find(&world->storage.components.type_ids, type_id);
+    if (kind == QUERN_TYPE_RESOURCE) return quern__type_ids_find(&world->resources.type_ids, type_id);
+    return world->events != NULL ? quern__type_ids_find(&world->events->type_ids, type_id) : 0;
+}
+
+quern_result quern__world_use_type(const quern_world *world, quern_type_kind kind, uint32_t bits,
+                                   const quern_component_def *type)
+{
+    quern_world *const changed = (quern_world *)(uintptr_t)world;
+    const type_place place = place_of(changed, kind, bits);
+    const quern_result result = quern__type_check_usable(place.type, type, place.what);
+    if (result != QUERN_OK || world->locked) return result;
+    if (!quern__type_ids_reserve(place.ids, &world->storage.allocator))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s '%s': no memory to note its C++ type", place.what,
+                           place.type->name);
+    quern__type_identify(place.type, place.ids, type->type_id, bits);
+    return QUERN_OK;
+}
+
+quern_component quern__commands_find_type(const quern_commands *commands, uint64_t type_id)
+{
+    if (commands == NULL) return (quern_component){0};
+    return (quern_component){quern__type_ids_find(&commands->storage->components.type_ids, type_id)};
+}
+
+quern_result quern__commands_use_type(quern_commands *commands, const quern_component_def *type,
+                                      const char *call, quern_component *out_component)
+{
+    if (commands == NULL) return quern__fail_null(call, "commands");
+    const quern__components *components = &commands->storage->components;
+    *out_component = quern__components_find(components, type->name);
+    const quern_result result =
+        out_component->bits == 0
+            ? quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                          "the world has no component '%s': call component<T>() of the world before",
+                          type->name)
+            : quern__type_check_usable(
+                  quern__components_type(components, quern__component_index(*out_component)), type,
+                  "component");
+    return result == QUERN_OK ? QUERN_OK : quern__commands_fail(commands, result, call);
+}
+
+quern_result quern__option_fail(const char *option, uint32_t limit)
+{
+    return quern__fail(QUERN_ERROR_LIMIT,
+                       "quern::%s: the list has %u elements, the limit: leave some out, or use several "
+                       "systems or queries",
+                       option, limit);
+}
+
 /* ----------------------------------------------------------------------------------------- commands */
 
 quern_result quern__commands_create_typed(quern_commands *commands, quern_entity *out_entity,
@@ -253,6 +328,9 @@ quern_result quern__commands_remove_view_named(quern_commands *commands, const q
 
 void quern__must_end(const char *call, const char *file, int line)
 {
-    quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
+    if (file != NULL)
+        quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
+    else
+        quern__log(QUERN_LOG_ERROR, "%s: %s", call, quern_error_message());
     abort();
 }

@@ -84,6 +84,7 @@ static quern_result channel_create(quern_world *world, const quern_event_def *de
         return result;
     }
     channel->type.flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
+    channel->type.type_id = def->type_id;
     channel->stride_bytes = def->size_bytes > 0 ? def->size_bytes : 1;
     channel->batch_bytes = QUERN__EVENT_BATCH_BYTES / channel->stride_bytes * channel->stride_bytes;
     channel->limit_bytes = def->limit_bytes > 0 ? def->limit_bytes : QUERN_EVENT_LIMIT_BYTES;
@@ -108,8 +109,12 @@ static quern_result append(quern_world *world, quern__channel *channel)
     const quern_result result =
         quern__registry_reserve(&registry, allocator, &world->events->channels, channel->type.name);
     if (result != QUERN_OK) return result;
+    quern__type_ids *ids = &world->events->type_ids;
+    if (channel->type.type_id != 0 && !quern__type_ids_reserve(ids, allocator))
+        return quern__registry_fail_memory(&registry, channel->type.name);
     channel->index = world->events->channels.count;
     world->events->channels.items[world->events->channels.count++] = channel;
+    quern__type_identify(&channel->type, ids, channel->type.type_id, handle_of(world, channel->index).bits);
     return QUERN_OK;
 }
 
@@ -118,6 +123,8 @@ static quern_result check_known(const quern__channel *known, const quern__channe
 {
     if (quern__type_same_layout(&known->type, &added->type) && known->limit_bytes == added->limit_bytes)
         return QUERN_OK;
+    if (known->type.type_id != 0 && added->type.type_id != 0 && known->type.type_id != added->type.type_id)
+        return quern__type_check_same_layout(&known->type, &added->type, registry.what);
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "event '%s' is registered with another layout or limit (%u bytes aligned to %u, limit "
@@ -512,6 +519,7 @@ void quern__events_release(quern_world *world)
     release_free_blocks(world);
     quern__array_release(allocator, &events->pool.free);
     quern__array_release(allocator, &events->channels);
+    quern__type_ids_release(&events->type_ids, allocator);
     quern__release(allocator, events, sizeof *events, _Alignof(quern__events));
     world->events = NULL;
 }

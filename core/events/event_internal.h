@@ -173,6 +173,7 @@ struct quern__channel {
 /* All events of a world. Created when the first event is registered. */
 typedef struct quern__events {
     QUERN__ARRAY(quern__channel *) channels;
+    quern__type_ids type_ids; /* identities of the types */
     quern__event_pool pool;
     uint64_t last_identity; /* identity of the reader created last */
 } quern__events;

@@ -260,7 +260,7 @@ static const char *strip_keywords(const char *name, size_t *out_bytes)
     return name;
 }
 
-bool quern__type_has_c_name(const quern__type *type, const char *type_name)
+static bool is_c_name(const quern__type *type, const char *type_name)
 {
     size_t bytes, other_bytes;
     const char *name = strip_keywords(type->type_name, &bytes),
@@ -270,6 +270,19 @@ bool quern__type_has_c_name(const quern__type *type, const char *type_name)
     if (bytes == 0) return true;
     if (memcmp(name + bytes - common, other + other_bytes - common, common) != 0) return false;
     return bytes == other_bytes || (rest[-1] == ':' && common > 0);
+}
+
+/* C++ gives two names, "Alias = game::Position". */
+bool quern__type_has_c_name(const quern__type *type, const char *type_name)
+{
+    static const char between[] = " = ";
+    const char *const end = strstr(type_name, between);
+    if (end == NULL) return is_c_name(type, type_name);
+    char alias[2 * QUERN_MAX_NAME_BYTES];
+    const size_t bytes = (size_t)(end - type_name);
+    memcpy(alias, type_name, bytes < sizeof alias ? bytes : 0);
+    alias[bytes < sizeof alias ? bytes : 0] = '\0';
+    return is_c_name(type, end + sizeof between - 1) || (alias[0] != '\0' && is_c_name(type, alias));
 }
 
 static bool same_hooks(const quern_hooks *a, const quern_hooks *b)
@@ -289,23 +302,103 @@ uint32_t quern__type_different_field(const quern__type *type, const quern_field 
     return i;
 }
 
+/* Hooks of one C++ type are at other addresses in each shared library that has them. */
+static bool same_identity(const quern__type *a, const quern__type *b)
+{
+    return a->type_id != 0 && b->type_id != 0 ? a->type_id == b->type_id : same_hooks(&a->hooks, &b->hooks);
+}
+
 bool quern__type_same_layout(const quern__type *a, const quern__type *b)
 {
     if (a->size_bytes != b->size_bytes || a->alignment_bytes != b->alignment_bytes) return false;
-    return same_hooks(&a->hooks, &b->hooks) && a->field_count == b->field_count &&
+    return same_identity(a, b) && a->field_count == b->field_count &&
            quern__type_different_field(a, b->fields) == a->field_count;
+}
+
+/* Fails because two types have one name. */
+static quern_result fail_other_type(const quern__type *known, const char *type_name, uint32_t size_bytes,
+                                    uint32_t alignment_bytes, bool has_hooks, const char *what)
+{
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "%s '%s' is registered for the type '%s' (%u bytes aligned to %u, %s hooks), and '%s' (%u bytes "
+        "aligned to %u, %s hooks) is another type: give one of them another name (quern::name), and "
+        "declare one that several files use in a header, outside of unnamed namespaces",
+        what, known->name, known->type_name[0] != '\0' ? known->type_name : "unknown", known->size_bytes,
+        known->alignment_bytes, quern__hooks_exist(&known->hooks) ? "with" : "without",
+        type_name != NULL ? type_name : "unknown", size_bytes, alignment_bytes,
+        has_hooks ? "with" : "without");
 }
 
 quern_result quern__type_check_same_layout(const quern__type *known, const quern__type *type,
                                            const char *what)
 {
     if (quern__type_same_layout(known, type)) return QUERN_OK;
+    if (known->type_id != 0 && type->type_id != 0 && known->type_id != type->type_id)
+        return fail_other_type(known, type->type_name, type->size_bytes, type->alignment_bytes,
+                               quern__hooks_exist(&type->hooks), what);
     return quern__fail(
         QUERN_ERROR_LAYOUT_MISMATCH,
         "%s '%s' is registered with another layout (%u bytes aligned to %u, now %u aligned to "
         "%u, or other hooks or fields): register the same definition, or use another name",
         what, known->name, known->size_bytes, known->alignment_bytes, type->size_bytes,
         type->alignment_bytes);
+}
+
+quern_result quern__type_check_usable(const quern__type *known, const quern_component_def *def,
+                                      const char *what)
+{
+    const bool has_hooks = quern__hooks_exist(&def->hooks);
+    uint32_t field_count = 0;
+    while (field_count < QUERN_MAX_FIELDS && !is_end_of_fields(def->fields, field_count))
+        field_count++;
+    if (known->type_id != 0 && def->type_id != 0) {
+        if (known->type_id == def->type_id) return QUERN_OK;
+    } else if (known->size_bytes == def->size_bytes && known->alignment_bytes >= def->alignment_bytes &&
+               (!has_hooks || same_hooks(&known->hooks, &def->hooks)) &&
+               (field_count == 0 || known->field_count == 0 ||
+                (known->field_count == field_count &&
+                 quern__type_different_field(known, def->fields) == field_count))) {
+        return QUERN_OK;
+    }
+    return fail_other_type(known, def->type_name, def->size_bytes, def->alignment_bytes, has_hooks, what);
+}
+
+static void type_ids_put(quern__type_ids *ids, uint64_t type_id, uint32_t bits)
+{
+    uint32_t i = (uint32_t)(type_id >> 32);
+    while (ids->slots[i & (ids->capacity - 1)].type_id != 0)
+        i++;
+    ids->slots[i & (ids->capacity - 1)] = (quern__type_id){type_id, bits};
+    ids->count++;
+}
+
+bool quern__type_ids_reserve(quern__type_ids *ids, const quern_allocator *allocator)
+{
+    if (ids->count < ids->capacity / 2) return true;
+    quern__type_ids grown = {.capacity = ids->capacity > 0 ? 2 * ids->capacity : 16};
+    grown.slots =
+        quern__allocate(allocator, grown.capacity * sizeof *grown.slots, _Alignof(quern__type_id));
+    if (grown.slots == NULL) return false;
+    memset(grown.slots, 0, grown.capacity * sizeof *grown.slots);
+    for (uint32_t i = 0; i < ids->capacity; i++)
+        if (ids->slots[i].type_id != 0) type_ids_put(&grown, ids->slots[i].type_id, ids->slots[i].bits);
+    quern__type_ids_release(ids, allocator);
+    *ids = grown;
+    return true;
+}
+
+void quern__type_ids_release(quern__type_ids *ids, const quern_allocator *allocator)
+{
+    quern__release(allocator, ids->slots, ids->capacity * sizeof *ids->slots, _Alignof(quern__type_id));
+    *ids = (quern__type_ids){0};
+}
+
+void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type_id, uint32_t handle_bits)
+{
+    if (type_id == 0) return;
+    if (type->type_id == 0) type->type_id = type_id;
+    if (quern__type_ids_find(ids, type_id) == 0) type_ids_put(ids, type_id, handle_bits);
 }
 
 /* -------------------------------------------------------------------------------------- lifecycle */
@@ -688,6 +781,7 @@ void quern__components_release(quern__components *components, const quern_alloca
     for (uint32_t i = 0; i < components->list.count; i++)
         component_release(components->list.items[i], allocator);
     quern__array_release(allocator, &components->list);
+    quern__type_ids_release(&components->type_ids, allocator);
 }
 
 static uint8_t flags_of(const quern_component_def *def)
@@ -729,11 +823,12 @@ static quern_result check_same_required(const quern__component *known, const que
 }
 
 /* Handles the registration of a known name: returns the known component if the definitions agree. The caller releases
- * the new one. Errors: LAYOUT_MISMATCH. */
-static quern_result check_known(const quern__components *components, quern_component known,
-                                const quern__component *definition, quern_component *out_component)
+ * the new one. Errors: LAYOUT_MISMATCH, OUT_OF_MEMORY. */
+static quern_result check_known(quern__components *components, const quern_allocator *allocator,
+                                quern_component known, const quern__component *definition,
+                                quern_component *out_component)
 {
-    const quern__type *type = quern__components_type(components, quern__component_index(known));
+    quern__type *type = &components->list.items[quern__component_index(known)]->type;
     if (quern__components_is_managed(components, quern__component_index(known)))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "component '%s' exists already and is managed by the world, for a relation or "
@@ -742,22 +837,31 @@ static quern_result check_known(const quern__components *components, quern_compo
     quern_result result = check_same_flags(type, definition->type.flags);
     if (result == QUERN_OK)
         result = check_same_required(components->list.items[quern__component_index(known)], definition);
+    if (result == QUERN_OK) result = quern__type_check_same_layout(type, &definition->type, registry.what);
+    if (result == QUERN_OK && definition->type.type_id != 0 &&
+        !quern__type_ids_reserve(&components->type_ids, allocator))
+        result = quern__registry_fail_memory(&registry, type->name);
     if (result != QUERN_OK) return result;
+    quern__type_identify(type, &components->type_ids, definition->type.type_id, known.bits);
     *out_component = known;
-    return quern__type_check_same_layout(type, &definition->type, registry.what);
+    return QUERN_OK;
 }
 
 static quern_result append(quern__components *components, const quern_allocator *allocator,
                            quern__component *component, quern_component *out_component)
 {
+    const uint64_t type_id = component->type.type_id;
     const quern_result result =
         quern__registry_reserve(&registry, allocator, &components->list, component->type.name);
     if (result != QUERN_OK) return result;
+    if (type_id != 0 && !quern__type_ids_reserve(&components->type_ids, allocator))
+        return quern__registry_fail_memory(&registry, component->type.name);
     components->list.items[components->list.count++] = component;
     components->has_requirements |= component->required.count > 0;
     if (components->largest_bytes < component->type.size_bytes)
         components->largest_bytes = component->type.size_bytes;
     *out_component = quern__component_handle(components, components->list.count - 1);
+    quern__type_identify(&component->type, &components->type_ids, type_id, out_component->bits);
     return QUERN_OK;
 }
 
@@ -808,6 +912,7 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "component '%s' has %u bytes, which is not a multiple of its alignment %u: pad it", def->name,
             def->size_bytes, def->alignment_bytes);
     component->type.flags = flags_of(def);
+    component->type.type_id = def->type_id;
     return result == QUERN_OK ? set_default(component, allocator, def->default_value) : result;
 }
 
@@ -887,7 +992,7 @@ quern_result quern__components_register(quern__components *components, const que
             result = append(components, allocator, component, out_component);
             if (result == QUERN_OK) return QUERN_OK;
         } else {
-            result = check_known(components, known, component, out_component);
+            result = check_known(components, allocator, known, component, out_component);
         }
     }
     component_release(component, allocator);
@@ -916,8 +1021,11 @@ quern_result quern__components_add_managed(quern__components *components, const 
 void quern__components_drop_last(quern__components *components, const quern_allocator *allocator,
                                  uint32_t count)
 {
-    while (components->list.count > count)
-        component_release(components->list.items[--components->list.count], allocator);
+    while (components->list.count > count) {
+        quern__component *component = components->list.items[--components->list.count];
+        assert(component->type.type_id == 0); /* entries of type_ids are never removed */
+        component_release(component, allocator);
+    }
 }
 
 void quern__components_add_required(const quern__components *components, const uint64_t *set,

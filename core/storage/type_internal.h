@@ -85,6 +85,7 @@ typedef struct quern__type {
     uint32_t size_bytes; /* 0 for tags */
     uint32_t alignment_bytes;
     quern_hooks hooks;
+    uint64_t type_id; /* identity of the type in its language; 0: none */
     quern_field *
         fields; /* NULL if none; counts are at least 1; the allocation also holds names, units and values */
     uint32_t field_count;
@@ -118,7 +119,7 @@ static inline bool quern__hooks_own_resources(const quern_hooks *hooks)
 }
 
 /* Returns whether the type was registered for the C type of this name, or for an unknown one. Ignores const, struct
- * and similar keywords, and leading namespaces. */
+ * and similar keywords, and leading namespaces. "A = B" is a type with two names. */
 bool quern__type_has_c_name(const quern__type *type, const char *type_name);
 
 /* Returns the size of one element of a field of this type in bytes, or 0 if the type is invalid. */
@@ -138,6 +139,45 @@ quern_result quern__type_check_same_layout(const quern__type *known, const quern
                                            const char *what);
 
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
+
+/* Checks that values of the C or C++ type of a definition can be values of a known type. If either has no identity, as in
+ * C, the definition of the known type counts: it may have another name of its C type, a greater alignment, and hooks that
+ * the other one lacks. Fails with LAYOUT_MISMATCH. `what`: as in quern__type_init. */
+quern_result quern__type_check_usable(const quern__type *known, const quern_component_def *def,
+                                      const char *what);
+
+/* A hash table from the identities of types, which are hashes, to the bits of their handles. Open addressing with linear
+ * probing, at most half full; entries are never removed. Systems search it for each call by type, so it hashes nothing
+ * again, unlike quern__map. A table with all members zero is empty. */
+typedef struct quern__type_id {
+    uint64_t type_id; /* 0: empty */
+    uint32_t bits;
+} quern__type_id;
+
+typedef struct quern__type_ids {
+    quern__type_id *slots;
+    uint32_t capacity; /* 0 or a power of two */
+    uint32_t count;
+} quern__type_ids;
+
+/* Makes room for one more entry. Returns false, with the table unchanged, if out of memory. */
+bool quern__type_ids_reserve(quern__type_ids *ids, const quern_allocator *allocator);
+
+void quern__type_ids_release(quern__type_ids *ids, const quern_allocator *allocator);
+
+/* Returns the bits of the handle, or 0 if the table lacks the identity. */
+static inline uint32_t quern__type_ids_find(const quern__type_ids *ids, uint64_t type_id)
+{
+    if (ids->capacity == 0) return 0;
+    for (uint32_t i = (uint32_t)(type_id >> 32);; i++) {
+        const quern__type_id *slot = &ids->slots[i & (ids->capacity - 1)];
+        if (QUERN__LIKELY(slot->type_id == type_id)) return slot->bits;
+        if (slot->type_id == 0) return 0;
+    }
+}
+
+/* Gives the type an identity, if it has none, and adds the identity to a table with room for one more. */
+void quern__type_identify(quern__type *type, quern__type_ids *ids, uint64_t type_id, uint32_t handle_bits);
 
 /* Constructs `count` consecutive values in uninitialised memory: copies of the default value, or values of the hook, or
  * zero bytes. */
@@ -240,6 +280,7 @@ typedef struct quern__components {
     uint32_t first_filter_count; /* filter_count of a newly registered component */
     uint32_t largest_bytes;      /* size of the largest type registered so far */
     bool has_requirements;       /* whether some component requires others */
+    quern__type_ids type_ids;    /* identities of components */
 } quern__components;
 
 void quern__components_release(quern__components *components, const quern_allocator *allocator);

@@ -158,8 +158,10 @@ static quern_result init_type(quern__type *type, const quern_allocator *allocato
     const quern_result result =
         quern__type_init(type, allocator, "resource", def->name, def->type_name, def->size_bytes,
                          alignment_bytes, &def->hooks, def->fields);
-    if (result == QUERN_OK) type->flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
-    return result;
+    if (result != QUERN_OK) return result;
+    type->flags = def->is_hidden ? QUERN__FLAG_IS_HIDDEN : 0;
+    type->type_id = def->type_id;
+    return QUERN_OK;
 }
 
 static size_t value_bytes(const quern__type *type)
@@ -203,22 +205,30 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
     quern__resources *resources = &world->resources;
     const quern_allocator *allocator = &world->storage.allocator;
     quern_result result = quern__check_name(def->name, "resource");
+    if (result == QUERN_OK && def->type_id != 0 &&
+        !quern__type_ids_reserve(&resources->type_ids, allocator))
+        result = quern__registry_fail_memory(&registry, def->name);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
     const quern_resource known = quern__resources_find(resources, def->name);
     if (known.bits == 0) {
         result = append(resources, allocator, def);
-        if (result == QUERN_OK) *out_resource = handle_of(resources, resources->list.count - 1);
-        return quern__in_call(result, __func__);
+        if (result != QUERN_OK) return quern__in_call(result, __func__);
+        *out_resource = handle_of(resources, resources->list.count - 1);
+        quern__type_identify(&resources->list.items[resources->list.count - 1].type, &resources->type_ids,
+                             def->type_id, out_resource->bits);
+        return QUERN_OK;
     }
     /* the registered resource must have the same layout */
     quern__type type;
     result = init_type(&type, allocator, def);
     if (result != QUERN_OK) return quern__in_call(result, __func__);
-    result = quern__type_check_same_layout(&resources->list.items[quern__resource_index(known)].type, &type,
-                                           registry.what);
+    quern__type *known_type = &resources->list.items[quern__resource_index(known)].type;
+    result = quern__type_check_same_layout(known_type, &type, registry.what);
     quern__type_release(&type, allocator);
-    if (result == QUERN_OK) *out_resource = known;
-    return quern__in_call(result, __func__);
+    if (result != QUERN_OK) return quern__in_call(result, __func__);
+    quern__type_identify(known_type, &resources->type_ids, def->type_id, known.bits);
+    *out_resource = known;
+    return QUERN_OK;
 }
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)
@@ -269,4 +279,5 @@ void quern__resources_release(quern__resources *resources, const quern_allocator
         resource_release(resource, allocator);
     }
     quern__array_release(allocator, &resources->list);
+    quern__type_ids_release(&resources->type_ids, allocator);
 }

@@ -31,6 +31,7 @@ typedef struct quern__resource {
 
 typedef struct quern__resources {
     QUERN__ARRAY(quern__resource) list;
+    quern__type_ids type_ids; /* identities of the types */
     uint32_t world_tag;
 } quern__resources;
 

@@ -83,10 +83,14 @@ typedef struct quern_component_def {
      * it is added. */
     bool row_changes QUERN__ZERO;
     bool is_hidden QUERN__ZERO; /**< Whether tools should hide the component. Not part of the layout. */
+    /** Identity of the type in a language whose types have one: <quern/quern.hpp> sets it for C++ types. Types of one
+     * name with different identities are refused. Types with the same identity are the same, even if the addresses
+     * of their hooks differ, as in shared libraries. 0: none. */
+    uint64_t type_id QUERN__ZERO;
 } quern_component_def;
 
 /** Registers a component type. Registering the same name with the same layout (size, alignment, fields,
- * hooks, can_disable, row_changes, required) again returns the same component; default_value is then ignored.
+ * hooks, type_id, can_disable, row_changes, required) again returns the same component; default_value is then ignored.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE, LAYOUT_MISMATCH (the name has
  * another layout), UNKNOWN_COMPONENT (required), PROVISIONAL_ENTITY (default_value), LIMIT
  * (QUERN_MAX_COMPONENTS), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
@@ -152,10 +156,11 @@ typedef struct quern_resource_def {
     /** Initial value, size_bytes long; NULL: constructed by the hook, or zero bytes. */
     const void *value QUERN__ZERO;
     quern_hooks hooks QUERN__ZERO; /**< Hooks. destroy is called when the world is destroyed. */
+    uint64_t type_id QUERN__ZERO;  /**< Identity of the type; see quern_component_def. */
     bool is_hidden QUERN__ZERO;    /**< Whether tools should hide the resource. */
 } quern_resource_def;
 
-/** Registers a resource. Registering the same name with the same layout (size, alignment, fields, hooks)
+/** Registers a resource. Registering the same name with the same layout (size, alignment, fields, hooks, type_id)
  * again returns the same resource, which keeps its value; `value` is then ignored. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, BAD_ALIGNMENT, LAYOUT_MISMATCH (the name has another layout), LIMIT
  * (QUERN_MAX_RESOURCES), WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */

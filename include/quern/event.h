@@ -66,7 +66,8 @@ typedef struct quern_event_def {
      * the limit, even if some readers have not seen them. Events of the last publication, and events that a
      * running system reads, are never dropped. */
     uint64_t limit_bytes QUERN__ZERO;
-    bool is_hidden QUERN__ZERO; /**< Whether tools should hide the event. Not part of the layout. */
+    uint64_t type_id QUERN__ZERO; /**< Identity of the type; see quern_component_def. */
+    bool is_hidden QUERN__ZERO;   /**< Whether tools should hide the event. Not part of the layout. */
 } quern_event_def;
 
 /** Registers an event type. Registering the same name with the same layout and limit again returns the same

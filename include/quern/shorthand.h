@@ -33,6 +33,7 @@
 #include <quern/context.h>
 #include <quern/id.h>
 #include <quern/query.h>
+#include <quern/reflect.h>
 #include <quern/schedule.h>
 #include <quern/type.h>
 #include <quern/world.h>
@@ -91,6 +92,19 @@ QUERN_API quern_result quern__schedule_add_typed(quern_schedule *schedule, const
                                                  const quern_value *columns, size_t column_count);
 QUERN_API void *quern__context_resource_typed(quern_context *context, const quern_value *type);
 QUERN_API const quern_world *quern__context_world(const quern_context *context);
+
+/* Internal: types with identities, for <quern/quern.hpp>. The functions that find a type return the bits of its handle,
+ * or 0, in constant time. The functions that use one check that it is the type of a handle or of a name, also if C
+ * registered it without an identity. quern__world_use_type gives it the identity if the world is not locked. Errors:
+ * LAYOUT_MISMATCH, UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
+QUERN_API uint32_t quern__world_find_type(const quern_world *world, quern_type_kind kind, uint64_t type_id);
+QUERN_API quern_result quern__world_use_type(const quern_world *world, quern_type_kind kind, uint32_t bits,
+                                             const quern_component_def *type);
+QUERN_API quern_component quern__commands_find_type(const quern_commands *commands, uint64_t type_id);
+QUERN_API quern_result quern__commands_use_type(quern_commands *commands, const quern_component_def *type,
+                                                const char *call, quern_component *out_component);
+QUERN_API quern_result quern__option_fail(const char *option, uint32_t limit);
+QUERN_API quern_component quern__context_find_type(const quern_context *context, uint64_t type_id);
 QUERN__NO_RETURN QUERN_API void quern__must_end(const char *call, const char *file, int line);
 
 /* Inline, so that the compiler knows that results are set in the code after the call. */

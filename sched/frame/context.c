@@ -243,25 +243,47 @@ static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, 
     return true;
 }
 
-const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
+/* The lookups that quern_context_lookup does not finish itself: within limits, of tags, and those with checks. */
+static QUERN__NO_INLINE const void *look_up(quern_context *context, quern_entity entity,
+                                            quern_component component)
 {
+    static const char function[] = "quern_context_lookup";
     const quern__plain_context *plain = plain_of(context);
     if (plain != NULL) {
-        refuse_plain(plain, __func__, "the component of any entity");
+        refuse_plain(plain, function, "the component of any entity");
         return scratch_component(context, component);
     }
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     const quern__archetype_filter *limit;
-    if (QUERN_CHECKS && is_foreign(context, __func__)) return NULL;
-    if (!may_look_up(context, component, __func__, &index, &limit))
+    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
+    if (!may_look_up(context, component, function, &index, &limit))
         return scratch_component(context, component);
     const quern__record *record = find_within(storage, entity, limit);
     const void *value = NULL;
     if (QUERN__LIKELY(record != NULL))
         value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
     if (QUERN__LIKELY(value != NULL)) return value;
-    return refuse_tag(context, index, __func__) ? scratch_component(context, component) : NULL;
+    return refuse_tag(context, index, function) ? scratch_component(context, component) : NULL;
+}
+
+/* The common path is apart, so that it needs no stack. */
+const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
+{
+    if (QUERN_CHECKS || plain_of(context) != NULL) return look_up(context, entity, component);
+    const quern__storage *storage = &context->schedule->plan.world->storage;
+    const quern__components *components = &storage->components;
+    const uint32_t index = quern__component_index(component);
+    if (quern__components_unchecked_index(components, component) >= components->list.count ||
+        !quern__bitset_has(context->system->access.lookups.unlimited, index))
+        return look_up(context, entity, component);
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    const void *value = NULL;
+    if (QUERN__LIKELY(record != NULL))
+        value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
+    if (QUERN__LIKELY(value != NULL) || quern__components_type(components, index)->size_bytes > 0)
+        return value;
+    return look_up(context, entity, component);
 }
 
 /* Marks the looked-up value as written as soon as the system gets the pointer, like the columns of a view.
@@ -566,6 +588,13 @@ const quern_world *quern__context_world(const quern_context *context)
     if (is_foreign(context, __func__)) return NULL;
     const quern__plain_context *plain = plain_of(context);
     return plain != NULL ? plain->world : context->schedule->plan.world;
+}
+
+quern_component quern__context_find_type(const quern_context *context, uint64_t type_id)
+{
+    const quern__plain_context *plain = plain_of(context);
+    const quern_world *world = plain != NULL ? plain->world : context->schedule->plan.world;
+    return (quern_component){quern__type_ids_find(&world->storage.components.type_ids, type_id)};
 }
 
 void *quern__context_resource_typed(quern_context *context, const quern_value *type)

@@ -132,6 +132,65 @@ Test(component, other_fields_under_a_known_name_fail)
 
 static void destroy_nothing(void *values, uint32_t count, void *user_data) {}
 
+static void destroy_nothing_elsewhere(void *values, uint32_t count, void *user_data) {}
+
+/* As one C++ type in two shared libraries, and two types of one name. */
+Test(component, identities_of_types_count_and_addresses_of_hooks_do_not)
+{
+    quern_component_def def = def_of("position", 12, 4);
+    def.hooks.destroy = destroy_nothing;
+    def.type_id = 71;
+    def.type_name = "game::Position";
+    const quern_component first = must_register(def);
+    cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_COMPONENT, 71), first.bits);
+    def.hooks.destroy = destroy_nothing_elsewhere;
+    cr_assert(quern_component_equal(must_register(def), first));
+    def.size_bytes = 16;
+    must_refuse(LAYOUT_MISMATCH, world, try_register(def));
+    def.size_bytes = 12;
+    def.type_id = 73;
+    def.type_name = "other::Position";
+    must_refuse(LAYOUT_MISMATCH, world, try_register(def));
+    cr_assert(strstr(quern_error_message(), "'position'") != NULL &&
+              strstr(quern_error_message(), "'game::Position'") != NULL &&
+              strstr(quern_error_message(), "'other::Position'") != NULL);
+    cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_COMPONENT, 73), 0u);
+    def.type_id = 0; /* C must have the same hooks */
+    must_refuse(LAYOUT_MISMATCH, world, try_register(def));
+    def.hooks.destroy = destroy_nothing;
+    cr_assert(quern_component_equal(must_register(def), first));
+}
+
+/* The upper halves of these identities are the same, so that all begin at one slot of the table. */
+Test(component, types_are_found_by_their_identities)
+{
+    enum { COUNT = 100 };
+    uint32_t components[COUNT], resources[COUNT], events[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        char name[16];
+        quern_resource resource;
+        quern_event event;
+        snprintf(name, sizeof name, "type%u", i);
+        quern_component_def def = def_of(name, 4, 4);
+        def.type_id = 2 * i + 1;
+        components[i] = must_register(def).bits;
+        must(quern_resource_register(
+            world, &(quern_resource_def){.name = name, .size_bytes = 4, .type_id = def.type_id},
+            &resource));
+        must(quern_event_register(
+            world, &(quern_event_def){.name = name, .size_bytes = 4, .type_id = def.type_id}, &event));
+        resources[i] = resource.bits;
+        events[i] = event.bits;
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_COMPONENT, 2 * i + 1), components[i]);
+        cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_RESOURCE, 2 * i + 1), resources[i]);
+        cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_EVENT, 2 * i + 1), events[i]);
+    }
+    cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_COMPONENT, 2 * COUNT + 1), 0u);
+    cr_assert_eq(quern__world_find_type(world, QUERN_TYPE_COMPONENT, 0), 0u);
+}
+
 Test(component, another_layout_under_a_known_name_fails)
 {
     must_register(def_of("position", 12, 4));

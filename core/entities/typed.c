@@ -297,40 +297,13 @@ quern_result quern__commands_remove_named(quern_commands *commands, quern_entity
     return result == QUERN_OK ? quern_commands_remove(commands, entity, component) : result;
 }
 
-quern_result quern__commands_set_view_typed(quern_commands *commands, const quern_view *view,
-                                            const quern_view_rows *rows, const quern_value *value)
-{
-    quern_component component;
-    const quern_result result = find_recorded(commands, value, "QUERN_SET", &component);
-    return result == QUERN_OK ? quern_commands_set_view(commands, view, rows, component, value->value)
-                              : result;
-}
-
-quern_result quern__commands_add_view_named(quern_commands *commands, const quern_view *view,
-                                            const quern_view_rows *rows, const char *name)
-{
-    const quern_value type = named(name);
-    quern_component component;
-    const quern_result result = find_recorded(commands, &type, "QUERN_ADD", &component);
-    return result == QUERN_OK ? quern_commands_add_view(commands, view, rows, component, NULL) : result;
-}
-
-quern_result quern__commands_remove_view_named(quern_commands *commands, const quern_view *view,
-                                               const quern_view_rows *rows, const char *name)
-{
-    const quern_value type = named(name);
-    quern_component component;
-    const quern_result result = find_recorded(commands, &type, "QUERN_REMOVE", &component);
-    return result == QUERN_OK ? quern_commands_remove_view(commands, view, rows, component) : result;
-}
-
 /* --------------------------------------------------------------------------------------------- must */
 
 void quern__must_end(const char *call, const char *file, int line)
 {
-    if (file != NULL)
-        quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
+    if (file == NULL)
+        quern__log(QUERN_LOG_ERROR, "%s: a call failed: %s", call, quern_error_message());
     else
-        quern__log(QUERN_LOG_ERROR, "%s: %s", call, quern_error_message());
+        quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
     abort();
 }

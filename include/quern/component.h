@@ -210,7 +210,8 @@ template <typename T, typename Def>
 inline Def quern__def_of(const char *name, std::initializer_list<quern_field> fields)
 {
     Def def = {};
-    def.name = def.type_name = name;
+    def.name = name;
+    def.type_name = quern::detail::type_name_of<T>();
     def.size_bytes = quern__type_of<T>::size_bytes;
     def.alignment_bytes = quern__type_of<T>::alignment_bytes;
     quern_field *field = def.fields;

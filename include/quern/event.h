@@ -174,7 +174,7 @@ static inline bool quern__emit_value(quern_emitter *emitter, const void *value, 
  *     Hit *hit = QUERN_EMIT(emitter, Hit);
  *     if (hit != NULL) hit->damage = 3, hit->target = target; */
 #ifdef __cplusplus
-#define QUERN_EMIT(emitter, ...) (quern__emit_as<__VA_ARGS__>((emitter), #__VA_ARGS__))
+#define QUERN_EMIT(emitter, ...) (quern__emit_as<__VA_ARGS__>((emitter), QUERN__SPELLED(__VA_ARGS__)))
 #else
 #define QUERN_EMIT(emitter, ...) \
     ((__VA_ARGS__ *)quern__emit_sized((emitter), sizeof(__VA_ARGS__), #__VA_ARGS__))
@@ -197,7 +197,7 @@ QUERN_API void *quern__emit_some(quern_emitter *emitter, uint32_t most, uint32_t
  *     } */
 #ifdef __cplusplus
 #define QUERN_EMIT_SOME(emitter, most, out_count, ...) \
-    (quern__emit_some_as<__VA_ARGS__>((emitter), (most), (out_count), #__VA_ARGS__))
+    (quern__emit_some_as<__VA_ARGS__>((emitter), (most), (out_count), QUERN__SPELLED(__VA_ARGS__)))
 #else
 #define QUERN_EMIT_SOME(emitter, most, out_count, ...) \
     ((__VA_ARGS__ *)quern__emit_some((emitter), (most), (out_count), sizeof(__VA_ARGS__), #__VA_ARGS__))
@@ -271,9 +271,11 @@ QUERN_API quern__event_loop quern__events_start(quern_context *context, quern_ev
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type */
 #ifdef __cplusplus
+#define QUERN__EVENT_NAME(...)    QUERN__SPELLED(__VA_ARGS__)
 #define QUERN__EVENT_BYTES(...)   quern__type_of<__VA_ARGS__>::size_bytes
 #define QUERN__EVENT_POINTER(...) static_cast<const __VA_ARGS__ *>
 #else
+#define QUERN__EVENT_NAME(...)    #__VA_ARGS__
 #define QUERN__EVENT_BYTES(...)   sizeof(__VA_ARGS__)
 #define QUERN__EVENT_POINTER(...) (const __VA_ARGS__ *)
 #endif
@@ -300,11 +302,11 @@ static inline const void *quern__events_step(quern__event_loop *loop)
  * Refused like QUERN_COLUMN if the type is not that of the event; the loop is then empty. break and continue work as in
  * any loop. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a declarator and a type */
-#define QUERN_EACH_EVENT(context, event, name, ...)                                                  \
-    for (quern__event_loop quern__loop_##name =                                                      \
-             quern__events_start((context), (event), QUERN__EVENT_BYTES(__VA_ARGS__), #__VA_ARGS__); \
-         quern__loop_##name.is_running; quern__loop_##name.is_running = false)                       \
-        for (const __VA_ARGS__ *name;                                                                \
+#define QUERN_EACH_EVENT(context, event, name, ...)                                                \
+    for (quern__event_loop quern__loop_##name = quern__events_start(                               \
+             (context), (event), QUERN__EVENT_BYTES(__VA_ARGS__), QUERN__EVENT_NAME(__VA_ARGS__)); \
+         quern__loop_##name.is_running; quern__loop_##name.is_running = false)                     \
+        for (const __VA_ARGS__ *name;                                                              \
              (name = QUERN__EVENT_POINTER(__VA_ARGS__)(quern__events_step(&quern__loop_##name))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
@@ -320,7 +322,7 @@ QUERN_API const void *quern__view_events_typed(const quern_view *view, size_t si
  *
  *     const Hit *hits = QUERN_EVENTS(view, Hit); */
 #ifdef __cplusplus
-#define QUERN_EVENTS(view, ...) (quern__events_as<__VA_ARGS__>((view), #__VA_ARGS__))
+#define QUERN_EVENTS(view, ...) (quern__events_as<__VA_ARGS__>((view), QUERN__SPELLED(__VA_ARGS__)))
 #else
 #define QUERN_EVENTS(view, ...) \
     ((const __VA_ARGS__ *)quern__view_events_typed((view), sizeof(__VA_ARGS__), #__VA_ARGS__))

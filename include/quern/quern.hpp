@@ -16,7 +16,7 @@
  *     app.create(Position{1, 2}, Velocity{3, 4});
  *     app.run(1.0 / 60);
  *
- * A type is registered in a world when a call on the world first names it, under its C++ name without "struct".
+ * A type is registered in a world when a call on the world first names it, under its C++ name (<quern/type_name.hpp>).
  * Types that are not trivially copyable get hooks that call their constructors and destructors. QUERN_DESCRIBE
  * describes the fields of a type. Commands and contexts register nothing: a type that only they name must be
  * registered before, by quern::world::component.
@@ -25,15 +25,15 @@
  * the world; if the call fails, it is moved back. What cannot be done does not compile. Types may be deduced,
  * `set(entity, position)`, or named, `set<Position>(entity, {1, 2})`.
  *
- * Errors: functions return quern_result, or an empty or null value, and quern_error_message has the message. If
- * QUERN_CPP_EXCEPTIONS is defined before the header is included, they throw quern::error instead. Exceptions
- * must not leave a lambda that Quern calls: the program then ends (std::terminate).
+ * Errors: functions return quern_result, or an empty or null value, and quern_error_message has the message. Calls of a
+ * quern::app end the program instead. If QUERN_CPP_EXCEPTIONS is defined before the header is included, all throw
+ * quern::error. Exceptions must not leave a lambda that Quern calls: the program then ends (std::terminate).
  *
  * Threads: as the functions of the C interface that have the same names. */
 
 #include <quern/quern.h>
+#include <quern/type_name.hpp>
 
-#include <array>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -70,15 +70,27 @@ inline quern_result check(quern_result result)
     return result;
 }
 
+/* A failure cannot be overlooked. */
+#define QUERN__CPP_NODISCARD
+
 #else
 
 /** Returns the result. With QUERN_CPP_EXCEPTIONS, throws quern::error unless it is QUERN_OK. */
-inline quern_result check(quern_result result) noexcept
+[[nodiscard]] inline quern_result check(quern_result result) noexcept
 {
     return result;
 }
 
+#define QUERN__CPP_NODISCARD [[nodiscard]]
+
 #endif
+
+/** Ends the program with the message of quern_error_message unless the result is QUERN_OK, like QUERN_MUST:
+ * `quern::must(query.each(...));` With QUERN_CPP_EXCEPTIONS, calls that fail throw before. */
+inline void must(quern_result result)
+{
+    if (result != QUERN_OK) quern__must_end("quern::must", nullptr, 0);
+}
 
 /* --------------------------------------------------------------------------------------------- types */
 
@@ -121,58 +133,11 @@ template <typename... T> struct required_types {
 /** @cond internal */
 namespace detail {
 
-template <typename T> constexpr auto signature()
-{
-#if defined(_MSC_VER) && !defined(__clang__)
-    return std::array<const char *, 3>{__FUNCSIG__, "signature<", ">(void)"};
-#else
-    return std::array<const char *, 3>{__PRETTY_FUNCTION__, "T = ", "]"};
-#endif
-}
-
-constexpr std::size_t length_of(const char *text)
-{
-    std::size_t length = 0;
-    while (text[length] != '\0')
-        length++;
-    return length;
-}
-
-constexpr bool begins(const char *text, const char *beginning)
-{
-    for (std::size_t i = 0; beginning[i] != '\0'; i++)
-        if (text[i] != beginning[i]) return false;
-    return true;
-}
-
-/* Position of the name of T in its signature, and the name's length. */
-template <typename T> constexpr std::pair<std::size_t, std::size_t> find_name()
-{
-    const auto parts = signature<T>();
-    std::size_t first = 0;
-    while (!begins(parts[0] + first, parts[1]))
-        first++;
-    first += length_of(parts[1]);
-    for (const char *keyword : {"struct ", "class ", "enum ", "union "})
-        if (begins(parts[0] + first, keyword)) first += length_of(keyword);
-    std::size_t last = length_of(parts[0]) - length_of(parts[2]);
-    for (std::size_t i = first; i < last; i++)
-        if (parts[0][i] == ';') last = i; /* gcc lists further parameters */
-    return {first, last - first};
-}
-
-template <typename T> constexpr auto make_name()
-{
-    constexpr auto found = find_name<T>();
-    std::array<char, found.second + 1> name{};
-    for (std::size_t i = 0; i < found.second; i++)
-        name[i] = signature<T>()[0][found.first + i];
-    return name;
-}
-
-template <typename T> inline constexpr auto name_of = make_name<T>();
-
 template <typename T> using bare = std::remove_cv_t<std::remove_reference_t<std::remove_pointer_t<T>>>;
+
+template <typename T>
+inline constexpr bool is_plain =
+    std::is_same<T, std::remove_cv_t<std::remove_reference_t<std::remove_pointer_t<T>>>>::value;
 
 template <typename T> constexpr uint32_t size_of()
 {
@@ -210,8 +175,9 @@ template <typename T> struct hooks {
 template <typename T, typename Def> Def define()
 {
     Def def{};
-    def.name = name_of<T>.data();
-    def.type_name = name_of<T>.data();
+    def.name = detail::name_of<T>();
+    def.type_name = detail::type_name_of<T>();
+    def.type_id = detail::type_id<T>();
     def.size_bytes = size_of<T>();
     def.alignment_bytes = static_cast<uint32_t>(alignof(T));
     description<T>::list(def.fields);
@@ -230,30 +196,61 @@ template <typename T, typename Def> Def define()
     return def;
 }
 
+/* Returns the component of a type that the world does not know yet. The definition of a component that C registered
+ * under the name counts, if values of the type can be its values. */
+template <typename T> quern_result register_component(quern_world *world, quern_component *out_component)
+{
+    quern_component_def def = detail::define<T, quern_component_def>();
+    quern_result result = QUERN_OK;
+    *out_component = world != nullptr ? quern_component_find(world, def.name) : quern_component{};
+    if (!quern_component_is_null(*out_component)) {
+        result = quern__world_use_type(world, QUERN_TYPE_COMPONENT, out_component->bits, &def);
+    } else {
+        if (world != nullptr) result = requirements<T>::list(world, def.required);
+        if (result == QUERN_OK) result = quern_component_register(world, &def, out_component);
+    }
+    if (result != QUERN_OK) *out_component = quern_component{};
+    return result;
+}
 template <typename T> quern_result find_component(quern_world *world, quern_component *out_component)
 {
-    uint32_t size_bytes = 0;
-    *out_component = world != nullptr ? quern_component_find(world, name_of<T>.data()) : quern_component{};
-    quern_result result = QUERN_OK;
-    if (!quern_component_is_null(*out_component)) {
-        result = quern_component_get_size(world, *out_component, &size_bytes);
-        if (result != QUERN_OK || size_bytes == size_of<T>()) return result;
+    if (world != nullptr) {
+        out_component->bits = quern__world_find_type(world, QUERN_TYPE_COMPONENT, detail::type_id<T>());
+        if (out_component->bits != 0) return QUERN_OK;
     }
-    quern_component_def def = define<T, quern_component_def>();
-    if (world != nullptr) result = requirements<T>::list(world, def.required);
-    /* if the sizes differ, this makes the message */
-    return result == QUERN_OK ? quern_component_register(world, &def, out_component) : result;
+    return detail::register_component<T>(world, out_component);
 }
 
-template <typename T> quern_result find_resource(quern_world *world, quern_resource *out_resource)
+template <typename T>
+quern_result find_resource(quern_world *world, quern_resource *out_resource, const void *value = nullptr)
 {
-    const quern_resource_def def = define<T, quern_resource_def>();
+    static_assert(!std::is_empty<T>::value, "quern: a resource has a value: this struct is empty");
+    if (world != nullptr) {
+        out_resource->bits = quern__world_find_type(world, QUERN_TYPE_RESOURCE, detail::type_id<T>());
+        if (out_resource->bits != 0) return QUERN_OK;
+        *out_resource = quern_resource_find(world, detail::name_of<T>());
+        if (out_resource->bits != 0) {
+            const auto type = detail::define<T, quern_component_def>();
+            return quern__world_use_type(world, QUERN_TYPE_RESOURCE, out_resource->bits, &type);
+        }
+    }
+    quern_resource_def def = detail::define<T, quern_resource_def>();
+    def.value = value;
     return quern_resource_register(world, &def, out_resource);
 }
 
 template <typename T> quern_result find_event(quern_world *world, quern_event *out_event)
 {
-    const quern_event_def def = define<T, quern_event_def>();
+    if (world != nullptr) {
+        out_event->bits = quern__world_find_type(world, QUERN_TYPE_EVENT, detail::type_id<T>());
+        if (out_event->bits != 0) return QUERN_OK;
+        *out_event = quern_event_find(world, detail::name_of<T>());
+        if (out_event->bits != 0) {
+            const auto type = detail::define<T, quern_component_def>();
+            return quern__world_use_type(world, QUERN_TYPE_EVENT, out_event->bits, &type);
+        }
+    }
+    const quern_event_def def = detail::define<T, quern_event_def>();
     return quern_event_register(world, &def, out_event);
 }
 
@@ -289,11 +286,6 @@ template <typename T> class passed {
         else
             return value_;
     }
-    quern_value typed() const
-    {
-        return {name_of<type>.data(), size_of<type>(), static_cast<uint32_t>(alignof(type)), false,
-                address()};
-    }
     /* Notes that the world has the value, unless the result is an error. */
     void end(bool is_taken) { is_taken_ = is_taken; }
 
@@ -321,9 +313,14 @@ inline constexpr bool can_be_made =
 template <typename T> quern_value type_of()
 {
     using type = std::remove_const_t<T>;
-    return {name_of<type>.data(), size_of<type>(), static_cast<uint32_t>(alignof(type)),
+    return {detail::name_of<type>(), detail::size_of<type>(), static_cast<uint32_t>(alignof(type)),
             std::is_const<T>::value, nullptr};
 }
+
+/* Whether no type is in a list twice. */
+template <typename... T> inline constexpr bool all_differ = true;
+template <typename T, typename... U>
+inline constexpr bool all_differ<T, U...> = !(std::is_same<T, U>::value || ...) && all_differ<U...>;
 
 /* Stores the components of types. */
 template <typename... T> quern_result list_components(quern_world *world, quern_component *out)
@@ -333,16 +330,22 @@ template <typename... T> quern_result list_components(quern_world *world, quern_
     return result;
 }
 
-/* Stores an element at the end of a list that ends at its first zero element. */
-template <typename T, std::size_t count> bool append(T (&list)[count], const T &element)
+/* Stores an element at the end of a list that ends at its first zero element. Errors: LIMIT. */
+template <typename T>
+quern_result append(T *list, std::size_t capacity, const T &element, const char *option)
 {
     static const T zero{};
-    for (T &place : list)
-        if (std::memcmp(&place, &zero, sizeof zero) == 0) {
-            place = element;
-            return true;
+    for (std::size_t i = 0; i < capacity; i++)
+        if (std::memcmp(&list[i], &zero, sizeof zero) == 0) {
+            list[i] = element;
+            return QUERN_OK;
         }
-    return false;
+    return quern__option_fail(option, static_cast<uint32_t>(capacity));
+}
+template <typename T, std::size_t capacity>
+quern_result append(T (&list)[capacity], const T &element, const char *option)
+{
+    return detail::append(list, capacity, element, option);
 }
 
 } // namespace detail
@@ -392,12 +395,16 @@ class commands {
     {
         static_assert(detail::can_be_made<T>,
                       "quern: this type has no default constructor: use set, with a value");
-        return quern::check(quern__commands_add_named(recorder_, entity, detail::name_of<T>.data()));
+        return with_component<T>("commands.add", [&](quern_component component) {
+            return quern_commands_add(recorder_, entity, component, nullptr);
+        });
     }
     /** Records that a component is removed; see quern_commands_remove. */
     template <typename T> quern_result remove(quern_entity entity)
     {
-        return quern::check(quern__commands_remove_named(recorder_, entity, detail::name_of<T>.data()));
+        return with_component<T>("commands.remove", [&](quern_component component) {
+            return quern_commands_remove(recorder_, entity, component);
+        });
     }
     /** Records that an entity is destroyed; see quern_commands_destroy. */
     quern_result destroy(quern_entity entity)
@@ -429,22 +436,26 @@ class commands {
         static_assert(
             std::is_copy_constructible<T>::value,
             "quern: this type cannot be copied to all entities of a view: set it for one entity at a time");
-        const quern_value typed = detail::passed<const T &>(value).typed();
-        return quern::check(quern__commands_set_view_typed(recorder_, &view, rows, &typed));
+        const void *const address = detail::passed<const T &>(value).address();
+        return with_component<T>("commands.set", [&](quern_component component) {
+            return quern_commands_set_view(recorder_, &view, rows, component, address);
+        });
     }
     /** Records that a component is added to a view; see quern_commands_add_view. */
     template <typename T> quern_result add(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
         static_assert(detail::can_be_made<T>,
                       "quern: this type has no default constructor: use set, with a value");
-        return quern::check(
-            quern__commands_add_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
+        return with_component<T>("commands.add", [&](quern_component component) {
+            return quern_commands_add_view(recorder_, &view, rows, component, nullptr);
+        });
     }
     /** Records that a component is removed from a view; see quern_commands_remove_view. */
     template <typename T> quern_result remove(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
-        return quern::check(
-            quern__commands_remove_view_named(recorder_, &view, rows, detail::name_of<T>.data()));
+        return with_component<T>("commands.remove", [&](quern_component component) {
+            return quern_commands_remove_view(recorder_, &view, rows, component);
+        });
     }
     /** Records that the entities of a view are destroyed; see quern_commands_destroy_view. */
     quern_result destroy(const quern_view &view, const quern_view_rows *rows = nullptr)
@@ -453,21 +464,47 @@ class commands {
     }
 
   private:
+    template <typename T> quern_result find(const char *call, quern_component *out_component)
+    {
+        *out_component = quern__commands_find_type(recorder_, detail::type_id<T>());
+        if (!quern_component_is_null(*out_component)) return QUERN_OK;
+        const auto def = detail::define<T, quern_component_def>();
+        return quern__commands_use_type(recorder_, &def, call, out_component);
+    }
+    template <typename T, typename F> quern_result with_component(const char *call, F &&record)
+    {
+        quern_component component;
+        const quern_result result = find<T>(call, &component);
+        return quern::check(result == QUERN_OK ? record(component) : result);
+    }
     template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
     {
+        static_assert(detail::all_differ<typename detail::passed<T>::type...>,
+                      "quern: two values have the same type");
         quern_entity entity = quern_entity_null();
-        const quern_value list[] = {values.typed()...};
-        const quern_result result = quern__commands_create_typed(recorder_, &entity, list, sizeof...(T));
+        quern_component components[sizeof...(T)], *component = components;
+        const void *const addresses[] = {values.address()...};
+        quern_result result = QUERN_OK;
+        (void)((result = find<typename detail::passed<T>::type>("commands.create", component++),
+                result == QUERN_OK) &&
+               ...);
+        if (result == QUERN_OK)
+            entity = quern_commands_create_with(recorder_, components, addresses, sizeof...(T));
+        if (result == QUERN_OK && quern_entity_is_null(entity)) /* this call fails again, and returns why */
+            result = quern_commands_create_many(recorder_, components, addresses, sizeof...(T), 1, &entity);
         (values.end(result == QUERN_OK), ...);
-        quern::check(result);
+        (void)quern::check(result);
         return entity;
     }
     template <typename T> quern_result set_passed(quern_entity entity, detail::passed<T> &&value)
     {
-        const quern_value typed = value.typed();
-        const quern_result result = quern__commands_set_typed(recorder_, entity, &typed);
-        value.end(result == QUERN_OK);
-        return quern::check(result);
+        return with_component<typename detail::passed<T>::type>(
+            "commands.set", [&](quern_component component) {
+                const quern_result result =
+                    quern_commands_set(recorder_, entity, component, value.address());
+                value.end(result == QUERN_OK);
+                return result;
+            });
     }
 
     quern_commands *recorder_;
@@ -494,8 +531,19 @@ class context {
     /** A resource, declared by reads_resource or writes_resource; `resource<const T>` reads. */
     template <typename T> T &resource() const
     {
-        const quern_value type = detail::type_of<T>();
-        return *static_cast<T *>(quern__context_resource_typed(raw_, &type));
+        using type = std::remove_const_t<T>;
+        const quern_world *const world = quern__context_world(raw_);
+        quern_resource found{};
+        if (world != nullptr)
+            found.bits = quern__world_find_type(world, QUERN_TYPE_RESOURCE, detail::type_id<type>());
+        if (found.bits == 0) {
+            const quern_value value = detail::type_of<T>();
+            return *static_cast<T *>(quern__context_resource_typed(raw_, &value));
+        }
+        if constexpr (std::is_const<T>::value)
+            return *static_cast<T *>(quern_context_resource(raw_, found));
+        else
+            return *static_cast<T *>(quern_context_resource_write(raw_, found));
     }
     /** A component of another entity, declared by quern::lookup; nullptr if the entity lacks it or is dead. */
     template <typename T> const T *lookup(quern_entity entity) const
@@ -523,15 +571,33 @@ class context {
   private:
     template <typename T> bool emit_passed(detail::passed<T> &&value) const
     {
-        const quern_event event = quern_event_find(quern__context_world(raw_), value.typed().type_name);
+        using type = typename detail::passed<T>::type;
+        const quern_world *const world = quern__context_world(raw_);
+        quern_event event{};
+        if (world != nullptr)
+            event.bits = quern__world_find_type(world, QUERN_TYPE_EVENT, detail::type_id<type>());
         const bool is_emitted = quern_context_emit(raw_, event, value.address(), 1);
         value.end(is_emitted);
         return is_emitted;
     }
     template <typename T> quern_component find() const
     {
-        return quern_component_find(quern__context_world(raw_), detail::name_of<T>.data());
+        const quern_component component = quern__context_find_type(raw_, detail::type_id<T>());
+        return quern_component_is_null(component) ? find_by_name<T>() : component;
     }
+    /* The component of a type that C registered, and no call on the world has named. */
+    template <typename T> quern_component find_by_name() const
+    {
+        const quern_world *const world = quern__context_world(raw_);
+        const auto def = detail::define<T, quern_component_def>();
+        quern_component component =
+            world != nullptr ? quern_component_find(world, def.name) : quern_component{};
+        if (!quern_component_is_null(component) &&
+            quern__world_use_type(world, QUERN_TYPE_COMPONENT, component.bits, &def) != QUERN_OK)
+            component = quern_component{};
+        return component;
+    }
+
     quern_context *raw_;
 };
 
@@ -647,10 +713,11 @@ template <typename T> struct parameter<T &> {
             static T tag{}; /* a tag has no bytes, so all entities may share one */
             return &tag;
         } else if constexpr (std::is_const<T>::value) {
-            return static_cast<T *>(
-                quern__view_typed(view, term, sizeof(T), name_of<std::remove_const_t<T>>.data(), true));
+            return static_cast<T *>(quern__view_typed(
+                view, term, sizeof(T), detail::either_name_of<std::remove_const_t<T>>(), true));
         } else {
-            return static_cast<T *>(quern__view_typed(view, term, sizeof(T), name_of<T>.data(), false));
+            return static_cast<T *>(
+                quern__view_typed(view, term, sizeof(T), detail::either_name_of<T>(), false));
         }
     }
     static T &at(state values, uint32_t row)
@@ -683,7 +750,7 @@ template <typename Up, quern_term_path route> struct up_parameter {
     static state fetch(quern_context *, const quern_view *view, uint32_t term)
     {
         return static_cast<state>(static_cast<const void *>(
-            quern__view_up_typed(view, term, sizeof(type), name_of<typename Up::type>.data())));
+            quern__view_up_typed(view, term, sizeof(type), detail::either_name_of<typename Up::type>())));
     }
     static Up at(state values, uint32_t row) { return Up(values[row]); }
 };
@@ -881,7 +948,7 @@ template <typename F> struct callback {
         using event = bare<std::tuple_element_t<0, arguments>>;
         F &f = detail::captured<F>(raw);
         const event *values = static_cast<const event *>(
-            quern__view_events_typed(rows, sizeof(event), name_of<event>.data()));
+            quern__view_events_typed(rows, sizeof(event), detail::either_name_of<event>()));
         const uint32_t count = rows->count;
         for (uint32_t i = 0; values != nullptr && i < count; i++) {
             if constexpr (std::tuple_size<arguments>::value > 1)
@@ -899,26 +966,26 @@ template <typename F> struct callback {
 
 /** Options of systems and queries, passed after the lambda. */
 template <typename... T> struct with {
-    /** Adds the terms to a list, at its first free place from `first` on. */
-    quern_result apply(quern_world *world, quern_term *terms, uint32_t first,
-                       quern_match match = QUERN_MATCH_ALL) const
+    static_assert(
+        (detail::is_plain<T> && ...),
+        "quern: with, without and changed take types of components: no reference, pointer or const");
+    /** Adds the terms to a list of QUERN_MAX_TERMS. */
+    quern_result apply(quern_world *world, quern_term *terms, quern_match match = QUERN_MATCH_ALL) const
     {
         quern_result result = QUERN_OK;
-        (void)((result = add<T>(world, terms, &first, match), result == QUERN_OK) && ...);
+        (void)((result = add<T>(world, terms, match), result == QUERN_OK) && ...);
         return result;
     }
 
   private:
     template <typename Item>
-    static quern_result add(quern_world *world, quern_term *terms, uint32_t *first, quern_match match)
+    static quern_result add(quern_world *world, quern_term *terms, quern_match match)
     {
         quern_component component;
         const quern_result result = detail::find_component<Item>(world, &component);
-        while (*first < QUERN_MAX_TERMS && !quern_component_is_null(terms[*first].component))
-            ++*first;
-        if (result == QUERN_OK && *first < QUERN_MAX_TERMS)
-            terms[*first] = quern_term_make(component, match, QUERN_ACCESS_NONE);
-        return result;
+        if (result != QUERN_OK) return result;
+        return detail::append(terms, QUERN_MAX_TERMS, quern_term_make(component, match, QUERN_ACCESS_NONE),
+                              "with");
     }
 };
 /** Selects only entities that lack all the components. */
@@ -927,6 +994,9 @@ template <typename... T> struct without : with<T...> {
 /** Limits the rows to those in which one of the components may have changed since the last run; see
  * quern_term_changed. The components are parameters of the lambda as well, or only conditions. */
 template <typename... T> struct changed {
+    static_assert(
+        (detail::is_plain<T> && ...),
+        "quern: with, without and changed take types of components: no reference, pointer or const");
     /** Marks the terms of the components in a list as change filters, and adds those that are missing. */
     quern_result apply(quern_world *world, quern_term *terms) const
     {
@@ -942,13 +1012,16 @@ template <typename... T> struct changed {
         uint32_t i = 0;
         const quern_result result = detail::find_component<Item>(world, &component);
         if (result != QUERN_OK) return result;
-        while (i < QUERN_MAX_TERMS && !quern_component_is_null(terms[i].component) &&
+        while (i < QUERN_MAX_TERMS &&
                (!quern_component_equal(terms[i].component, component) || terms[i].path != QUERN_PATH_ROW))
             i++;
-        if (i == QUERN_MAX_TERMS) return QUERN_OK;
-        if (quern_component_is_null(terms[i].component)) terms[i] = quern_term_with(component);
-        terms[i].changed = true;
-        return QUERN_OK;
+        if (i < QUERN_MAX_TERMS) {
+            terms[i].changed = true;
+            return QUERN_OK;
+        }
+        quern_term term = quern_term_with(component);
+        term.changed = true;
+        return detail::append(terms, QUERN_MAX_TERMS, term, "changed");
     }
 };
 /** Limits the rows to the sources of one target; see quern_term_target. */
@@ -958,11 +1031,7 @@ struct target {
     /** Adds the term to a list. */
     quern_result apply(quern_world *, quern_term *terms) const
     {
-        uint32_t i = 0;
-        while (i < QUERN_MAX_TERMS && !quern_component_is_null(terms[i].component))
-            i++;
-        if (i < QUERN_MAX_TERMS) terms[i] = quern_term_target(relation, entity);
-        return QUERN_OK;
+        return detail::append(terms, QUERN_MAX_TERMS, quern_term_target(relation, entity), "target");
     }
 };
 /** The relation of all quern::up and quern::up_nearest parameters. */
@@ -1026,12 +1095,12 @@ namespace detail {
 template <typename... T>
 quern_result apply(const with<T...> &option, quern_world *world, quern_system_def *def)
 {
-    return option.apply(world, def->terms, 0);
+    return option.apply(world, def->terms);
 }
 template <typename... T>
 quern_result apply(const without<T...> &option, quern_world *world, quern_system_def *def)
 {
-    return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
+    return option.apply(world, def->terms, QUERN_MATCH_NONE);
 }
 template <typename... T>
 quern_result apply(const changed<T...> &option, quern_world *world, quern_system_def *def)
@@ -1055,8 +1124,7 @@ template <typename T> quern_result add_lookup(quern_world *world, quern_lookup (
 {
     quern_lookup lookup{};
     const quern_result result = detail::find_component<T>(world, &lookup.component);
-    if (result == QUERN_OK) detail::append(list, lookup);
-    return result;
+    return result == QUERN_OK ? detail::append(list, lookup, "lookup") : result;
 }
 template <typename... T> quern_result apply(const lookup<T...> &, quern_world *world, quern_system_def *def)
 {
@@ -1077,8 +1145,7 @@ quern_result add_resource(quern_world *world, quern_system_def *def, quern_acces
     quern_resource_access resource{};
     const quern_result result = detail::find_resource<T>(world, &resource.resource);
     resource.access = access;
-    if (result == QUERN_OK) detail::append(def->resources, resource);
-    return result;
+    return result == QUERN_OK ? detail::append(def->resources, resource, "resource") : result;
 }
 template <typename... T>
 quern_result apply(const reads_resource<T...> &, quern_world *world, quern_system_def *def)
@@ -1098,8 +1165,7 @@ template <typename T> quern_result add_event(quern_world *world, quern_system_de
 {
     quern_event event{};
     const quern_result result = detail::find_event<T>(world, &event);
-    if (result == QUERN_OK) detail::append(def->emits, event);
-    return result;
+    return result == QUERN_OK ? detail::append(def->emits, event, "emits") : result;
 }
 template <typename... T> quern_result apply(const emits<T...> &, quern_world *world, quern_system_def *def)
 {
@@ -1107,15 +1173,18 @@ template <typename... T> quern_result apply(const emits<T...> &, quern_world *wo
     (void)((result = detail::add_event<T>(world, def), result == QUERN_OK) && ...);
     return result;
 }
+/* An empty name is refused, and a null pointer would end the list. */
+inline const char *name_or_empty(const char *name)
+{
+    return name != nullptr ? name : "";
+}
 inline quern_result apply(const after &option, quern_world *, quern_system_def *def)
 {
-    detail::append(def->after, option.name);
-    return QUERN_OK;
+    return detail::append(def->after, detail::name_or_empty(option.name), "after");
 }
 inline quern_result apply(const before &option, quern_world *, quern_system_def *def)
 {
-    detail::append(def->before, option.name);
-    return QUERN_OK;
+    return detail::append(def->before, detail::name_or_empty(option.name), "before");
 }
 inline quern_result apply(const phase &option, quern_world *, quern_system_def *def)
 {
@@ -1142,21 +1211,34 @@ inline quern_result apply(const reacts_to &option, quern_world *, quern_system_d
 template <typename T, void destroy(T *)> class owner {
   public:
     owner() = default;
-    owner(owner &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    owner(owner &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)), ends_(other.ends_) {}
     owner &operator=(owner &&other) noexcept
     {
         if (this != &other) {
             destroy(raw_);
             raw_ = std::exchange(other.raw_, nullptr);
+            ends_ = other.ends_;
         }
         return *this;
     }
     ~owner() { destroy(raw_); }
     /** The pointer of the C interface; nullptr if the constructor failed, or the object was moved from. */
     operator T *() const { return raw_; }
+    /** Whether a call that fails ends the program, as with a quern::app. */
+    bool ends_on_failure() const { return ends_; }
 
   protected:
+    explicit owner(bool ends) : ends_(ends) {}
+    quern_result check(quern_result result) const
+    {
+#ifndef QUERN_CPP_EXCEPTIONS
+        if (ends_ && result != QUERN_OK) quern__must_end("quern::app", nullptr, 0);
+#endif
+        return quern::check(result);
+    }
+
     T *raw_ = nullptr;
+    bool ends_ = false;
 };
 
 } // namespace detail
@@ -1169,28 +1251,27 @@ template <typename T, void destroy(T *)> class owner {
 class world : public detail::owner<quern_world, quern_world_destroy> {
   public:
     /** Creates a world. */
-    world() { quern::check(quern_world_create(nullptr, &raw_)); }
+    world() : world(quern_world_def{}, false) {}
     /** Creates a world by its definition; see quern_world_create. */
-    explicit world(const quern_world_def &def) { quern::check(quern_world_create(&def, &raw_)); }
+    explicit world(const quern_world_def &def) : world(def, false) {}
 
     /** Returns the component of a type; registers it on first use. Null on failure. */
     template <typename T> quern_component component()
     {
         quern_component found;
-        return quern::check(detail::find_component<T>(raw_, &found)) == QUERN_OK ? found
-                                                                                 : quern_component{};
+        return check(detail::find_component<T>(raw_, &found)) == QUERN_OK ? found : quern_component{};
     }
     /** Returns the event of a type; registers it on first use. Null on failure. */
     template <typename T> quern_event event()
     {
         quern_event found;
-        return quern::check(detail::find_event<T>(raw_, &found)) == QUERN_OK ? found : quern_event{};
+        return check(detail::find_event<T>(raw_, &found)) == QUERN_OK ? found : quern_event{};
     }
     /** Returns the resource of a type; registers it on first use. nullptr on failure. */
     template <typename T> T *resource()
     {
         quern_resource found;
-        if (quern::check(detail::find_resource<T>(raw_, &found)) != QUERN_OK) return nullptr;
+        if (check(detail::find_resource<T>(raw_, &found)) != QUERN_OK) return nullptr;
         return static_cast<T *>(quern_resource_get(raw_, found));
     }
 
@@ -1199,7 +1280,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     {
         if constexpr (sizeof...(T) == 0) {
             quern_entity entity = quern_entity_null();
-            quern::check(quern_entity_create(raw_, &entity));
+            (void)check(quern_entity_create(raw_, &entity));
             return entity;
         } else {
             return create_passed(detail::passed<T>(values)...);
@@ -1212,46 +1293,49 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     }
     /** Creates count entities. The lambda's parameters are `T &` of the components, already constructed; it is
      * called once per entity, in order. See quern_entity_create_filled. */
-    template <typename F> quern_result create_many(uint32_t count, F &&fill)
+    template <typename F> QUERN__CPP_NODISCARD quern_result create_many(uint32_t count, F &&fill)
     {
         using type = std::decay_t<F>;
         quern_term terms[QUERN_MAX_TERMS] = {};
         quern_component components[QUERN_MAX_TERMS] = {};
         constexpr uint32_t term_count = detail::lambda_of<type>::term_count;
-        const quern_result result = quern::check(detail::lambda_of<type>::list_terms(raw_, terms));
+        const quern_result result = check(detail::lambda_of<type>::list_terms(raw_, terms));
         if (result != QUERN_OK) return result;
         for (uint32_t i = 0; i < term_count; i++)
             components[i] = terms[i].component;
-        return quern::check(
+        return check(
             quern_entity_create_filled(raw_, components, term_count, count, detail::callback<type>::view,
                                        const_cast<void *>(static_cast<const void *>(&fill)), nullptr));
     }
     /** Destroys an entity; see quern_entity_destroy. */
-    quern_result destroy(quern_entity entity) { return quern::check(quern_entity_destroy(raw_, entity)); }
+    QUERN__CPP_NODISCARD quern_result destroy(quern_entity entity)
+    {
+        return check(quern_entity_destroy(raw_, entity));
+    }
     /** Returns whether the entity is alive. */
     bool is_alive(quern_entity entity) const { return quern_entity_is_alive(raw_, entity); }
 
     /** Sets a value, and adds the component if it is missing. */
-    template <typename T> quern_result set(quern_entity entity, T &&value)
+    template <typename T> QUERN__CPP_NODISCARD quern_result set(quern_entity entity, T &&value)
     {
         return set_passed(entity, detail::passed<T>(value));
     }
     /** Sets a copy of a value, whose type may be named, and adds the component if it is missing. */
-    template <typename T> quern_result set(quern_entity entity, const T &value)
+    template <typename T> QUERN__CPP_NODISCARD quern_result set(quern_entity entity, const T &value)
     {
         return set_passed(entity, detail::passed<const T &>(value));
     }
     /** Adds a component, default constructed. */
-    template <typename T> quern_result add(quern_entity entity)
+    template <typename T> QUERN__CPP_NODISCARD quern_result add(quern_entity entity)
     {
         static_assert(detail::can_be_made<T>,
                       "quern: this type has no default constructor: use set, with a value");
-        return quern::check(quern_entity_add(raw_, entity, component<T>(), nullptr));
+        return check(quern_entity_add(raw_, entity, component<T>(), nullptr));
     }
     /** Removes a component; see quern_entity_remove. */
-    template <typename T> quern_result remove(quern_entity entity)
+    template <typename T> QUERN__CPP_NODISCARD quern_result remove(quern_entity entity)
     {
-        return quern::check(quern_entity_remove(raw_, entity, component<T>()));
+        return check(quern_entity_remove(raw_, entity, component<T>()));
     }
     /** Returns whether the entity has the component. */
     template <typename T> bool has(quern_entity entity)
@@ -1267,24 +1351,25 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     quern_relation relation(const quern_relation_def &def)
     {
         quern_relation registered{};
-        return quern::check(quern_relation_register(raw_, &def, &registered)) == QUERN_OK
-                   ? registered
-                   : quern_relation{};
+        return check(quern_relation_register(raw_, &def, &registered)) == QUERN_OK ? registered
+                                                                                   : quern_relation{};
     }
     /** Sets the target of a source, or adds one in a relation with `many`; see quern_entity_relate. */
-    quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
+    QUERN__CPP_NODISCARD quern_result relate(quern_entity source, quern_relation relation,
+                                             quern_entity target)
     {
-        return quern::check(quern_entity_relate(raw_, source, relation, target));
+        return check(quern_entity_relate(raw_, source, relation, target));
     }
     /** Removes all targets of a source; see quern_entity_unrelate. */
-    quern_result unrelate(quern_entity source, quern_relation relation)
+    QUERN__CPP_NODISCARD quern_result unrelate(quern_entity source, quern_relation relation)
     {
-        return quern::check(quern_entity_unrelate(raw_, source, relation));
+        return check(quern_entity_unrelate(raw_, source, relation));
     }
     /** Removes one target of a source; see quern_entity_unrelate_from. */
-    quern_result unrelate(quern_entity source, quern_relation relation, quern_entity target)
+    QUERN__CPP_NODISCARD quern_result unrelate(quern_entity source, quern_relation relation,
+                                               quern_entity target)
     {
-        return quern::check(quern_entity_unrelate_from(raw_, source, relation, target));
+        return check(quern_entity_unrelate_from(raw_, source, relation, target));
     }
     /** Returns whether the source has the target; see quern_entity_has_target. */
     bool has_target(quern_entity source, quern_relation relation, quern_entity target) const
@@ -1310,16 +1395,25 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
             call(source);
     }
     /** Publishes an event immediately. */
-    template <typename T> quern_result emit(T &&value) { return emit_passed(detail::passed<T>(value)); }
+    template <typename T> QUERN__CPP_NODISCARD quern_result emit(T &&value)
+    {
+        return emit_passed(detail::passed<T>(value));
+    }
     /** Publishes a copy of an event, whose type may be named, immediately. */
-    template <typename T> quern_result emit(const T &value)
+    template <typename T> QUERN__CPP_NODISCARD quern_result emit(const T &value)
     {
         return emit_passed(detail::passed<const T &>(value));
     }
     /** The commands of code between frames; see quern_world_commands. */
     quern::commands commands() { return quern_world_commands(raw_); }
     /** Applies the commands of code between frames; see quern_world_flush. */
-    quern_result flush() { return quern::check(quern_world_flush(raw_)); }
+    QUERN__CPP_NODISCARD quern_result flush() { return check(quern_world_flush(raw_)); }
+
+  protected:
+    world(const quern_world_def &def, bool ends) : owner(ends)
+    {
+        (void)check(quern_world_create(&def, &raw_));
+    }
 
   private:
     template <typename T> quern_result set_passed(quern_entity entity, detail::passed<T> &&value)
@@ -1328,7 +1422,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         quern_result result = detail::find_component<typename detail::passed<T>::type>(raw_, &component);
         if (result == QUERN_OK) result = quern_entity_set(raw_, entity, component, value.address());
         value.end(result == QUERN_OK);
-        return quern::check(result);
+        return check(result);
     }
     template <typename T> quern_result emit_passed(detail::passed<T> &&value)
     {
@@ -1336,10 +1430,12 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         quern_result result = detail::find_event<typename detail::passed<T>::type>(raw_, &event);
         if (result == QUERN_OK) result = quern_world_emit(raw_, event, value.address(), 1);
         value.end(result == QUERN_OK || result == QUERN_ERROR_LIMIT); /* LIMIT: published, then dropped */
-        return quern::check(result);
+        return check(result);
     }
     template <typename... T> quern_entity create_passed(detail::passed<T> &&...values)
     {
+        static_assert(detail::all_differ<typename detail::passed<T>::type...>,
+                      "quern: two values have the same type");
         quern_entity entity = quern_entity_null();
         quern_component components[sizeof...(T)];
         const void *const addresses[] = {values.address()...};
@@ -1348,7 +1444,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         if (result == QUERN_OK)
             result = quern_entity_create_with(raw_, components, addresses, sizeof...(T), &entity);
         (values.end(result == QUERN_OK), ...);
-        quern::check(result);
+        (void)check(result);
         return entity;
     }
 };
@@ -1359,15 +1455,23 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
 class jobs : public detail::owner<quern_jobs, quern_jobs_destroy> {
   public:
     /** A thread for each processor. */
-    jobs() { quern::check(quern_jobs_create(nullptr, &raw_)); }
+    jobs() : jobs(quern_jobs_def{}) {}
     /** Creates a pool by its definition; see quern_jobs_create. */
-    explicit jobs(const quern_jobs_def &def) { quern::check(quern_jobs_create(&def, &raw_)); }
+    explicit jobs(const quern_jobs_def &def) : jobs(def, false) {}
     /** Creates a pool of this many threads. */
-    explicit jobs(uint32_t thread_count)
+    explicit jobs(uint32_t thread_count) : jobs(with_threads(thread_count)) {}
+
+  private:
+    friend class app;
+    jobs(const quern_jobs_def &def, bool ends) : owner(ends)
+    {
+        (void)check(quern_jobs_create(&def, &raw_));
+    }
+    static quern_jobs_def with_threads(uint32_t thread_count)
     {
         quern_jobs_def def{};
         def.thread_count = thread_count;
-        quern::check(quern_jobs_create(&def, &raw_));
+        return def;
     }
 };
 
@@ -1377,9 +1481,10 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     /** Creates a schedule with one phase, "update". */
     explicit schedule(quern::world &world) : schedule(world, quern_schedule_def{}) {}
     /** Creates a schedule by its definition; see quern_schedule_create. */
-    schedule(quern::world &world, const quern_schedule_def &def) : world_(world)
+    schedule(quern::world &world, const quern_schedule_def &def)
+        : owner(world.ends_on_failure()), world_(world)
     {
-        quern::check(quern_schedule_create(world, &def, &raw_));
+        (void)check(quern_schedule_create(world, &def, &raw_));
     }
 
     /** Adds a system from a lambda. Its parameters say what it accesses:
@@ -1399,18 +1504,17 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
      * interval, reacts_to.
      * Errors: as quern_schedule_add_system. */
     template <typename F, typename... Options>
-    quern_result add(const char *name, F &&f, const Options &...options)
+    QUERN__CPP_NODISCARD quern_result add(const char *name, F &&f, const Options &...options)
     {
         using type = std::decay_t<F>;
         quern_system_def def{};
         def.run = detail::callback<type>::view;
         const quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
-        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...)
-                                  : quern::check(result);
+        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
     }
     /** Adds a system without components, called once per frame as `f(quern::context)`. */
     template <typename F, typename... Options>
-    quern_result add_once(const char *name, F &&f, const Options &...options)
+    QUERN__CPP_NODISCARD quern_result add_once(const char *name, F &&f, const Options &...options)
     {
         quern_system_def def{};
         def.begin = detail::callback<std::decay_t<F>>::once;
@@ -1418,23 +1522,22 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     }
     /** Adds a system that processes events, each once: `f(const Event &)` or `f(const Event &, quern::context)`. */
     template <typename F, typename... Options>
-    quern_result add_events(const char *name, F &&f, const Options &...options)
+    QUERN__CPP_NODISCARD quern_result add_events(const char *name, F &&f, const Options &...options)
     {
         using type = std::decay_t<F>;
         using event = detail::bare<std::tuple_element_t<0, typename detail::call_of<type>::arguments>>;
         quern_system_def def{};
         def.run = detail::callback<type>::events;
         const quern_result result = detail::find_event<event>(world_, &def.items);
-        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...)
-                                  : quern::check(result);
+        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
     }
     /** Runs frames of delta_seconds each, up to the first that fails; see quern_schedule_run. jobs may be nullptr. */
-    quern_result run(quern_jobs *jobs, double delta_seconds, uint64_t frame_count = 1)
+    QUERN__CPP_NODISCARD quern_result run(quern_jobs *jobs, double delta_seconds, uint64_t frame_count = 1)
     {
         quern_result result = QUERN_OK;
         for (uint64_t frame = 0; frame < frame_count && result == QUERN_OK; frame++)
             result = quern_schedule_run(raw_, jobs, delta_seconds);
-        return quern::check(result);
+        return check(result);
     }
 
   private:
@@ -1450,7 +1553,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         quern_result result = QUERN_OK;
         def->name = name;
         (void)((result = detail::apply(options, world_, def), result == QUERN_OK) && ...);
-        if (result != QUERN_OK) return quern::check(result);
+        if (result != QUERN_OK) return check(result);
         if constexpr (!std::is_empty<type>::value) {
             callbacks_.emplace_back(new type(std::forward<F>(f)),
                                     [](void *held) { delete static_cast<type *>(held); });
@@ -1459,7 +1562,7 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
         result = quern_schedule_add_system(raw_, def, nullptr);
         if constexpr (!std::is_empty<type>::value)
             if (result != QUERN_OK) callbacks_.pop_back();
-        return quern::check(result);
+        return check(result);
     }
 
     quern_world *world_ = nullptr;
@@ -1467,6 +1570,10 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
 };
 
 /* ----------------------------------------------------------------------------------------------- app */
+
+/** Makes a quern::app whose calls return failures; see quern::app. */
+struct returns_failures_option {};
+inline constexpr returns_failures_option returns_failures{}; /**< The option. */
 
 /** A world with one schedule and one pool of worker threads, all destroyed with the object, for programs that need no
  * more than one of each:
@@ -1476,19 +1583,28 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
  *     app.create(Position{1, 2}, Velocity{3, 4});
  *     app.run(1.0 / 60);
  *
- * Without exceptions, schedule() and jobs() convert to nullptr if they could not be created; the app converts to
- * nullptr if its world could not. Destroy queries and histories of the world before the app: declare them after it.
- * Move an app only into another app: a quern::world would take the world and leave the schedule. */
+ * A call of an app that fails throws, or, without exceptions, ends the program with the message, like QUERN_MUST; so do
+ * those of queries and histories of the app. Results need not be read. An app made with quern::returns_failures returns
+ * failures instead: schedule() and jobs() then convert to nullptr if they could not be created, and the app converts to
+ * nullptr if its world could not.
+ *
+ * Destroy queries and histories of the world before the app: declare them after it. Move an app only into another app: a
+ * quern::world would take the world and leave the schedule. */
 class app : public world {
   public:
     /** Creates a world, a schedule with one phase, "update", and a thread for each processor. */
-    app() { create_schedule({}); }
+    app() : app(quern_world_def{}) {}
     /** Creates the three by their definitions; see quern_world_create, quern_schedule_create and quern_jobs_create. */
     explicit app(const quern_world_def &world_def, const quern_schedule_def &schedule_def = {},
                  const quern_jobs_def &jobs_def = {})
-        : world(world_def), jobs_(jobs_def)
+        : app(world_def, schedule_def, jobs_def, true)
     {
-        create_schedule(schedule_def);
+    }
+    /** Creates an app whose calls return failures. */
+    explicit app(returns_failures_option, const quern_world_def &world_def = {},
+                 const quern_schedule_def &schedule_def = {}, const quern_jobs_def &jobs_def = {})
+        : app(world_def, schedule_def, jobs_def, false)
+    {
     }
     /** Takes over what another object owns. */
     app(app &&other) = default;
@@ -1509,7 +1625,6 @@ class app : public world {
     {
         return schedule_.add(name, std::forward<F>(f), options...);
     }
-    using world::add;
     /** Adds a system without components; see quern::schedule::add_once. */
     template <typename F, typename... Options>
     quern_result add_once(const char *name, F &&f, const Options &...options)
@@ -1533,11 +1648,59 @@ class app : public world {
     /** Returns the worker threads. */
     quern::jobs &jobs() { return jobs_; }
 
-  private:
-    /* Without a world there is no schedule: the message that quern_error_message returns remains that of the world. */
-    void create_schedule(const quern_schedule_def &def)
+    /** @name Calls of the world, whose results need not be read
+     * @{ */
+    /** See quern::world::create_many. */
+    template <typename F> quern_result create_many(uint32_t count, F &&fill)
     {
-        if (raw_ != nullptr) schedule_ = quern::schedule(*this, def);
+        return world::create_many(count, std::forward<F>(fill));
+    }
+    /** See quern::world::destroy. */
+    quern_result destroy(quern_entity entity) { return world::destroy(entity); }
+    /** See quern::world::set. */
+    template <typename T> quern_result set(quern_entity entity, T &&value)
+    {
+        return world::set(entity, std::forward<T>(value));
+    }
+    /** See quern::world::set. */
+    template <typename T> quern_result set(quern_entity entity, const T &value)
+    {
+        return world::set<T>(entity, value);
+    }
+    /** See quern::world::add. */
+    template <typename T> quern_result add(quern_entity entity) { return world::add<T>(entity); }
+    /** See quern::world::remove. */
+    template <typename T> quern_result remove(quern_entity entity) { return world::remove<T>(entity); }
+    /** See quern::world::relate. */
+    quern_result relate(quern_entity source, quern_relation relation, quern_entity target)
+    {
+        return world::relate(source, relation, target);
+    }
+    /** See quern::world::unrelate. */
+    quern_result unrelate(quern_entity source, quern_relation relation)
+    {
+        return world::unrelate(source, relation);
+    }
+    /** See quern::world::unrelate. */
+    quern_result unrelate(quern_entity source, quern_relation relation, quern_entity target)
+    {
+        return world::unrelate(source, relation, target);
+    }
+    /** See quern::world::emit. */
+    template <typename T> quern_result emit(T &&value) { return world::emit(std::forward<T>(value)); }
+    /** See quern::world::emit. */
+    template <typename T> quern_result emit(const T &value) { return world::emit<T>(value); }
+    /** See quern::world::flush. */
+    quern_result flush() { return world::flush(); }
+    /** @} */
+
+  private:
+    app(const quern_world_def &world_def, const quern_schedule_def &schedule_def,
+        const quern_jobs_def &jobs_def, bool ends)
+        : world(world_def, ends), jobs_(jobs_def, ends)
+    {
+        /* Without a world there is no schedule: the message that quern_error_message returns remains that of the world. */
+        if (raw_ != nullptr) schedule_ = quern::schedule(*this, schedule_def);
     }
 
     quern::jobs jobs_;
@@ -1568,44 +1731,46 @@ using query_item = std::conditional_t<std::is_pointer<T>::value || is_up<T>::val
 template <typename... T> class query : public detail::owner<quern_query, quern_query_destroy> {
   public:
     /** Options: with, without, changed, target, along. */
-    template <typename... Options> explicit query(quern::world &world, const Options &...options)
+    template <typename... Options>
+    explicit query(quern::world &world, const Options &...options) : query::owner(world.ends_on_failure())
     {
         quern_query_def def{};
         quern_result result =
             detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
         if (result == QUERN_OK) (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
-        if (quern::check(result) == QUERN_OK) quern::check(quern_query_create(world, &def, &raw_));
+        if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
+        (void)check(result);
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
     /** Calls the lambda for each entity, or for each view if it has columns. Its component parameters are those of
      * the query, in the same order. The lambda must not create or destroy entities, nor add or remove components: the
      * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
-    template <typename F> quern_result each(F &&f) const
+    template <typename F> QUERN__CPP_NODISCARD quern_result each(F &&f) const
     {
         quern_query_iterator it = quern_query_iterate(raw_);
         while (quern_query_next(&it))
             detail::run_view(f, nullptr, &it.view);
-        return quern::check(it.result);
+        return check(it.result);
     }
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
-    template <typename F> quern_result each(quern_jobs *jobs, F &&f) const
+    template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const
     {
         using type = std::decay_t<F>;
-        return quern::check(quern_query_parallel_for(raw_, jobs, detail::callback<type>::view,
-                                                     const_cast<void *>(static_cast<const void *>(&f))));
+        return check(quern_query_parallel_for(raw_, jobs, detail::callback<type>::view,
+                                              const_cast<void *>(static_cast<const void *>(&f))));
     }
 
   private:
     template <typename... Item>
     static quern_result apply(const with<Item...> &option, quern_world *world, quern_query_def *def)
     {
-        return option.apply(world, def->terms, 0);
+        return option.apply(world, def->terms);
     }
     template <typename... Item>
     static quern_result apply(const without<Item...> &option, quern_world *world, quern_query_def *def)
     {
-        return option.apply(world, def->terms, 0, QUERN_MATCH_NONE);
+        return option.apply(world, def->terms, QUERN_MATCH_NONE);
     }
     template <typename Option>
     static quern_result apply(const Option &option, quern_world *world, quern_query_def *def)
@@ -1619,18 +1784,19 @@ class history : public detail::owner<quern_history, quern_history_destroy> {
   public:
     /** Creates a history of the world; see quern_history_create. */
     explicit history(quern::world &world, const quern_history_def &def = {})
+        : owner(world.ends_on_failure())
     {
-        quern::check(quern_history_create(world, &def, &raw_));
+        (void)check(quern_history_create(world, &def, &raw_));
     }
     /** Saves the world as a frame; see quern_history_save. */
-    quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
+    QUERN__CPP_NODISCARD quern_result save(uint64_t frame, quern_jobs *jobs = nullptr)
     {
-        return quern::check(quern_history_save(raw_, frame, jobs));
+        return check(quern_history_save(raw_, frame, jobs));
     }
     /** Restores a frame; see quern_history_restore. */
-    quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)
+    QUERN__CPP_NODISCARD quern_result restore(uint64_t frame, quern_jobs *jobs = nullptr)
     {
-        return quern::check(quern_history_restore(raw_, frame, jobs));
+        return check(quern_history_restore(raw_, frame, jobs));
     }
 };
 

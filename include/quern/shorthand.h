@@ -80,13 +80,6 @@ QUERN_API quern_result quern__commands_add_named(quern_commands *commands, quern
                                                  const char *name);
 QUERN_API quern_result quern__commands_remove_named(quern_commands *commands, quern_entity entity,
                                                     const char *name);
-QUERN_API quern_result quern__commands_set_view_typed(quern_commands *commands, const quern_view *view,
-                                                      const quern_view_rows *rows,
-                                                      const quern_value *value);
-QUERN_API quern_result quern__commands_add_view_named(quern_commands *commands, const quern_view *view,
-                                                      const quern_view_rows *rows, const char *name);
-QUERN_API quern_result quern__commands_remove_view_named(quern_commands *commands, const quern_view *view,
-                                                         const quern_view_rows *rows, const char *name);
 QUERN_API quern_result quern__schedule_add_typed(quern_schedule *schedule, const quern_system_def *def,
                                                  const char *name, quern_view_callback *run,
                                                  const quern_value *columns, size_t column_count);

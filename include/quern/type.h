@@ -21,6 +21,8 @@
 #include <limits.h>
 
 #ifdef __cplusplus
+#include <quern/type_name.hpp>
+
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
@@ -91,7 +93,8 @@ typedef struct quern_field {
 #ifdef __cplusplus
 #define QUERN_TYPE(...)                                                          \
     .name = #__VA_ARGS__, .size_bytes = quern__type_of<__VA_ARGS__>::size_bytes, \
-    .alignment_bytes = quern__type_of<__VA_ARGS__>::alignment_bytes, .type_name = #__VA_ARGS__
+    .alignment_bytes = quern__type_of<__VA_ARGS__>::alignment_bytes,             \
+    .type_name = quern::detail::type_name_of<__VA_ARGS__>()
 #else
 #define QUERN_TYPE(...)                                                                                \
     .name = #__VA_ARGS__, .size_bytes = sizeof(__VA_ARGS__), .alignment_bytes = _Alignof(__VA_ARGS__), \
@@ -138,6 +141,13 @@ template <typename T> struct quern__type_of {
     static constexpr uint32_t size_bytes = std::is_empty<T>::value ? 0 : static_cast<uint32_t>(sizeof(T));
     static constexpr uint32_t alignment_bytes = static_cast<uint32_t>(alignof(T));
 };
+
+/* The type that a macro asks for, as text: the type may have a name that is an alias. */
+#define QUERN__SPELLED(...)                                                                         \
+    ([]() -> const char * {                                                                         \
+        static constexpr auto quern__joined = quern::detail::join_names<__VA_ARGS__>(#__VA_ARGS__); \
+        return quern__joined.data();                                                                \
+    }())
 
 template <typename T> constexpr quern_field_type quern__field_type()
 {

@@ -149,9 +149,11 @@ static inline const void *quern_view_read(const quern_view *view, uint32_t term)
  *
  * The call is also refused if sizeof the type differs from the size of the component, and, in a build with
  * QUERN_CHECKS, if the component was registered with another type (QUERN_TYPE, QUERN_COMPONENT_REGISTER).
- * Write the type's name as in the registration; const, struct and namespaces make no difference. */
+ * In C, write the type's name as in the registration; const, struct and namespaces make no difference. In C++,
+ * an alias of the type does as well. */
 #ifdef __cplusplus
-#define QUERN_COLUMN(view, term, ...) (quern__column<__VA_ARGS__>((view), (term), #__VA_ARGS__))
+#define QUERN_COLUMN(view, term, ...) \
+    (quern__column<__VA_ARGS__>((view), (term), QUERN__SPELLED(__VA_ARGS__)))
 #else
 #define QUERN_COLUMN(view, term, ...)                      \
     ((__VA_ARGS__ *)quern__view_typed(                     \
@@ -175,7 +177,8 @@ static inline void *quern_view_write_rows(const quern_view *view, uint32_t term)
 /** Returns the column of a term as an array of a C type, like quern_view_write_rows, with the checks of
  * QUERN_COLUMN. Call quern_view_mark_row for each row that changes. */
 #ifdef __cplusplus
-#define QUERN_COLUMN_ROWS(view, term, ...) (quern__column_rows<__VA_ARGS__>((view), (term), #__VA_ARGS__))
+#define QUERN_COLUMN_ROWS(view, term, ...) \
+    (quern__column_rows<__VA_ARGS__>((view), (term), QUERN__SPELLED(__VA_ARGS__)))
 #else
 #define QUERN_COLUMN_ROWS(view, term, ...) \
     ((__VA_ARGS__ *)quern__view_rows_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
@@ -211,7 +214,7 @@ static inline const void *const *quern_view_up(const quern_view *view, uint32_t 
  *
  * Refused like QUERN_COLUMN if the type is not that of the component. */
 #ifdef __cplusplus
-#define QUERN_UP(view, term, ...) (quern__up<__VA_ARGS__>((view), (term), #__VA_ARGS__))
+#define QUERN_UP(view, term, ...) (quern__up<__VA_ARGS__>((view), (term), QUERN__SPELLED(__VA_ARGS__)))
 #else
 #define QUERN_UP(view, term, ...) \
     ((const __VA_ARGS__ *const *)quern__view_up_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))

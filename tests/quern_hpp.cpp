@@ -23,6 +23,7 @@ template <typename... T, typename... A> quern_result list_components(A &&...);
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace game {
@@ -90,6 +91,29 @@ struct Renamed {
 struct Impostor {
     std::string text;
 };
+
+/* Notes the addresses of its objects: each is constructed before it is used or destroyed, and destroyed once. */
+template <bool can_copy> struct Tracked {
+    static inline std::set<const void *> living;
+    static inline int mistakes = 0;
+    int number;
+    explicit Tracked(int given) : number(given) { begin(); }
+    Tracked(const Tracked &other) : number(other.number)
+    {
+        other.use();
+        begin();
+    }
+    Tracked(Tracked &&other) noexcept : number(std::exchange(other.number, -1))
+    {
+        other.use();
+        begin();
+    }
+    Tracked &operator=(const Tracked &) = delete;
+    ~Tracked() { mistakes += living.erase(this) != 1; }
+    void begin() const { mistakes += !living.insert(this).second; }
+    void use() const { mistakes += living.count(this) != 1; }
+};
+template <> inline Tracked<false>::Tracked(const Tracked<false> &) = delete;
 
 /* Components that C registers, and their names in C++. */
 struct quern_local3 {
@@ -260,6 +284,8 @@ static void types_of_c_are_found_in_frames()
     EXPECT(quern_schedule_add_system(schedule, &system, nullptr) == QUERN_OK);
     EXPECT(schedule.run(nullptr, 0) == QUERN_OK && seen == 6);
     EXPECT(world.get<Position>(entity)->y == 8 && world.component<Position>().bits == component.bits);
+    EXPECT(quern__world_find_type(world, QUERN_TYPE_COMPONENT, quern::detail::type_id<Position>()) ==
+           component.bits); /* the next search is short */
 }
 
 static void columns_are_named_by_aliases()
@@ -412,6 +438,76 @@ static void values_that_cannot_be_copied_are_moved()
         EXPECT(world.flush() == QUERN_OK && Token::living == 5);
     }
     EXPECT(Token::living == 0 && Token::misplaced == 0);
+}
+
+/* Allocates until `left` allocations were made. */
+struct limited_memory {
+    long left = 1000000;
+    quern_world_def def()
+    {
+        quern_world_def made{};
+        made.allocator.user_data = this;
+        made.allocator.allocate = [](void *self, size_t bytes, size_t alignment) -> void * {
+            if (static_cast<limited_memory *>(self)->left-- <= 0) return nullptr;
+            return ::operator new(bytes, static_cast<std::align_val_t>(alignment));
+        };
+        made.allocator.release = [](void *, void *memory, size_t, size_t alignment) {
+            ::operator delete(memory, static_cast<std::align_val_t>(alignment));
+        };
+        return made;
+    }
+};
+
+/* One destructor runs for each object, wherever the values are when memory fails or the world ends. */
+template <bool can_copy> static void objects_are_destroyed_once()
+{
+    using value = Tracked<can_copy>;
+    for (long allocations = 0; allocations < 60; allocations++) {
+        limited_memory memory;
+        quern::world world(memory.def());
+        quern::schedule schedule(world);
+        const quern_event event = world.template event<value>();
+        quern_event_reader *reader = nullptr;
+        quern_event_reader_def def{};
+        def.event = event;
+        EXPECT(quern_event_reader_create(world, &def, &reader) == QUERN_OK);
+        EXPECT(schedule.add_once(
+                   "emit",
+                   [](quern::context context) {
+                       (void)context.emit(value(8));
+                       (void)result_of([&] {
+                           (void)context.commands().create(value(9), Position{1, 2});
+                           return QUERN_OK;
+                       });
+                   },
+                   quern::emits<value>{}) == QUERN_OK);
+        const quern_entity plain = world.create();
+        memory.left = allocations;
+        value own(1);
+        const auto attempt = [&](auto &&call) {
+            (void)result_of([&] {
+                call();
+                return QUERN_OK;
+            });
+        };
+        attempt([&] { (void)world.create(value(2), Position{1, 2}); });
+        attempt([&] { (void)world.create(std::move(own)); });
+        attempt([&] { (void)world.set(plain, value(3)); });
+        attempt([&] { (void)world.set(plain, value(4)); });
+        attempt([&] { (void)world.set(quern_entity_null(), value(5)); });
+        attempt([&] { (void)world.emit(value(6)); });
+        attempt([&] { (void)world.resource(value(7)); });
+        attempt([&] { (void)world.resource(value(7)); });
+        attempt([&] { (void)schedule.run(nullptr, 0, 2); });
+        attempt([&] { (void)world.commands().set(plain, value(10)); });
+        attempt([&] { (void)world.commands().create(value(11), Frozen{}); });
+        attempt([&] { (void)world.flush(); });
+        attempt([&] { (void)world.commands().set(plain, value(12)); }); /* waits while the world ends */
+        attempt([&] { (void)world.commands().create(value(13)); });
+        own.use();
+        quern_event_reader_destroy(reader);
+    }
+    EXPECT(value::living.empty() && value::mistakes == 0);
 }
 
 static void events_that_cannot_be_copied_are_moved()
@@ -1101,6 +1197,8 @@ int main(int argument_count, char **)
     objects_are_constructed_and_destroyed();
     values_are_copied_by_deduced_and_named_types();
     values_that_cannot_be_copied_are_moved();
+    objects_are_destroyed_once<false>();
+    objects_are_destroyed_once<true>();
     events_that_cannot_be_copied_are_moved();
     refused_values_are_moved_back();
     events_beyond_the_limit_are_destroyed_once();

@@ -305,11 +305,6 @@ template <typename T> class passed {
     alignas(type) unsigned char moved_[is_moved ? sizeof(type) : 1];
 };
 
-/* Whether a call may give an entity a value that the caller does not pass. */
-template <typename T>
-inline constexpr bool can_be_made =
-    std::is_default_constructible<T>::value || std::is_trivially_copyable<T>::value;
-
 template <typename T> quern_value type_of()
 {
     using type = std::remove_const_t<T>;
@@ -354,6 +349,8 @@ quern_result append(T (&list)[capacity], const T &element, const char *option)
 template <typename... T> quern_result required_types<T...>::list(quern_world *world, quern_component *out)
 {
     static_assert(sizeof...(T) <= QUERN_MAX_REQUIRED, "quern: too many required components");
+    static_assert((std::is_default_constructible<T>::value && ...),
+                  "quern: a required type is added without a value, so it needs a default constructor");
     return detail::list_components<T...>(world, out);
 }
 
@@ -393,7 +390,7 @@ class commands {
     /** Records that a component is added, default constructed; see quern_commands_add. */
     template <typename T> quern_result add(quern_entity entity)
     {
-        static_assert(detail::can_be_made<T>,
+        static_assert(std::is_default_constructible<T>::value,
                       "quern: this type has no default constructor: use set, with a value");
         return with_component<T>("commands.add", [&](quern_component component) {
             return quern_commands_add(recorder_, entity, component, nullptr);
@@ -444,7 +441,7 @@ class commands {
     /** Records that a component is added to a view; see quern_commands_add_view. */
     template <typename T> quern_result add(const quern_view &view, const quern_view_rows *rows = nullptr)
     {
-        static_assert(detail::can_be_made<T>,
+        static_assert(std::is_default_constructible<T>::value,
                       "quern: this type has no default constructor: use set, with a value");
         return with_component<T>("commands.add", [&](quern_component component) {
             return quern_commands_add_view(recorder_, &view, rows, component, nullptr);
@@ -684,6 +681,11 @@ namespace detail {
 
 template <typename F> struct call_of : call_of<decltype(&F::operator())> {
 };
+template <typename R, typename... A> struct call_of<R (*)(A...)> {
+    using arguments = std::tuple<A...>;
+};
+template <typename R, typename... A> struct call_of<R (*)(A...) noexcept> : call_of<R (*)(A...)> {
+};
 template <typename R, typename C, typename... A> struct call_of<R (C::*)(A...)> {
     using arguments = std::tuple<A...>;
 };
@@ -853,11 +855,23 @@ template <> struct parameter<const quern_view &> {
     static const quern_view &whole(quern_context *, const quern_view *view, uint32_t) { return *view; }
 };
 
+/* The component of a parameter; int if it has none. */
+template <typename A, bool = parameter<A>::is_term> struct component_of {
+    using type = int;
+};
+template <typename A> struct component_of<A, true> {
+    using type = std::remove_const_t<typename parameter<A>::type>;
+};
+
 template <typename Arguments> struct lambda;
 
 template <typename... A> struct lambda<std::tuple<A...>> {
     static constexpr bool is_whole = (parameter<A>::is_whole || ... || false);
     static constexpr uint32_t term_count = (static_cast<uint32_t>(parameter<A>::is_term) + ... + 0u);
+
+    /* Whether the components of all terms can be constructed without a value. */
+    static constexpr bool can_construct =
+        (std::is_default_constructible<typename detail::component_of<A>::type>::value && ...);
 
     /* Index of the term of the i-th parameter: terms are numbered in the order of parameters. */
     template <std::size_t i> static constexpr uint32_t term_of()
@@ -919,6 +933,82 @@ template <typename... A> struct lambda<std::tuple<A...>> {
 
 template <typename F> using lambda_of = lambda<typename call_of<F>::arguments>;
 
+/* Checks of what a program passes. Each mistake is one error, in a sentence: calls assert that there is none, at their
+ * beginning, and compile nothing further with what is wrong. */
+
+template <typename F, typename = void> inline constexpr bool has_one_call = false;
+template <typename F> inline constexpr bool has_one_call<F, std::void_t<decltype(&F::operator())>> = true;
+template <typename R, typename... A> inline constexpr bool has_one_call<R (*)(A...), void> = true;
+template <typename R, typename... A> inline constexpr bool has_one_call<R (*)(A...) noexcept, void> = true;
+
+template <typename A, typename = void> inline constexpr bool is_parameter = false;
+template <typename A>
+inline constexpr bool is_parameter<A, std::void_t<decltype(parameter<A>::is_term)>> = true;
+
+enum class mistake { none, overloaded, number, reference, value, copied, option, types };
+
+template <typename A> constexpr mistake mistake_of_parameter()
+{
+    using bare_type = std::remove_cv_t<std::remove_reference_t<A>>;
+    if constexpr (std::is_same<A, const quern_view &>::value)
+        return mistake::none;
+    else if constexpr (std::is_lvalue_reference<A>::value &&
+                       (is_parameter<bare_type> || std::is_same<bare_type, quern_view>::value))
+        return mistake::reference;
+    else if constexpr (is_parameter<A>)
+        return mistake::none;
+    else
+        return std::is_arithmetic<A>::value ? mistake::number : mistake::value;
+}
+template <typename... A> constexpr mistake mistake_of_parameters(std::tuple<A...> *)
+{
+    mistake first = mistake::none;
+    (void)((first = detail::mistake_of_parameter<A>(), first == mistake::none) && ...);
+    return first;
+}
+/* F: the lambda as it is passed. */
+template <typename F> constexpr mistake mistake_of_lambda()
+{
+    using type = std::decay_t<F>;
+    if constexpr (has_one_call<type>)
+        return detail::mistake_of_parameters(static_cast<typename call_of<type>::arguments *>(nullptr));
+    else
+        return mistake::overloaded;
+}
+
+template <mistake found> constexpr void expect_no()
+{
+    constexpr bool has_types = found != mistake::overloaded, has_seconds = found != mistake::number,
+                   takes_helpers_by_value = found != mistake::reference,
+                   takes_no_component_by_value = found != mistake::value,
+                   can_keep = found != mistake::copied, has_options = found != mistake::option,
+                   has_plain_types = found != mistake::types;
+    static_assert(has_types,
+                  "quern: pass a lambda or a function whose parameters have types: no `auto`, no "
+                  "overloaded operator()");
+    static_assert(has_seconds,
+                  "quern: a lambda has a number as parameter: write quern::seconds for the time step");
+    static_assert(
+        takes_helpers_by_value,
+        "quern: a lambda takes quern::context, quern::commands, quern::seconds, quern_entity, quern::up "
+        "and quern::column by value, and a view as `const quern_view &`");
+    static_assert(
+        takes_no_component_by_value,
+        "quern: a lambda takes a component by value: write `T &` to write it, `const T &` to read it, or "
+        "a pointer if an entity may lack it");
+    static_assert(can_keep, "quern: this lambda cannot be copied: pass it by std::move");
+    static_assert(
+        has_options,
+        "quern: options come last, such as quern::with<T>{}, or quern::after{\"name\"} for systems");
+    static_assert(
+        has_plain_types,
+        "quern: with, without and changed take types of components: no reference, pointer or const");
+}
+
+template <typename Arguments> inline constexpr bool takes_event = false;
+template <typename E> inline constexpr bool takes_event<std::tuple<const E &>> = true;
+template <typename E> inline constexpr bool takes_event<std::tuple<const E &, context>> = true;
+
 template <typename F> void run_view(F &f, quern_context *raw, const quern_view *view)
 {
     using arguments = typename call_of<F>::arguments;
@@ -966,9 +1056,6 @@ template <typename F> struct callback {
 
 /** Options of systems and queries, passed after the lambda. */
 template <typename... T> struct with {
-    static_assert(
-        (detail::is_plain<T> && ...),
-        "quern: with, without and changed take types of components: no reference, pointer or const");
     /** Adds the terms to a list of QUERN_MAX_TERMS. */
     quern_result apply(quern_world *world, quern_term *terms, quern_match match = QUERN_MATCH_ALL) const
     {
@@ -994,9 +1081,6 @@ template <typename... T> struct without : with<T...> {
 /** Limits the rows to those in which one of the components may have changed since the last run; see
  * quern_term_changed. The components are parameters of the lambda as well, or only conditions. */
 template <typename... T> struct changed {
-    static_assert(
-        (detail::is_plain<T> && ...),
-        "quern: with, without and changed take types of components: no reference, pointer or const");
     /** Marks the terms of the components in a list as change filters, and adds those that are missing. */
     quern_result apply(quern_world *world, quern_term *terms) const
     {
@@ -1207,6 +1291,32 @@ inline quern_result apply(const reacts_to &option, quern_world *, quern_system_d
     return QUERN_OK;
 }
 
+template <typename O, typename = void> inline constexpr bool is_option = false;
+template <typename O>
+inline constexpr bool is_option<
+    O, std::void_t<decltype(detail::apply(std::declval<const O &>(), static_cast<quern_world *>(nullptr),
+                                          static_cast<quern_system_def *>(nullptr)))>> = true;
+template <typename O, typename = void> inline constexpr bool is_query_option = false;
+template <typename O>
+inline constexpr bool
+    is_query_option<O, std::void_t<decltype(std::declval<const O &>().apply(
+                           static_cast<quern_world *>(nullptr), static_cast<quern_term *>(nullptr)))>> =
+        true;
+
+template <typename O> inline constexpr bool has_plain_types = true;
+template <typename... T> inline constexpr bool has_plain_types<with<T...>> = (is_plain<T> && ... && true);
+template <typename... T> inline constexpr bool has_plain_types<without<T...>> = has_plain_types<with<T...>>;
+template <typename... T> inline constexpr bool has_plain_types<changed<T...>> = has_plain_types<with<T...>>;
+
+/* The mistake in what is passed to a schedule. F: the lambda as it is passed, with this mistake in its parameters. */
+template <typename F, typename... Options> constexpr mistake mistake_of_system(mistake of_lambda)
+{
+    if (of_lambda != mistake::none) return of_lambda;
+    if (!std::is_constructible<std::decay_t<F>, F>::value) return mistake::copied;
+    if (!(has_plain_types<Options> && ... && true)) return mistake::types;
+    return (is_option<Options> && ... && true) ? mistake::none : mistake::option;
+}
+
 /* Owns what a C interface creates. */
 template <typename T, void destroy(T *)> class owner {
   public:
@@ -1267,12 +1377,27 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         quern_event found;
         return check(detail::find_event<T>(raw_, &found)) == QUERN_OK ? found : quern_event{};
     }
-    /** Returns the resource of a type; registers it on first use. nullptr on failure. */
+    /** Returns the resource of a type; registers it on first use, default constructed. nullptr on failure. */
     template <typename T> T *resource()
     {
+        static_assert(std::is_default_constructible<T>::value,
+                      "quern: this type has no default constructor: use resource(value)");
         quern_resource found;
         if (check(detail::find_resource<T>(raw_, &found)) != QUERN_OK) return nullptr;
         return static_cast<T *>(quern_resource_get(raw_, found));
+    }
+    /** Registers the resource of a type with a value, and returns it. A resource that the world has keeps its value.
+     * nullptr on failure. */
+    template <typename T> std::remove_cv_t<std::remove_reference_t<T>> *resource(T &&value)
+    {
+        using type = std::remove_cv_t<std::remove_reference_t<T>>;
+        const uint32_t count = raw_ != nullptr ? quern_type_count(raw_, QUERN_TYPE_RESOURCE) : 0;
+        quern_resource found;
+        detail::passed<T> passed(value);
+        const quern_result result = detail::find_resource<type>(raw_, &found, passed.address());
+        passed.end(result == QUERN_OK && quern_type_count(raw_, QUERN_TYPE_RESOURCE) > count);
+        if (check(result) != QUERN_OK) return nullptr;
+        return static_cast<type *>(quern_resource_get(raw_, found));
     }
 
     /** Creates an entity with the values; null on failure. */
@@ -1299,6 +1424,8 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
         quern_term terms[QUERN_MAX_TERMS] = {};
         quern_component components[QUERN_MAX_TERMS] = {};
         constexpr uint32_t term_count = detail::lambda_of<type>::term_count;
+        static_assert(detail::lambda_of<type>::can_construct,
+                      "quern: create_many constructs values, so the types need default constructors");
         const quern_result result = check(detail::lambda_of<type>::list_terms(raw_, terms));
         if (result != QUERN_OK) return result;
         for (uint32_t i = 0; i < term_count; i++)
@@ -1328,7 +1455,7 @@ class world : public detail::owner<quern_world, quern_world_destroy> {
     /** Adds a component, default constructed. */
     template <typename T> QUERN__CPP_NODISCARD quern_result add(quern_entity entity)
     {
-        static_assert(detail::can_be_made<T>,
+        static_assert(std::is_default_constructible<T>::value,
                       "quern: this type has no default constructor: use set, with a value");
         return check(quern_entity_add(raw_, entity, component<T>(), nullptr));
     }
@@ -1507,29 +1634,58 @@ class schedule : public detail::owner<quern_schedule, quern_schedule_destroy> {
     QUERN__CPP_NODISCARD quern_result add(const char *name, F &&f, const Options &...options)
     {
         using type = std::decay_t<F>;
-        quern_system_def def{};
-        def.run = detail::callback<type>::view;
-        const quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
-        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+        constexpr auto mistake = detail::mistake_of_system<F, Options...>(detail::mistake_of_lambda<F>());
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none) {
+            quern_system_def def{};
+            def.run = detail::callback<type>::view;
+            const quern_result result = detail::lambda_of<type>::list_terms(world_, def.terms);
+            return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+        } else {
+            return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
+        }
     }
     /** Adds a system without components, called once per frame as `f(quern::context)`. */
     template <typename F, typename... Options>
     QUERN__CPP_NODISCARD quern_result add_once(const char *name, F &&f, const Options &...options)
     {
-        quern_system_def def{};
-        def.begin = detail::callback<std::decay_t<F>>::once;
-        return finish(name, &def, std::forward<F>(f), options...);
+        constexpr bool is_right = std::is_invocable<std::decay_t<F> &, quern::context>::value;
+        static_assert(is_right, "quern: the function of add_once has one parameter, a quern::context");
+        constexpr auto mistake = detail::mistake_of_system<F, Options...>(detail::mistake::none);
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none && is_right) {
+            quern_system_def def{};
+            def.begin = detail::callback<std::decay_t<F>>::once;
+            return finish(name, &def, std::forward<F>(f), options...);
+        } else {
+            return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
+        }
     }
     /** Adds a system that processes events, each once: `f(const Event &)` or `f(const Event &, quern::context)`. */
     template <typename F, typename... Options>
     QUERN__CPP_NODISCARD quern_result add_events(const char *name, F &&f, const Options &...options)
     {
         using type = std::decay_t<F>;
-        using event = detail::bare<std::tuple_element_t<0, typename detail::call_of<type>::arguments>>;
-        quern_system_def def{};
-        def.run = detail::callback<type>::events;
-        const quern_result result = detail::find_event<event>(world_, &def.items);
-        return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...) : check(result);
+        constexpr auto mistake = detail::mistake_of_system<F, Options...>(
+            detail::has_one_call<type> ? detail::mistake::none : detail::mistake::overloaded);
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none) {
+            using arguments = typename detail::call_of<type>::arguments;
+            constexpr bool is_right = detail::takes_event<arguments>;
+            static_assert(is_right,
+                          "quern: the function of add_events has a `const Event &` as parameter, and a "
+                          "quern::context behind it, if you like");
+            if constexpr (is_right) {
+                quern_system_def def{};
+                def.run = detail::callback<type>::events;
+                const quern_result result =
+                    detail::find_event<detail::bare<std::tuple_element_t<0, arguments>>>(world_,
+                                                                                         &def.items);
+                return result == QUERN_OK ? finish(name, &def, std::forward<F>(f), options...)
+                                          : check(result);
+            }
+        }
+        return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
     }
     /** Runs frames of delta_seconds each, up to the first that fails; see quern_schedule_run. jobs may be nullptr. */
     QUERN__CPP_NODISCARD quern_result run(quern_jobs *jobs, double delta_seconds, uint64_t frame_count = 1)
@@ -1734,12 +1890,20 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
     template <typename... Options>
     explicit query(quern::world &world, const Options &...options) : query::owner(world.ends_on_failure())
     {
-        quern_query_def def{};
-        quern_result result =
-            detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
-        if (result == QUERN_OK) (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
-        if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
-        (void)check(result);
+        constexpr auto mistake = !(detail::has_plain_types<Options> && ... && true) ? detail::mistake::types
+                                 : !(detail::is_query_option<Options> && ... && true)
+                                     ? detail::mistake::option
+                                     : detail::mistake::none;
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none) {
+            quern_query_def def{};
+            quern_result result =
+                detail::lambda<std::tuple<detail::query_item<T>...>>::list_terms(world, def.terms);
+            if (result == QUERN_OK)
+                (void)((result = apply(options, world, &def), result == QUERN_OK) && ...);
+            if (result == QUERN_OK) result = quern_query_create(world, &def, &raw_);
+            (void)check(result);
+        }
     }
     /** Number of entities; see quern_query_count. */
     uint64_t count() const { return quern_query_count(raw_); }
@@ -1748,10 +1912,16 @@ template <typename... T> class query : public detail::owner<quern_query, quern_q
      * loop would end after the view, with STRUCTURE_CHANGED. Errors: as quern_query_iterate and quern_query_next. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(F &&f) const
     {
-        quern_query_iterator it = quern_query_iterate(raw_);
-        while (quern_query_next(&it))
-            detail::run_view(f, nullptr, &it.view);
-        return check(it.result);
+        constexpr auto mistake = detail::mistake_of_lambda<F>();
+        detail::expect_no<mistake>();
+        if constexpr (mistake == detail::mistake::none) {
+            quern_query_iterator it = quern_query_iterate(raw_);
+            while (quern_query_next(&it))
+                detail::run_view(f, nullptr, &it.view);
+            return check(it.result);
+        } else {
+            return QUERN_ERROR_INVALID_ARGUMENT; /* does not compile */
+        }
     }
     /** The same on several threads; see quern_query_parallel_for. The lambda must not change what it captures. */
     template <typename F> QUERN__CPP_NODISCARD quern_result each(quern_jobs *jobs, F &&f) const

@@ -109,6 +109,11 @@ if(CMAKE_CXX_COMPILER)
       continue()
     endif()
     list(APPEND known ${file})
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/mistakes/${name})
+    add_test(NAME cpp_mistakes_${name}
+             COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DCXX_COMPILER=${compiler}
+                     -DBUILD=${CMAKE_CURRENT_BINARY_DIR}/mistakes/${name} -P
+                     ${CMAKE_CURRENT_SOURCE_DIR}/docs/mistakes.cmake)
     foreach(library libstdc++ libc++)
       set(options -std=c++17 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Wold-style-cast -Werror)
       if(library STREQUAL "libc++")

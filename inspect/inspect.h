@@ -25,7 +25,7 @@
  *
  * quern_inspect_request answers a request without server and browser, for tests and for other transports.
  *
- * Threads: main, between frames, for all calls. The server has threads of its own, which never touch the world. */
+ * Threads: main, between frames, for all calls. The server has a thread of its own, which never touches the world. */
 
 #include <quern/history.h>
 #include <quern/jobs.h>
@@ -72,14 +72,15 @@ typedef struct quern_inspector_def {
 QUERN_API quern_result quern_inspector_create(const quern_inspector_def *def,
                                               quern_inspector **out_inspector);
 
-/** Stops the server, closes all connections and destroys the inspector. NULL is allowed. */
+/** Stops the server, closes all connections without waiting for their clients, and destroys the inspector. NULL is
+ * allowed. */
 QUERN_API void quern_inspector_destroy(quern_inspector *inspector);
 
 /** Answers waiting requests, within the budget, and returns whether the program should run a frame now.
  *
  * *frame is the number under which the program saves and runs the next frame. A request that restores a kept frame
- * changes it. While a page has paused the program, the call returns false after waiting up to ten milliseconds for a
- * request; call it again then. Returns true if inspector is NULL. frame may be NULL for programs without history.
+ * changes it. While a page has paused the program, the call returns false after answering and waiting for ten
+ * milliseconds at most, and one step of an answer; call it again then. Returns true if inspector is NULL. frame may be NULL for programs without history.
  * Allocates only to answer requests. */
 QUERN_API bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame);
 

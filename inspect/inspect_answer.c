@@ -15,11 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BODY_BYTES = QUERN_INSPECT_MAX_BODY_BYTES + 1,
-    BODY_ALIGNMENT = 8 /* least that allocators are asked for */
-};
-
 /* --------------------------------------------------------------------------------------------- text */
 
 static bool append(void *user_data, const char *bytes, size_t size)
@@ -234,14 +229,6 @@ quern__inspect_answer *quern__inspect_answer_create(quern_inspector *inspector)
     return answer;
 }
 
-bool quern__inspect_answer_reserve_body(quern__inspect_answer *answer)
-{
-    const quern_allocator *allocator = &answer->inspector->def.allocator;
-    answer->own_body = allocator->allocate(allocator->user_data, BODY_BYTES, BODY_ALIGNMENT);
-    answer->body = answer->own_body;
-    return answer->own_body != NULL;
-}
-
 static void release_page(quern__inspect_answer *answer)
 {
     const quern_allocator *allocator = &answer->inspector->def.allocator;
@@ -258,8 +245,6 @@ void quern__inspect_answer_destroy(quern__inspect_answer *answer)
     const quern_allocator allocator = answer->inspector->def.allocator;
     quern_delta_destroy(answer->delta);
     release_page(answer);
-    if (answer->own_body != NULL)
-        allocator.release(allocator.user_data, answer->own_body, BODY_BYTES, BODY_ALIGNMENT);
     quern_byte_buffer_release(&answer->text.bytes);
     allocator.release(allocator.user_data, answer, sizeof *answer, _Alignof(quern__inspect_answer));
 }

@@ -15,7 +15,7 @@ static void set_paused(quern_inspector *inspector, bool is_paused)
     if (inspector->is_paused == is_paused) return;
     inspector->is_paused = is_paused;
     inspector->step_count = 0;
-    quern__inspect_count_reason(inspector, is_paused);
+    quern__inspect_count_reason(&inspector->exchange, is_paused);
 }
 
 static void begin_pause(quern__inspect_answer *answer)
@@ -472,12 +472,12 @@ static void begin_record(quern__inspect_answer *answer)
         return;
     }
     quern_trace_start(inspector->def.trace);
-    if (inspector->trace_count == 0) quern__inspect_count_reason(inspector, true);
+    if (inspector->trace_count == 0) quern__inspect_count_reason(&inspector->exchange, true);
     inspector->trace_count = (uint32_t)count;
     quern__inspect_finish_change(answer, QUERN_OK);
 }
 
-/* Any thread may write a trace at any time, so the server does it without the main thread. */
+/* A trace may be long, and any thread may write it at any time. So the thread of the server does it, if there is one. */
 static void begin_trace(quern__inspect_answer *answer)
 {
     if (!has_trace(answer)) return;
@@ -485,9 +485,21 @@ static void begin_trace(quern__inspect_answer *answer)
         quern__inspect_fail(answer, 409, "trace: the frames are still being recorded: ask again");
         return;
     }
+    if (answer->request != NULL) {
+        answer->request->is_trace = true;
+        return;
+    }
     const quern_result result =
         quern_trace_write(answer->inspector->def.trace, quern__inspect_put_json(&answer->text, NULL));
     if (result != QUERN_OK && result != QUERN_ERROR_IO) quern__inspect_fail_result(answer, result);
+}
+
+bool quern__inspect_write_trace(void *trace, quern_byte_buffer *bytes)
+{
+    quern__inspect_text text = {.bytes = *bytes};
+    const quern_result result = quern_trace_write(trace, quern__inspect_put_json(&text, NULL));
+    *bytes = text.bytes;
+    return result == QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------ forecast */
@@ -647,21 +659,21 @@ static bool step_watch(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_frame_routes[] = {
-    {"pause", true, false, begin_pause, NULL},
-    {"resume", true, false, begin_resume, NULL},
-    {"step", true, false, begin_step, NULL},
-    {"restore", true, false, begin_restore, NULL},
-    {"history", false, false, begin_history, NULL},
-    {"events", false, false, begin_events, NULL},
-    {"watch", false, false, begin_watch, step_watch},
-    {"systems", false, false, begin_systems, NULL},
-    {"schedule", false, false, begin_schedule, NULL},
-    {"system", true, false, begin_system, NULL},
-    {"profiling", true, false, begin_profiling, NULL},
-    {"record", true, false, begin_record, NULL},
-    {"trace", false, true, begin_trace, NULL},
-    {"capture", true, false, begin_capture, NULL},
-    {"forecast", false, false, begin_forecast, step_forecast},
-    {"delta", false, false, begin_delta, step_delta},
-    {NULL, false, false, NULL, NULL},
+    {"pause", true, begin_pause, NULL},
+    {"resume", true, begin_resume, NULL},
+    {"step", true, begin_step, NULL},
+    {"restore", true, begin_restore, NULL},
+    {"history", false, begin_history, NULL},
+    {"events", false, begin_events, NULL},
+    {"watch", false, begin_watch, step_watch},
+    {"systems", false, begin_systems, NULL},
+    {"schedule", false, begin_schedule, NULL},
+    {"system", true, begin_system, NULL},
+    {"profiling", true, begin_profiling, NULL},
+    {"record", true, begin_record, NULL},
+    {"trace", false, begin_trace, NULL},
+    {"capture", true, begin_capture, NULL},
+    {"forecast", false, begin_forecast, step_forecast},
+    {"delta", false, begin_delta, step_delta},
+    {NULL, false, NULL, NULL},
 };

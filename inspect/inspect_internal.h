@@ -5,19 +5,20 @@
 
 /* What the sources of the inspector share.
  *
- * An *answer* is a request with the text that answers it. Its end point, a row of a table, has a function that begins
- * the answer and one that continues it by a bounded step. So quern_inspect_request can finish an answer at once, and
- * quern_inspector_update can divide it over frames. Answers keep handles between two steps, never pointers into the
- * world. The messages of WebSockets are answers of the end point "watch". */
+ * An *answer* is the work on a request, and the text that it writes. Its end point, a row of a table, has a function
+ * that begins the answer and one that continues it by a bounded step. So quern_inspect_request can finish an answer at
+ * once, and quern_inspector_update can divide it over frames. Answers keep handles between two steps, never pointers
+ * into the world. The messages of WebSockets are answers of the end point "watch".
+ *
+ * All of this belongs to the main thread. What the thread of the server shares with it, bytes alone, is in
+ * server/inspect_exchange.h. */
 
 #include "inspect/inspect.h"
+#include "inspect/server/inspect_exchange.h"
 
 #include <quern/event.h>
 #include <quern/reflect.h>
 #include <quern/relation.h>
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 /* ---------------------------------------------------------------------------------------------- text */
 
@@ -53,7 +54,7 @@ void quern__inspect_put_path(quern__inspect_text *text, const char *key, const q
 
 /* ----------------------------------------------------------------------------------------- arguments */
 
-enum { QUERN__INSPECT_ARGUMENTS = 16, QUERN__INSPECT_ARGUMENT_BYTES = 8192 };
+enum { QUERN__INSPECT_ARGUMENTS = 16 };
 
 /* Decoded arguments of a request. */
 typedef struct quern__inspect_arguments {
@@ -86,8 +87,7 @@ typedef struct quern__inspect_search {
 /* An end point. */
 typedef struct quern__inspect_route {
     const char *path;
-    bool has_changes;       /* needs POST, and an inspector that is not read-only */
-    bool is_for_any_thread; /* does not touch the world: the server answers it itself */
+    bool has_changes;                             /* needs POST, and an inspector that is not read-only */
     void (*begin)(quern__inspect_answer *answer); /* writes the first part, or fails */
     bool (*step)(
         quern__inspect_answer *answer); /* writes a part; returns whether it was the last. NULL: no parts */
@@ -99,7 +99,8 @@ struct quern__inspect_answer {
     quern__inspect_arguments arguments;
     const char *body;
     size_t body_bytes;
-    char *own_body; /* memory of a body that the answer releases, for the longest one; NULL: none */
+    quern__inspect_request
+        *request; /* that owns the body and gets the text; NULL: a message, or no server */
     uint32_t status;
     bool is_done;
     quern__inspect_text text;
@@ -114,16 +115,9 @@ struct quern__inspect_answer {
     quern__inspect_search search;
     quern_delta *delta;
     struct quern__inspect_client *client; /* of a message for a WebSocket; otherwise NULL */
-
-    /* Owned by the queue. */
-    quern__inspect_answer *next;
-    bool is_given_back; /* the main thread has finished it */
-    bool is_abandoned;  /* the server stopped waiting */
 };
 
 quern__inspect_answer *quern__inspect_answer_create(quern_inspector *inspector);
-/* Gives the answer memory for a body of QUERN_INSPECT_MAX_BODY_BYTES and a zero. Returns false without memory. */
-bool quern__inspect_answer_reserve_body(quern__inspect_answer *answer);
 void quern__inspect_answer_destroy(quern__inspect_answer *answer);
 /* Finds the end point, and reads the arguments; a wrong request makes the answer done. */
 void quern__inspect_answer_open(quern__inspect_answer *answer, const char *method, const char *path,
@@ -195,21 +189,15 @@ void quern__inspect_note(quern_inspector *inspector, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Creates the readers of events, or destroys them. */
 quern_result quern__inspect_set_listening(quern_inspector *inspector, bool is_on);
+/* For the exchange: appends the trace. Returns false if it is too long, or memory is exhausted. */
+bool quern__inspect_write_trace(void *trace, quern_byte_buffer *bytes);
 /* Notes whether the next update has to tell the program another frame number. */
 void quern__inspect_set_moved(quern_inspector *inspector, bool has_moved);
 
-/* --------------------------------------------------------------------------------------------- queue */
+/* ------------------------------------------------------------------------------------------- clients */
 
-/* A WebSocket. The server writes `arguments` and `is_open`, the main thread builds messages, and the sender of the
- * server sends them; all under the mutex of the queue. */
+/* The main thread's side of a WebSocket. */
 typedef struct quern__inspect_client {
-    bool is_open;
-    bool is_new;        /* opened since the main thread looked */
-    bool has_arguments; /* the arguments are new */
-    bool is_ready;      /* `ready` is to be sent */
-    quern__inspect_arguments arguments;
-    quern__inspect_text ready;
-    /* Of the main thread. */
     quern__inspect_answer *answer; /* NULL until the first message */
     bool is_building;
     uint64_t due_ns;
@@ -219,43 +207,20 @@ typedef struct quern__inspect_client {
     bool wants_events;
 } quern__inspect_client;
 
-typedef struct quern__inspect_queue {
-    pthread_mutex_t mutex;
-    pthread_cond_t arrived, done, ready;
-    quern__inspect_answer *first, *last;
-    uint32_t count;
-    bool is_closing;
-    quern__inspect_client clients[QUERN_INSPECT_MAX_CLIENTS];
-} quern__inspect_queue;
-
-/* Called by the server's threads. Waits for the answer up to limit_ms. Returns false, and gives the answer away, if the
- * program did not finish it, or if too many wait. */
-bool quern__inspect_ask(quern_inspector *inspector, quern__inspect_answer *answer, uint32_t limit_ms);
-/* Returns the next waiting answer, or NULL. Called by the main thread. */
-quern__inspect_answer *quern__inspect_take(quern_inspector *inspector);
-/* Hands a finished answer back. From then on it holds nothing of the world, as another thread destroys it. */
-void quern__inspect_give_back(quern_inspector *inspector, quern__inspect_answer *answer);
-
 /* The page, which cmake/QuernEmbed.cmake makes of inspect/page.html. */
 extern const unsigned char quern__inspect_page[];
 extern const size_t quern__inspect_page_bytes;
 
-/* Calls of the server. */
-typedef struct quern__inspect_server quern__inspect_server;
-void quern__inspect_server_stop(quern__inspect_server *server);
-const char *quern__inspect_server_url(const quern__inspect_server *server);
-
 struct quern_inspector {
     quern_inspector_def def;
-    /* Requests that wait, open WebSockets, and reasons of the main thread to attend to each frame (a pause, a trace,
-     * readers of events). Everything else is guarded by the mutex of the queue, or belongs to the main thread. */
-    atomic_uint attention;
-    quern__inspect_queue queue;
+    quern__inspect_exchange exchange; /* all that the thread of the server knows */
     quern__inspect_server *server;
     quern__inspect_answer *current; /* answer that continues after the next frame */
-    uint32_t answer_limit_ms;       /* until the server gives up on a program that does not update */
+    quern__inspect_client clients[QUERN_INSPECT_MAX_CLIENTS];
+    uint32_t next_client; /* that the next update builds a message for first */
 
     bool is_paused;
+    uint64_t paused_budget_ns; /* of an update while paused, for answers and waiting */
     uint32_t step_count;    /* frames to run before the program pauses again */
     uint64_t frame;         /* number of the next frame */
     bool has_moved;         /* a request has changed `frame`, and the program does not know yet */
@@ -264,6 +229,7 @@ struct quern_inspector {
     uint64_t request_count; /* answered requests */
     uint64_t spent_ns;      /* time spent in updates with something to do */
     uint64_t longest_ns;
+    uint64_t skipped_count; /* messages that were due while the client had not read the one before */
 
     quern_frame_capture *capture;
     bool is_capture_requested, has_capture;
@@ -283,15 +249,5 @@ struct quern_inspector {
     quern__inspect_event *events;      /* ring */
     uint64_t event_count, first_event; /* counted from the first event of the inspector */
 };
-
-/* Counts a reason to attend to each frame, or takes it back. Relaxed, as in quern_inspector_update: the count only
- * makes the main thread look, and the mutex of the queue orders everything else. */
-static inline void quern__inspect_count_reason(quern_inspector *inspector, bool is_new)
-{
-    if (is_new)
-        atomic_fetch_add_explicit(&inspector->attention, 1, memory_order_relaxed); /* relaxed: see above */
-    else
-        atomic_fetch_sub_explicit(&inspector->attention, 1, memory_order_relaxed); /* relaxed: see above */
-}
 
 #endif

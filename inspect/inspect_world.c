@@ -68,6 +68,11 @@ static void begin_world(quern__inspect_answer *answer)
     quern__inspect_put_count(text, "request_count", inspector->request_count);
     quern__inspect_put_count(text, "spent_ns", inspector->spent_ns);
     quern__inspect_put_count(text, "longest_ns", inspector->longest_ns);
+    quern__inspect_put_count(text, "skipped_count", inspector->skipped_count);
+    pthread_mutex_lock(&inspector->exchange.mutex);
+    const uint64_t dropped_count = inspector->exchange.dropped_client_count;
+    pthread_mutex_unlock(&inspector->exchange.mutex);
+    quern__inspect_put_count(text, "dropped_client_count", dropped_count);
     quern__inspect_put_flag(text, "read_only", inspector->def.is_read_only);
     quern__inspect_put_flag(text, "has_schedule", inspector->def.schedule != NULL);
     quern__inspect_put_flag(text, "has_trace", inspector->def.trace != NULL);
@@ -795,25 +800,25 @@ static void begin_destroy(quern__inspect_answer *answer)
 /* ------------------------------------------------------------------------------------------- routes */
 
 const quern__inspect_route quern__inspect_world_routes[] = {
-    {"world", false, false, begin_world, NULL},
-    {"hash", false, false, begin_hash, NULL},
-    {"types", false, false, begin_types, step_types},
-    {"resources", false, false, begin_resources, step_resources},
-    {"archetypes", false, false, begin_archetypes, step_archetypes},
-    {"prefabs", false, false, begin_prefabs, NULL},
-    {"entity", false, false, begin_entity, NULL},
-    {"entities", false, false, begin_entities, step_list},
-    {"sources", false, false, begin_sources, step_list},
-    {"roots", false, false, begin_roots, step_list},
-    {"set", true, false, begin_set, NULL},
-    {"set_resource", true, false, begin_set_resource, NULL},
-    {"add", true, false, begin_add, NULL},
-    {"remove", true, false, begin_remove, NULL},
-    {"merge", true, false, begin_merge, NULL},
-    {"enable", true, false, begin_enable, NULL},
-    {"name", true, false, begin_name, NULL},
-    {"relate", true, false, begin_relate, NULL},
-    {"create", true, false, begin_create, NULL},
-    {"destroy", true, false, begin_destroy, NULL},
-    {NULL, false, false, NULL, NULL},
+    {"world", false, begin_world, NULL},
+    {"hash", false, begin_hash, NULL},
+    {"types", false, begin_types, step_types},
+    {"resources", false, begin_resources, step_resources},
+    {"archetypes", false, begin_archetypes, step_archetypes},
+    {"prefabs", false, begin_prefabs, NULL},
+    {"entity", false, begin_entity, NULL},
+    {"entities", false, begin_entities, step_list},
+    {"sources", false, begin_sources, step_list},
+    {"roots", false, begin_roots, step_list},
+    {"set", true, begin_set, NULL},
+    {"set_resource", true, begin_set_resource, NULL},
+    {"add", true, begin_add, NULL},
+    {"remove", true, begin_remove, NULL},
+    {"merge", true, begin_merge, NULL},
+    {"enable", true, begin_enable, NULL},
+    {"name", true, begin_name, NULL},
+    {"relate", true, begin_relate, NULL},
+    {"create", true, begin_create, NULL},
+    {"destroy", true, begin_destroy, NULL},
+    {NULL, false, NULL, NULL},
 };

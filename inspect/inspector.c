@@ -1,144 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The inspector on the main thread, between two frames: requests, messages, pauses and steps, and what it keeps of
- * frames; and the queue by which the threads of the server hand requests over.
- *
- * `attention` counts what the main thread has to do. It changes under the mutex and is read without it: a count that is
- * read too late only delays an answer by a frame. */
+ * frames. */
 #include "inspect/inspect_internal.h"
 
 #include <quern/kit/json.h>
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { BUDGET_NS = 200000, PAUSED_WAIT_NS = 10000000, ANSWER_LIMIT_MS = 10000 };
+enum { BUDGET_NS = 200000, PAUSED_BUDGET_NS = 10000000, TOKEN_BYTES_MIN = 16 };
 
-/* -------------------------------------------------------------------------------------------- queue */
+#define ANSWER_LIMIT_NS     10000000000u
+#define CONNECTION_LIMIT_NS 5000000000u
+
+_Static_assert((int)QUERN__INSPECT_CHANNELS == (int)QUERN_INSPECT_MAX_CLIENTS &&
+                   (int)QUERN__INSPECT_WAITING_MAX == (int)QUERN_INSPECT_MAX_WAITING &&
+                   (int)QUERN__INSPECT_REQUEST_BYTES_MAX == (int)QUERN_INSPECT_MAX_BODY_BYTES,
+               "the server has the limits of the public header");
 
 static uint64_t clock_ns(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static struct timespec deadline_of(uint64_t ns)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    ns += (uint64_t)end.tv_nsec;
-    end.tv_sec += (time_t)(ns / 1000000000u);
-    end.tv_nsec = (long)(ns % 1000000000u);
-    return end;
-}
-
-static void append(quern__inspect_queue *queue, quern__inspect_answer *answer)
-{
-    if (queue->last != NULL)
-        queue->last->next = answer;
-    else
-        queue->first = answer;
-    queue->last = answer;
-    answer->next = NULL;
-    queue->count++;
-}
-
-static bool unlink_answer(quern__inspect_queue *queue, quern__inspect_answer *answer)
-{
-    quern__inspect_answer *previous = NULL;
-    for (quern__inspect_answer *at = queue->first; at != NULL; previous = at, at = at->next) {
-        if (at != answer) continue;
-        if (previous != NULL)
-            previous->next = at->next;
-        else
-            queue->first = at->next;
-        if (queue->last == at) queue->last = previous;
-        queue->count--;
-        return true;
-    }
-    return false;
-}
-
-/* The wait ends when the main thread has finished the answer (quern__inspect_give_back), when the queue closes, or at
- * the deadline; all three signal or time out under the mutex, so none is missed. */
-bool quern__inspect_ask(quern_inspector *inspector, quern__inspect_answer *answer, uint32_t limit_ms)
-{
-    quern__inspect_queue *queue = &inspector->queue;
-    const struct timespec end = deadline_of((uint64_t)limit_ms * 1000000u);
-    bool has_time = true, is_queued = false, is_finished;
-    pthread_mutex_lock(&queue->mutex);
-    if (!queue->is_closing && queue->count < QUERN_INSPECT_MAX_WAITING) {
-        append(queue, answer);
-        is_queued = true;
-        quern__inspect_count_reason(inspector, true);
-        pthread_cond_signal(&queue->arrived);
-    }
-    while (is_queued && !answer->is_given_back && !queue->is_closing && has_time)
-        has_time = pthread_cond_timedwait(&queue->done, &queue->mutex, &end) != ETIMEDOUT;
-    is_finished = is_queued && answer->is_given_back;
-    if (!is_finished) {
-        if (is_queued && !unlink_answer(queue, answer)) {
-            answer->is_abandoned = true; /* the main thread works on it, and destroys it */
-        } else {
-            if (is_queued) quern__inspect_count_reason(inspector, false);
-            pthread_mutex_unlock(&queue->mutex);
-            quern__inspect_answer_destroy(answer);
-            return false;
-        }
-    }
-    pthread_mutex_unlock(&queue->mutex);
-    return is_finished;
-}
-
-quern__inspect_answer *quern__inspect_take(quern_inspector *inspector)
-{
-    quern__inspect_queue *queue = &inspector->queue;
-    pthread_mutex_lock(&queue->mutex);
-    quern__inspect_answer *answer = queue->first;
-    if (answer != NULL) unlink_answer(queue, answer);
-    pthread_mutex_unlock(&queue->mutex);
-    return answer;
-}
-
-void quern__inspect_give_back(quern_inspector *inspector, quern__inspect_answer *answer)
-{
-    quern__inspect_queue *queue = &inspector->queue;
-    quern_delta_destroy(answer->delta); /* here, as only this thread may */
-    answer->delta = NULL;
-    pthread_mutex_lock(&queue->mutex);
-    const bool is_abandoned = answer->is_abandoned;
-    answer->is_given_back = true;
-    quern__inspect_count_reason(inspector, false);
-    pthread_cond_broadcast(&queue->done);
-    pthread_mutex_unlock(&queue->mutex);
-    if (is_abandoned) quern__inspect_answer_destroy(answer);
-}
-
-/* Waits until a request arrives, or for the time. A request that arrived before the lock is in the queue; one that
- * arrives later signals `arrived`. */
-static void wait_for_request(quern_inspector *inspector, uint64_t ns)
-{
-    quern__inspect_queue *queue = &inspector->queue;
-    const struct timespec end = deadline_of(ns);
-    pthread_mutex_lock(&queue->mutex);
-    if (queue->first == NULL) pthread_cond_timedwait(&queue->arrived, &queue->mutex, &end);
-    pthread_mutex_unlock(&queue->mutex);
-}
-
-/* Makes all waiting threads return. */
-static void close_queue(quern_inspector *inspector)
-{
-    quern__inspect_queue *queue = &inspector->queue;
-    pthread_mutex_lock(&queue->mutex);
-    queue->is_closing = true;
-    pthread_cond_broadcast(&queue->arrived);
-    pthread_cond_broadcast(&queue->done);
-    pthread_cond_broadcast(&queue->ready);
-    pthread_mutex_unlock(&queue->mutex);
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -157,7 +44,7 @@ void quern__inspect_set_moved(quern_inspector *inspector, bool has_moved)
 {
     if (inspector->has_moved == has_moved) return;
     inspector->has_moved = has_moved;
-    quern__inspect_count_reason(inspector, has_moved);
+    quern__inspect_count_reason(&inspector->exchange, has_moved);
 }
 
 /* Writes the newest events of a block in the ring. reader: its number, which is that of the event type. */
@@ -191,7 +78,7 @@ static void pass_frame(quern_inspector *inspector)
     if (inspector->trace_count > 0 && --inspector->trace_count == 0) {
         quern_trace_stop(inspector->def.trace);
         inspector->has_trace = true;
-        quern__inspect_count_reason(inspector, false);
+        quern__inspect_count_reason(&inspector->exchange, false);
     }
     for (uint32_t i = 0; i < inspector->reader_count; i++) {
         quern_event_block block;
@@ -270,79 +157,120 @@ quern_result quern__inspect_set_listening(quern_inspector *inspector, bool is_on
 
 enum { RATE = 10, RATE_MAX = 60 }; /* messages per second */
 
-/* Begins a message if one is due and the last one was sent. Called with the mutex. */
-static bool is_due(quern_inspector *inspector, quern__inspect_client *client, uint64_t now_ns)
+/* Whether a step of a message is due. Copies new arguments. */
+static bool is_due(quern_inspector *inspector, uint32_t i, uint64_t now_ns)
 {
-    if (!client->is_open) return false;
-    if (client->is_new) {
-        client->is_new = client->is_building = client->wants_events = false;
+    quern__inspect_client *client = &inspector->clients[i];
+    quern__inspect_channel *channel = &inspector->exchange.channels[i];
+    char text[QUERN__INSPECT_ARGUMENT_BYTES];
+    pthread_mutex_lock(&inspector->exchange.mutex);
+    const bool is_open = channel->is_open, is_new = channel->is_new, is_ready = channel->is_ready;
+    bool has_arguments = false;
+    if (is_open && is_new) client->is_building = false;
+    if (is_open && !client->is_building && !is_ready) {
+        has_arguments = channel->has_arguments;
+        channel->has_arguments = false;
+        if (has_arguments) memcpy(text, channel->arguments, strlen(channel->arguments) + 1);
+    }
+    channel->is_new = false;
+    pthread_mutex_unlock(&inspector->exchange.mutex);
+    if (!is_open) client->wants_events = false;
+    if (!is_open) return false;
+    if (is_new) {
+        client->wants_events = false;
         client->sample_count = inspector->sample_count;
         client->event_count = inspector->event_count;
     }
     if (client->is_building) return true;
-    if (client->is_ready || (now_ns < client->due_ns && !client->has_arguments)) return false;
-    if (client->answer == NULL) {
-        client->answer = quern__inspect_answer_create(inspector);
-        if (client->answer == NULL) return false;
-        quern__inspect_answer_open(client->answer, "GET", "watch", NULL);
+    if (is_ready && now_ns >= client->due_ns) {
+        inspector->skipped_count++;
+        client->due_ns = now_ns + client->interval_ns;
     }
-    if (client->has_arguments) client->answer->arguments = client->arguments;
-    client->has_arguments = false;
+    if (is_ready || (now_ns < client->due_ns && !has_arguments)) return false;
+    if (client->answer == NULL) client->answer = quern__inspect_answer_create(inspector);
+    if (client->answer == NULL) return false;
+    client->answer->is_done = false;
+    client->answer->status = 200;
+    client->answer->text.bytes.size_bytes = 0;
+    if (has_arguments) quern__inspect_answer_open(client->answer, "GET", "watch", text);
     return true;
 }
 
 static void begin_message(quern__inspect_client *client, uint64_t now_ns)
 {
     quern__inspect_answer *answer = client->answer;
-    uint64_t rate;
+    uint64_t rate = RATE;
     answer->client = client;
-    answer->status = 200;
-    answer->is_done = false;
-    answer->text.bytes.size_bytes = 0;
-    if (!quern__inspect_read_count(answer, "rate", RATE, RATE_MAX, &rate) || rate == 0) rate = RATE;
+    if (!answer->is_done &&
+        (!quern__inspect_read_count(answer, "rate", RATE, RATE_MAX, &rate) || rate == 0))
+        rate = RATE;
     client->interval_ns = 1000000000u / rate;
     client->due_ns = now_ns + client->interval_ns;
     quern__inspect_answer_begin(answer);
     client->is_building = true;
 }
 
-static void hand_over(quern_inspector *inspector, quern__inspect_client *client)
-{
-    quern__inspect_queue *queue = &inspector->queue;
-    client->is_building = false;
-    pthread_mutex_lock(&queue->mutex);
-    const quern__inspect_text text = client->ready;
-    client->ready = client->answer->text;
-    client->answer->text = text;
-    client->is_ready = client->ready.bytes.size_bytes > 0;
-    pthread_cond_signal(&queue->ready);
-    pthread_mutex_unlock(&queue->mutex);
-}
-
-/* Builds messages that are due, until the time; UINT64_MAX: no limit. */
+/* Builds messages that are due, until the time. The first client always advances by a step, and each update begins with
+ * another one. */
 static void push_messages(quern_inspector *inspector, uint64_t until_ns)
 {
-    quern__inspect_queue *queue = &inspector->queue;
-    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++) {
-        quern__inspect_client *client = &queue->clients[i];
+    const uint32_t first = inspector->next_client++;
+    for (uint32_t k = 0; k < QUERN_INSPECT_MAX_CLIENTS; k++) {
+        const uint32_t i = (first + k) % QUERN_INSPECT_MAX_CLIENTS;
+        quern__inspect_client *client = &inspector->clients[i];
         const uint64_t now_ns = clock_ns();
-        if (i > 0 && now_ns >= until_ns) return; /* the first one always advances by a step */
-        pthread_mutex_lock(&queue->mutex);
-        const bool is_next = is_due(inspector, client, now_ns);
-        pthread_mutex_unlock(&queue->mutex);
-        if (!is_next) continue;
-        if (!client->is_building) begin_message(client, now_ns);
-        do
-            quern__inspect_answer_step(client->answer);
-        while (!client->answer->is_done && clock_ns() < until_ns);
-        if (client->answer->is_done) hand_over(inspector, client);
+        if (k > 0 && now_ns >= until_ns) break;
+        if (is_due(inspector, i, now_ns)) {
+            if (!client->is_building) begin_message(client, now_ns);
+            do
+                quern__inspect_answer_step(client->answer);
+            while (!client->answer->is_done && clock_ns() < until_ns);
+        }
+        if (!client->is_building || !client->answer->is_done) continue;
+        client->is_building = false;
+        quern__inspect_channel_send(&inspector->exchange, i, &client->answer->text.bytes);
     }
-    bool is_wanted = false;
-    pthread_mutex_lock(&queue->mutex);
+    bool are_wanted = false;
     for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
-        is_wanted |= queue->clients[i].is_open && queue->clients[i].wants_events;
-    pthread_mutex_unlock(&queue->mutex);
-    quern__inspect_set_listening(inspector, is_wanted);
+        are_wanted = are_wanted || inspector->clients[i].wants_events;
+    quern__inspect_set_listening(inspector, are_wanted);
+}
+
+/* ------------------------------------------------------------------------------------------ requests */
+
+/* Begins the answer of the next request that waits. Returns false if none waits. */
+static bool begin_answer(quern_inspector *inspector)
+{
+    quern__inspect_request *request = quern__inspect_request_take(&inspector->exchange);
+    if (request == NULL) return false;
+    quern__inspect_answer *answer = quern__inspect_answer_create(inspector);
+    if (answer == NULL) {
+        quern__inspect_request_finish(&inspector->exchange,
+                                      request); /* the server answers without memory */
+        return true;
+    }
+    answer->request = request;
+    answer->body = request->body;
+    answer->body_bytes = request->body_bytes;
+    quern__inspect_answer_open(answer, request->method, request->path, request->arguments);
+    quern__inspect_answer_begin(answer);
+    inspector->current = answer;
+    return true;
+}
+
+/* Hands the text of the current answer over to the server. All else that the answer holds ends here. */
+static void finish_answer(quern_inspector *inspector)
+{
+    quern__inspect_answer *answer = inspector->current;
+    quern__inspect_request *request = answer->request;
+    inspector->current = NULL;
+    inspector->request_count++;
+    request->status = answer->status;
+    const quern_byte_buffer kept = request->answer;
+    request->answer = answer->text.bytes;
+    answer->text.bytes = kept;
+    quern__inspect_answer_destroy(answer);
+    quern__inspect_request_finish(&inspector->exchange, request);
 }
 
 /* ---------------------------------------------------------------------------------------- inspector */
@@ -374,14 +302,12 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
     inspector->def.allocator = allocator;
     if (inspector->def.budget_ns == 0) inspector->def.budget_ns = BUDGET_NS;
     if (inspector->def.title == NULL) inspector->def.title = "Quern";
-    inspector->answer_limit_ms = ANSWER_LIMIT_MS;
-    atomic_init(&inspector->attention, 0);
-    pthread_mutex_init(&inspector->queue.mutex, NULL);
-    pthread_cond_init(&inspector->queue.arrived, NULL);
-    pthread_cond_init(&inspector->queue.done, NULL);
-    pthread_cond_init(&inspector->queue.ready, NULL);
-    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
-        inspector->queue.clients[i].ready.bytes.allocator = allocator;
+    quern__inspect_exchange_open(&inspector->exchange, &allocator);
+    inspector->paused_budget_ns = PAUSED_BUDGET_NS;
+    inspector->exchange.answer_limit_ns = ANSWER_LIMIT_NS;
+    inspector->exchange.read_limit_ns = inspector->exchange.write_limit_ns = CONNECTION_LIMIT_NS;
+    inspector->exchange.write_trace = quern__inspect_write_trace;
+    inspector->exchange.trace = def->trace;
     *out_inspector = inspector;
     return QUERN_OK;
 }
@@ -390,20 +316,14 @@ void quern_inspector_destroy(quern_inspector *inspector)
 {
     if (inspector == NULL) return;
     const quern_allocator allocator = inspector->def.allocator;
-    close_queue(inspector);
     quern__inspect_server_stop(inspector->server);
-    quern__inspect_answer_destroy(inspector->current);
-    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++) {
-        quern__inspect_answer_destroy(inspector->queue.clients[i].answer);
-        quern_byte_buffer_release(&inspector->queue.clients[i].ready.bytes);
-    }
+    if (inspector->current != NULL) finish_answer(inspector);
+    for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
+        quern__inspect_answer_destroy(inspector->clients[i].answer);
+    quern__inspect_exchange_release(&inspector->exchange);
     quern__inspect_set_listening(inspector, false);
     if (inspector->trace_count > 0) quern_trace_stop(inspector->def.trace);
     quern_frame_capture_destroy(inspector->capture);
-    pthread_cond_destroy(&inspector->queue.arrived);
-    pthread_cond_destroy(&inspector->queue.done);
-    pthread_cond_destroy(&inspector->queue.ready);
-    pthread_mutex_destroy(&inspector->queue.mutex);
     allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));
 }
 
@@ -415,18 +335,11 @@ static void answer_requests(quern_inspector *inspector, uint64_t until_ns)
 {
     bool is_first = true;
     for (; is_first || clock_ns() < until_ns; is_first = false) {
-        quern__inspect_answer *answer = inspector->current;
-        if (answer == NULL) {
-            answer = inspector->current = quern__inspect_take(inspector);
-            if (answer == NULL) return;
-            quern__inspect_answer_begin(answer);
-        } else {
-            quern__inspect_answer_step(answer);
-        }
-        if (!answer->is_done) continue;
-        inspector->current = NULL;
-        inspector->request_count++;
-        quern__inspect_give_back(inspector, answer);
+        if (inspector->current != NULL)
+            quern__inspect_answer_step(inspector->current);
+        else if (!begin_answer(inspector))
+            return;
+        if (inspector->current != NULL && inspector->current->is_done) finish_answer(inspector);
     }
 }
 
@@ -436,16 +349,19 @@ static bool attend(quern_inspector *inspector, uint64_t *frame)
     if (frame != NULL && !inspector->has_moved) inspector->frame = *frame;
     if (inspector->has_run) pass_frame(inspector);
     inspector->has_run = false;
-    const uint64_t until_ns = inspector->is_paused ? UINT64_MAX : begin_ns + inspector->def.budget_ns;
+    const uint64_t until_ns =
+        begin_ns + (inspector->is_paused ? inspector->paused_budget_ns : inspector->def.budget_ns);
     answer_requests(inspector, until_ns);
     push_messages(inspector, until_ns);
-    const uint64_t spent_ns = clock_ns() - begin_ns;
+    const uint64_t end_ns = clock_ns(), spent_ns = end_ns - begin_ns;
     inspector->spent_ns += spent_ns;
     if (spent_ns > inspector->longest_ns) inspector->longest_ns = spent_ns;
     if (frame != NULL) *frame = inspector->frame;
     quern__inspect_set_moved(inspector, false);
     if (inspector->is_paused && inspector->step_count == 0) {
-        wait_for_request(inspector, inspector->server != NULL ? PAUSED_WAIT_NS : 0);
+        const uint64_t wait_until_ns = begin_ns + inspector->paused_budget_ns;
+        if (inspector->server != NULL && inspector->current == NULL && end_ns < wait_until_ns)
+            quern__inspect_request_wait(&inspector->exchange, wait_until_ns - end_ns);
         return false;
     }
     if (inspector->step_count > 0) inspector->step_count--;
@@ -457,9 +373,9 @@ static bool attend(quern_inspector *inspector, uint64_t *frame)
 bool quern_inspector_update(quern_inspector *inspector, uint64_t *frame)
 {
     if (inspector == NULL) return true;
-    /* Relaxed is enough: a request that is noticed late waits for a frame more, and the mutex of the queue orders
+    /* Relaxed is enough: a request that is noticed late waits for a frame more, and the mutex of the exchange orders
      * everything else. */
-    if (atomic_load_explicit(&inspector->attention, memory_order_relaxed) != 0)
+    if (atomic_load_explicit(&inspector->exchange.attention, memory_order_relaxed) != 0)
         return attend(inspector, frame);
     if (frame != NULL) inspector->frame = *frame;
     inspector->is_saved = false;
@@ -528,6 +444,49 @@ quern_result quern_inspect_request(quern_inspector *inspector, const quern_inspe
                                  bytes->size_bytes);
     quern__inspect_answer_destroy(answer);
     return result;
+}
+
+static bool is_valid_token(const char *token)
+{
+    const size_t bytes = strlen(token);
+    return bytes >= TOKEN_BYTES_MIN && bytes <= QUERN__INSPECT_TOKEN_BYTES_MAX &&
+           strspn(token, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == bytes;
+}
+
+quern_result quern_inspector_serve(quern_inspector *inspector, const quern_inspect_server_def *def)
+{
+    const quern_inspect_server_def defaults = {0};
+    if (def == NULL) def = &defaults;
+    if (inspector == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT,
+                               "quern_inspector_serve: 'inspector' is NULL: create one first");
+    if (inspector->server != NULL)
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_inspector_serve: the inspector is served already, at %s; create another one",
+            quern__inspect_server_url(inspector->server));
+    if (def->token != NULL && !is_valid_token(def->token))
+        return quern_error_set(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_inspector_serve: 'token' is not valid: use %d to %d letters and digits", TOKEN_BYTES_MIN,
+            QUERN__INSPECT_TOKEN_BYTES_MAX);
+    const quern__inspect_server_settings settings = {.port = def->port,
+                                                     .token = def->token,
+                                                     .page = quern__inspect_page,
+                                                     .page_bytes = quern__inspect_page_bytes};
+    const quern_result result =
+        quern__inspect_server_start(&inspector->exchange, &settings, &inspector->server);
+    if (result == QUERN_ERROR_OUT_OF_MEMORY)
+        return quern_error_set(result,
+                               "quern_inspector_serve: out of memory: the server could not be allocated; "
+                               "nothing was started");
+    if (result != QUERN_OK)
+        return quern_error_set(
+            result,
+            "quern_inspector_serve: port %u of 127.0.0.1 cannot be served: it may be in use; choose "
+            "another one, or 0 for a free one",
+            def->port);
+    return QUERN_OK;
 }
 
 const char *quern_inspector_url(const quern_inspector *inspector)

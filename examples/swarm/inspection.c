@@ -79,9 +79,8 @@ void inspection_run(const Options *options, const volatile sig_atomic_t *is_inte
 {
     (void)options;
     (void)is_interrupted;
-    fputs("swarm: --inspect needs the inspector, and this program was built without it: install "
-          "libcivetweb-dev and "
-          "build again\n",
+    fputs("swarm: --inspect needs the inspector, and this program was built without it: "
+          "build it on Linux or another system with POSIX\n",
           stderr);
     exit(2);
 }

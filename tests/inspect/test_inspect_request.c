@@ -65,6 +65,30 @@ static void expect_status(const char *method, const char *path, const char *argu
     cr_assert(strncmp(text, "{\"error\":\"", 10) == 0, "%s", text);
 }
 
+/* What the server does for a WebSocket. */
+static uint32_t open_channel(const char *arguments)
+{
+    const uint32_t channel = quern__inspect_channel_open(&scene.inspector->exchange);
+    cr_assert_lt(channel, QUERN_INSPECT_MAX_CLIENTS);
+    quern__inspect_channel_set(&scene.inspector->exchange, channel, arguments, strlen(arguments));
+    return channel;
+}
+
+static cJSON *take_message(uint32_t channel, quern_byte_buffer *message)
+{
+    cr_assert(quern__inspect_channel_take(&scene.inspector->exchange, channel, message));
+    return cJSON_ParseWithLength(message->bytes, message->size_bytes);
+}
+
+/* What the server does with a request. */
+static quern__inspect_request *queue_request(const char *path, const char *arguments)
+{
+    const quern__inspect_parts parts = {.method = "GET", .path = path, .arguments = arguments};
+    quern__inspect_request *request = quern__inspect_request_create(&scene.inspector->exchange, &parts);
+    cr_assert(quern__inspect_request_queue(&scene.inspector->exchange, request));
+    return request;
+}
+
 static Body body_of(quern_entity entity)
 {
     return *(const Body *)quern_entity_get(scene.world, entity, scene.body);
@@ -336,7 +360,7 @@ Test(inspect, forecasts_and_traces)
     inspect_scene_ask(&scene, "GET", "trace", NULL, &status);
     cr_assert_eq(status, 409);
     run_frames(2);
-    cr_assert_eq(atomic_load_explicit(&scene.inspector->attention, memory_order_relaxed), 0u);
+    cr_assert_eq(atomic_load_explicit(&scene.inspector->exchange.attention, memory_order_relaxed), 0u);
     cJSON *json = get("forecast", "threads=16");
     cr_assert_eq(list_size(json, "forecasts"), 10); /* 1 to 8, 12, 16 */
     cJSON_Delete(json);
@@ -360,7 +384,7 @@ Test(inspect, pauses_and_steps)
     cr_assert_eq(scene.frame, 4);
     inspect_post(&scene, "resume", NULL);
     run_frames(2);
-    cr_assert_eq(atomic_load_explicit(&scene.inspector->attention, memory_order_relaxed), 0u);
+    cr_assert_eq(atomic_load_explicit(&scene.inspector->exchange.attention, memory_order_relaxed), 0u);
     inspect_scene_close(&scene);
 }
 
@@ -476,22 +500,21 @@ Test(inspect, writes_the_parts_that_are_asked_for)
 Test(inspect, sends_each_sample_once)
 {
     inspect_scene_open(&scene, 2, NULL);
-    quern__inspect_client *client = &scene.inspector->queue.clients[0];
-    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    quern__inspect_client *client = &scene.inspector->clients[0];
+    quern_byte_buffer message = {.bytes = NULL};
+    atomic_fetch_add_explicit(&scene.inspector->exchange.attention, 1, memory_order_relaxed);
     run_frames(3); /* these samples are of no page */
-    client->is_open = client->is_new = client->has_arguments = true;
+    const uint32_t channel = open_channel("");
     run_frames(1);
-    cJSON *first = cJSON_ParseWithLength(client->ready.bytes.bytes, client->ready.bytes.size_bytes);
+    cJSON *first = take_message(channel, &message);
     cr_assert_eq(list_size(first, "samples"), 0);
     cJSON_Delete(first);
     double next = (double)scene.frame - 1;
     for (uint32_t round = 0; round < 6; round++) {
-        client->is_ready = false; /* as the server does when it has sent a message */
-        run_frames(round % 3);    /* no message is due */
+        run_frames(round % 3); /* no message is due */
         client->due_ns = 0;
         run_frames(1);
-        cr_assert(client->is_ready);
-        cJSON *json = cJSON_ParseWithLength(client->ready.bytes.bytes, client->ready.bytes.size_bytes);
+        cJSON *json = take_message(channel, &message);
         cr_assert_eq(list_size(json, "samples"), (int)(round % 3 + 1), "round %u", round);
         for (int i = 0; i < list_size(json, "samples"); i++) {
             const cJSON *sample = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "samples"), i);
@@ -500,7 +523,7 @@ Test(inspect, sends_each_sample_once)
         cJSON_Delete(json);
         client->due_ns = UINT64_MAX;
     }
-    client->is_open = false;
+    quern_byte_buffer_release(&message);
     inspect_scene_close(&scene);
 }
 
@@ -508,10 +531,7 @@ Test(inspect, sends_each_sample_once)
 Test(inspect, keeps_the_newest_events)
 {
     inspect_scene_open(&scene, 0, NULL);
-    quern__inspect_client *client = &scene.inspector->queue.clients[0];
-    cr_assert(quern__inspect_arguments_read(&client->arguments, "parts=events&rate=60"));
-    client->is_open = client->is_new = client->has_arguments = true;
-    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    const uint32_t channel = open_channel("parts=events&rate=60");
     for (int i = 0; i < 300; i++)
         run_frames(1);
     cJSON *json = get("events", NULL);
@@ -522,9 +542,10 @@ Test(inspect, keeps_the_newest_events)
     const cJSON *type = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "types"), 0);
     cr_assert_eq(number(type, "reader_count"), 1);
     cJSON_Delete(json);
-    cr_assert(client->is_ready);
-    client->is_open = false;
-    run_frames(1);
+    cr_assert(scene.inspector->exchange.channels[channel].is_ready);
+    quern__inspect_channel_close(&scene.inspector->exchange, channel, false);
+    atomic_fetch_add_explicit(&scene.inspector->exchange.attention, 1, memory_order_relaxed);
+    run_frames(QUERN_INSPECT_MAX_CLIENTS); /* each looks at another client first */
     json = get("events", NULL);
     cr_assert_eq(number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "types"), 0), "reader_count"), 0);
     cJSON_Delete(json);
@@ -535,18 +556,98 @@ Test(inspect, keeps_the_newest_events)
 Test(inspect, answers_over_several_frames)
 {
     inspect_scene_open(&scene, 400, NULL);
-    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
-    quern__inspect_answer_open(answer, "GET", "entities", "query=Body&limit=400&values=1");
-    answer->is_abandoned = true; /* so the inspector destroys it at the end */
-    scene.inspector->current = answer;
-    quern__inspect_answer_begin(answer);
+    quern__inspect_request *request = queue_request("entities", "query=Body&limit=400&values=1");
     scene.inspector->def.budget_ns = 20000;
-    atomic_fetch_add_explicit(&scene.inspector->attention, 2, memory_order_relaxed);
     uint32_t turns = 0;
-    for (; scene.inspector->current != NULL && turns < 1000; turns++)
+    for (; !request->is_answered && turns < 1000; turns++)
         run_frames(1);
     cr_assert(turns > 1, "%u turns", turns);
     cr_assert_null(scene.inspector->current);
+    cr_assert_eq(request->status, 200);
+    quern__inspect_request_leave(&scene.inspector->exchange, request);
+    inspect_scene_close(&scene);
+}
+
+/* While paused, an update stops at its budget, too, and the next one goes on. */
+Test(inspect, keeps_its_budget_while_paused)
+{
+    inspect_scene_open(&scene, 400, NULL);
+    inspect_post(&scene, "pause", NULL);
+    scene.inspector->paused_budget_ns = 1;
+    quern__inspect_request *requests[10];
+    for (int i = 0; i < 10; i++)
+        requests[i] = queue_request("entities", "query=Body&limit=40");
+    for (int i = 0; i < 10; i++) {
+        uint32_t updates = 0;
+        for (; !requests[i]->is_answered; updates++) {
+            cr_assert_lt(updates, 20u);
+            cr_assert_not(quern_inspector_update(scene.inspector, &scene.frame));
+        }
+        cr_assert_geq(updates, 5u, "40 entries in %u updates", updates);
+        cr_assert(i == 9 || !requests[i + 1]->is_answered);
+        quern__inspect_request_leave(&scene.inspector->exchange, requests[i]);
+    }
+    inspect_scene_close(&scene);
+}
+
+/* With a budget for one client alone, each gets its messages all the same. */
+Test(inspect, serves_clients_in_turn)
+{
+    inspect_scene_open(&scene, 10, NULL);
+    scene.inspector->def.budget_ns = 1;
+    for (int i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
+        open_channel("rate=60");
+    run_frames(4 * QUERN_INSPECT_MAX_CLIENTS);
+    for (int i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)
+        cr_assert(scene.inspector->exchange.channels[i].is_ready, "client %d", i);
+    inspect_scene_close(&scene);
+}
+
+/* A client that has not read its message gets no other one, and what was due meanwhile is counted. */
+Test(inspect, skips_messages_of_a_client_that_does_not_read)
+{
+    quern_byte_buffer message = {.bytes = NULL};
+    inspect_scene_open(&scene, 2, NULL);
+    const uint32_t channel = open_channel("rate=60");
+    run_frames(3);
+    for (int i = 0; i < 5; i++) {
+        scene.inspector->clients[channel].due_ns = 0;
+        run_frames(1);
+    }
+    cr_assert_eq(scene.inspector->skipped_count, 5u);
+    cJSON *json = get("world", NULL);
+    cr_assert_eq(number(cJSON_GetObjectItem(json, "inspector"), "skipped_count"), 5);
+    cJSON_Delete(json);
+    cJSON_Delete(take_message(channel, &message));
+    scene.inspector->clients[channel].due_ns = 0;
+    run_frames(1);
+    json = take_message(channel, &message);
+    cr_assert_eq(list_size(json, "samples"), 8); /* of all frames in between */
+    cJSON_Delete(json);
+    quern_byte_buffer_release(&message);
+    inspect_scene_close(&scene);
+}
+
+/* A message that was built for a client that has left is not sent to the next client with its channel. */
+Test(inspect, drops_a_message_for_a_client_that_has_left)
+{
+    char arguments[600] = "rate=60&entities=";
+    quern_byte_buffer message = {.bytes = NULL};
+    inspect_scene_open(&scene, 100, NULL);
+    scene.inspector->def.budget_ns = 1;
+    for (size_t i = 0; i < 90; i++)
+        snprintf(arguments + strlen(arguments), 8, "%zu:1,", i + 1);
+    const uint32_t channel = open_channel(arguments);
+    while (!scene.inspector->clients[channel].is_building)
+        run_frames(1);
+    quern__inspect_channel_close(&scene.inspector->exchange, channel, false);
+    cr_assert_eq(open_channel("rate=60"), channel);
+    while (!scene.inspector->exchange.channels[channel].is_ready)
+        run_frames(1);
+    cJSON *json = take_message(channel, &message);
+    cr_assert_eq(list_size(json, "entities"), 0);
+    cJSON_Delete(json);
+    quern_byte_buffer_release(&message);
     inspect_scene_close(&scene);
 }
 
@@ -594,26 +695,24 @@ enum { MANY = 100000 };
  * step, the answer may write at most 8 entries, or visit QUERN__INSPECT_SEARCHED_PER_STEP entities. */
 static uint32_t count_steps(const char *path, const char *arguments, cJSON **out_json)
 {
-    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
     uint32_t steps = 0;
-    quern__inspect_answer_open(answer, "GET", path, arguments);
-    quern__inspect_answer_begin(answer);
-    for (; !answer->is_done; steps++) {
+    quern__inspect_request *request = queue_request(path, arguments);
+    cr_assert(quern_inspector_update(scene.inspector, &scene.frame)); /* begins the answer */
+    for (; !request->is_answered; steps++) {
         cr_assert_lt(steps, MANY, "%s does not end", path);
+        const quern__inspect_answer *answer = scene.inspector->current;
         const uint32_t at = answer->at, cursor = answer->search.cursor;
         const bool is_searching = answer->list != 0;
-        scene.inspector->current = answer;
-        answer->is_abandoned = false;
         cr_assert(quern_inspector_update(scene.inspector, &scene.frame));
+        if (request->is_answered) continue;
         cr_assert_leq(answer->at - at, 8, "%s: %u entries in one frame", path, answer->at - at);
         if (is_searching && answer->search.cursor != QUERN_LIST_END)
             cr_assert_leq(answer->search.cursor - cursor, QUERN__INSPECT_SEARCHED_PER_STEP, "%u visited",
                           answer->search.cursor - cursor);
-        cr_assert(answer->is_done == (scene.inspector->current == NULL));
     }
-    cr_assert_eq(answer->status, 200, "%s", (const char *)answer->text.bytes.bytes);
-    *out_json = cJSON_ParseWithLength(answer->text.bytes.bytes, answer->text.bytes.size_bytes);
-    quern__inspect_answer_destroy(answer);
+    cr_assert_eq(request->status, 200, "%s", (const char *)request->answer.bytes);
+    *out_json = cJSON_ParseWithLength(request->answer.bytes, request->answer.size_bytes);
+    quern__inspect_request_leave(&scene.inspector->exchange, request);
     return steps;
 }
 
@@ -637,7 +736,7 @@ static void open_large(void)
     }
     scene.inspector->def.budget_ns = 1;
     /* The test hands answers over by itself. */
-    atomic_fetch_add_explicit(&scene.inspector->attention, 1000000, memory_order_relaxed);
+    atomic_fetch_add_explicit(&scene.inspector->exchange.attention, 1000000, memory_order_relaxed);
 }
 
 /* With 100,000 entities, no frame has more than one part of a list, a page of the tree or a search to do. */
@@ -782,10 +881,7 @@ Test(inspect, does_not_grow_in_10000_frames)
     failing_allocator *counting = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(counting);
     inspect_scene_open(&scene, 50, &allocator);
-    quern__inspect_client *client = &scene.inspector->queue.clients[0];
-    cr_assert(quern__inspect_arguments_read(&client->arguments, "parts=systems,events&entities=1:1"));
-    client->is_open = client->is_new = client->has_arguments = true;
-    atomic_fetch_add_explicit(&scene.inspector->attention, 1, memory_order_relaxed);
+    open_channel("parts=systems,events&entities=1:1");
     run_session(1000);
     const memory_use before = measure(counting);
     run_session(9000);

@@ -2,75 +2,37 @@
  * Copyright (c) 2026 The Quern authors */
 /* Test labels: threaded */
 #include "inspect/inspect_internal.h"
+#include "tests/inspect/inspect_client.h"
 #include "tests/inspect/inspect_scene.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* The server: requests from other threads while frames run, WebSockets, and hostile requests. The main thread runs
  * frames until the client thread has finished. */
 
-#define TOKEN "0123456789abcdefTOKEN"
+#define TOKEN INSPECT_TOKEN
 
 static inspect_scene scene;
 static unsigned port;
 static atomic_bool is_finished;
-
-static int connect_socket(void)
-{
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)port),
-                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const struct timeval limit = {.tv_sec = 20};
-    const int file = socket(AF_INET, SOCK_STREAM, 0);
-    setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    cr_assert_eq(connect(file, (const struct sockaddr *)&address, sizeof address), 0);
-    return file;
-}
-
-static void send_all(int file, const char *text, size_t bytes)
-{
-    while (bytes > 0) {
-        const ssize_t sent = send(file, text, bytes, MSG_NOSIGNAL);
-        if (sent <= 0) return; /* the server has closed the connection */
-        text += sent;
-        bytes -= (size_t)sent;
-    }
-}
-
-/* Reads until the connection ends, or `end` was read. Returns the number of bytes. */
-static size_t receive(int file, char *text, size_t room, const char *end)
-{
-    size_t count = 0;
-    while (count + 1 < room) {
-        const ssize_t got = recv(file, text + count, room - 1 - count, 0);
-        if (got <= 0) break;
-        count += (size_t)got;
-        text[count] = '\0';
-        if (end != NULL && strstr(text, end) != NULL) break;
-    }
-    text[count] = '\0';
-    return count;
-}
 
 /* Sends a request on a connection of its own and returns the status, 0 if the server closed without an answer. */
 static unsigned status_of(const char *head, const char *body)
 {
     char text[8192];
     unsigned status = 0;
-    const int file = connect_socket();
-    send_all(file, head, strlen(head));
-    if (body != NULL) send_all(file, body, strlen(body));
-    receive(file, text, sizeof text, "}");
+    const int file = inspect_client_connect(port, 0);
+    inspect_client_send(file, head, strlen(head));
+    if (body != NULL) inspect_client_send(file, body, strlen(body));
+    inspect_client_receive(file, text, sizeof text, "}");
     close(file);
     sscanf(text, "HTTP/1.1 %u", &status);
     return status;
@@ -152,7 +114,7 @@ static void send_huge(void)
     const int begin = snprintf(chunk, sizeof chunk, "%x\r\n", 70000);
     memset(chunk + begin, 'b', 70000);
     snprintf(chunk + begin + 70000, 16, "\r\n0\r\n\r\n");
-    cr_assert_eq(status_of(head, chunk), 413);
+    cr_assert_eq(status_of(head, chunk), 411);
     static char endless[40000];
     memset(endless, 'a', sizeof endless - 1);
     snprintf(head, sizeof head, "GET /" TOKEN "/api/world?");
@@ -186,7 +148,7 @@ static void *send_hostile(void *user_data)
     cr_assert_neq(status_of("nonsense\r\n\r\n", NULL), 200);
     send_huge();
     for (int i = 0; i < 200; i++)
-        files[i] = connect_socket();
+        files[i] = inspect_client_connect(port, 0);
     for (int i = 0; i < 200; i++)
         close(files[i]);
     cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
@@ -208,39 +170,11 @@ Test(inspect_server, refuses_hostile_requests, .timeout = 120)
 
 /* ----------------------------------------------------------------------------------------- WebSockets */
 
-static int shake_hands(char *text, size_t room, const char *path, const char *headers)
-{
-    char head[512];
-    const int file = connect_socket();
-    snprintf(head, sizeof head,
-             "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n%s\r\n",
-             path, port, headers);
-    send_all(file, head, strlen(head));
-    receive(file, text, room, "\r\n\r\n");
-    return file;
-}
-
-static int open_watch(char *text, size_t room)
-{
-    return shake_hands(text, room, "/" TOKEN "/watch", "");
-}
-
-/* A frame of text below 126 bytes with a mask of zero. */
-static void send_frame(int file, unsigned char first, const char *text)
-{
-    const size_t bytes = strlen(text);
-    char frame[160] = {(char)first, (char)(0x80 | bytes)};
-    for (size_t i = 0; i < bytes; i++)
-        frame[6 + i] = text[i];
-    send_all(file, frame, bytes + 6);
-}
-
 static void *watch(void *user_data)
 {
     static char text[200000];
     int others[8];
-    const int file = open_watch(text, sizeof text);
+    const int file = inspect_client_watch(port, 0, text, sizeof text);
     cr_assert_not_null(strstr(text, "101 "));
     static const char *const wrong[][2] = {{"/0123456789abcdefTOKEM/watch", ""},
                                            {"/watch", ""},
@@ -248,25 +182,26 @@ static void *watch(void *user_data)
                                            {"/" TOKEN "/watch", "Origin: http://evil.example\r\n"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char answer[512];
-        close(shake_hands(answer, sizeof answer, wrong[i][0], wrong[i][1]));
+        close(inspect_client_shake_hands(inspect_client_connect(port, 0), port, wrong[i][0], wrong[i][1],
+                                         answer, sizeof answer));
         cr_assert_null(strstr(answer, "101 "), "%s %s", wrong[i][0], wrong[i][1]);
     }
-    send_frame(file, 0x81, "rate=60&parts=events,systems&entities=0:1,1:1");
+    inspect_client_send_frame(file, 0x81, "rate=60&parts=events,systems&entities=0:1,1:1",
+                              strlen("rate=60&parts=events,systems&entities=0:1,1:1"));
     for (int i = 0; i < 20; i++)
-        receive(file, text, sizeof text, "\"samples\"");
-    receive(file, text, sizeof text, "\"systems\"");
+        inspect_client_receive(file, text, sizeof text, "\"samples\"");
+    inspect_client_receive(file, text, sizeof text, "\"systems\"");
     cr_assert_not_null(strstr(text, "\"systems\""));
     int refused = 0;
     for (int i = 0; i < 8; i++) {
-        others[i] = open_watch(text, sizeof text);
+        others[i] = inspect_client_watch(port, 0, text, sizeof text);
         refused += strstr(text, "101 ") == NULL;
     }
-    cr_assert(refused >
-              0); /* some hand-shakes at the same time succeed, but only four clients get messages */
-    send_frame(others[0], 0x01, "half a message");
-    send_frame(others[1], 0x82, "bytes");
-    send_all(others[2], "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff",
-             10); /* a frame of 2^63 bytes that never ends */
+    cr_assert_eq(refused, 5);
+    inspect_client_send_frame(others[0], 0x01, "half a message", strlen("half a message"));
+    inspect_client_send_frame(others[1], 0x82, "bytes", strlen("bytes"));
+    inspect_client_send(others[2], "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff",
+                        10); /* a frame of 2^63 bytes that never ends */
     for (int i = 0; i < 8; i++)
         close(others[i]);
     cr_assert_eq(ask("GET", "/" TOKEN "/api/world", ""), 200);
@@ -298,14 +233,15 @@ static void *ask_for_long(void *user_data)
 {
     static char text[200000];
     uint64_t before = 0;
-    const int file = open_watch(text, sizeof text);
-    send_frame(file, 0x81, "rate=60&parts=systems,events&entities=0:1,1:1");
+    const int file = inspect_client_watch(port, 0, text, sizeof text);
+    inspect_client_send_frame(file, 0x81, "rate=60&parts=systems,events&entities=0:1,1:1",
+                              strlen("rate=60&parts=systems,events&entities=0:1,1:1"));
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < 20; i++)
             expect_status("GET", "/" TOKEN "/api/entities?query=Body&limit=50&values=1", "", 200);
         cr_assert_eq(ask("POST", "/" TOKEN "/api/name?entity=/arena&name=arena", "Content-Length: 0\r\n"),
                      200);
-        receive(file, text, sizeof text, "\"samples\"");
+        inspect_client_receive(file, text, sizeof text, "\"samples\"");
         if (round == 2) before = settled_bytes();
     }
     const uint64_t after = settled_bytes();
@@ -327,47 +263,13 @@ Test(inspect_server, does_not_grow, .timeout = 120)
 
 /* ----------------------------------------------------------------------------- answers between threads */
 
-/* Returns the next answer that waits. */
-static quern__inspect_answer *wait_for_request(void)
+/* Returns the next request that waits. */
+static quern__inspect_request *wait_for_request(void)
 {
-    quern__inspect_answer *answer;
-    while ((answer = quern__inspect_take(scene.inspector)) == NULL)
+    quern__inspect_request *request;
+    while ((request = quern__inspect_request_take(&scene.inspector->exchange)) == NULL)
         usleep(500);
-    return answer;
-}
-
-static void complete(quern__inspect_answer *answer)
-{
-    quern__inspect_answer_begin(answer);
-    while (!answer->is_done)
-        quern__inspect_answer_step(answer);
-}
-
-/* What a thread of the server does with a request. */
-static void *ask_for_difference(void *user_data)
-{
-    quern__inspect_answer *answer = quern__inspect_answer_create(scene.inspector);
-    quern__inspect_answer_open(answer, "GET", "delta", "from=1&to=3&limit=10");
-    cr_assert(quern__inspect_ask(scene.inspector, answer, 20000));
-    cr_assert_eq(answer->status, 200);
-    cr_assert_null(answer->delta, "only the thread of the world may destroy it");
-    quern__inspect_answer_destroy(answer);
-    return NULL;
-}
-
-Test(inspect_server, gives_back_answers_without_a_delta)
-{
-    pthread_t thread;
-    inspect_scene_open(&scene, 5, NULL);
-    for (int i = 0; i < 5; i++)
-        inspect_scene_turn(&scene);
-    cr_assert_eq(pthread_create(&thread, NULL, ask_for_difference, NULL), 0);
-    quern__inspect_answer *answer = wait_for_request();
-    complete(answer);
-    cr_assert_not_null(answer->delta);
-    quern__inspect_give_back(scene.inspector, answer);
-    pthread_join(thread, NULL);
-    inspect_scene_close(&scene);
+    return request;
 }
 
 static void *compare_often(void *user_data)
@@ -401,18 +303,20 @@ static void release_overwritten(void *user_data, void *memory, size_t bytes, siz
     allocator.release(allocator.user_data, memory, bytes, alignment);
 }
 
+static const char merged_body[] = "{\"components\": {\"Body\": {\"x\": 25}}}";
+
 /* The server gives up on the request: the end of the connection shows that its thread has returned. */
 static void *merge_in_vain(void *user_data)
 {
-    static const char body[] = "{\"components\": {\"Body\": {\"x\": 25}}}";
+    const char *body = merged_body;
     char text[1024];
-    const int file = connect_socket();
+    const int file = inspect_client_connect(port, 0);
     snprintf(text, sizeof text,
              "POST /" TOKEN "/api/merge?entity=/arena/gun HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
              "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
              port, strlen(body), body);
-    send_all(file, text, strlen(text));
-    receive(file, text, sizeof text, NULL);
+    inspect_client_send(file, text, strlen(text));
+    inspect_client_receive(file, text, sizeof text, NULL);
     close(file);
     cr_assert_eq(strncmp(text, "HTTP/1.1 503", 12), 0, "%s", text);
     return NULL;
@@ -423,17 +327,261 @@ Test(inspect_server, keeps_the_body_of_a_request_that_it_gives_up)
     pthread_t thread;
     const quern_allocator allocator = {.allocate = allocate, .release = release_overwritten};
     inspect_scene_open(&scene, 0, &allocator);
-    scene.inspector->answer_limit_ms = 200;
+    scene.inspector->exchange.answer_limit_ns = 200000000;
     must(quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = TOKEN}));
     cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/", &port), 1);
     cr_assert_eq(pthread_create(&thread, NULL, merge_in_vain, NULL), 0);
-    quern__inspect_answer *answer = wait_for_request();
+    quern__inspect_request *request = wait_for_request();
     pthread_join(thread, NULL);
-    complete(answer);
-    cr_assert_eq(answer->status, 200, "%.*s", (int)answer->text.bytes.size_bytes,
-                 (const char *)answer->text.bytes.bytes);
-    quern__inspect_give_back(scene.inspector, answer);
-    cr_assert_eq(((Body *)quern_entity_get(scene.world, scene.child, scene.body))->x, 25);
+    cr_assert_str_eq(request->body, merged_body);
+    cr_assert_str_eq(request->path, "merge");
+    quern__inspect_request_finish(&scene.inspector->exchange, request);
+    inspect_scene_close(&scene);
+}
+
+/* ----------------------------------------------------------------------------------------- slow clients */
+
+enum { HOUR_MS = 3600000 };
+
+static void open_served(uint32_t count, uint64_t limit_ns)
+{
+    inspect_scene_open(&scene, count, NULL);
+    quern__inspect_exchange *exchange = &scene.inspector->exchange;
+    exchange->answer_limit_ns = exchange->read_limit_ns = exchange->write_limit_ns = limit_ns;
+    must(quern_inspector_serve(scene.inspector, &(quern_inspect_server_def){.token = TOKEN}));
+    cr_assert_eq(sscanf(quern_inspector_url(scene.inspector), "http://127.0.0.1:%u/", &port), 1);
+}
+
+/* Opens a WebSocket that wants large messages and reads none of them. */
+static int open_silent_watch(void)
+{
+    char text[512], arguments[4000];
+    const int file = inspect_client_watch(port, 2048, text, sizeof text);
+    size_t bytes = (size_t)snprintf(arguments, sizeof arguments, "rate=60&parts=systems&entities=");
+    cr_assert_not_null(strstr(text, "101 "), "%s", text);
+    for (int i = 0; i < 250; i++)
+        bytes += (size_t)snprintf(arguments + bytes, sizeof arguments - bytes, "%d:1,", i % 50 + 1);
+    inspect_client_send_frame(file, 0x81, arguments, bytes);
+    return file;
+}
+
+static uint64_t dropped_count(void)
+{
+    quern__inspect_exchange *exchange = &scene.inspector->exchange;
+    pthread_mutex_lock(&exchange->mutex);
+    const uint64_t count = exchange->dropped_client_count;
+    pthread_mutex_unlock(&exchange->mutex);
+    return count;
+}
+
+static uint32_t waiting_count(void)
+{
+    quern__inspect_exchange *exchange = &scene.inspector->exchange;
+    pthread_mutex_lock(&exchange->mutex);
+    const uint32_t count = exchange->waiting_count;
+    pthread_mutex_unlock(&exchange->mutex);
+    return count;
+}
+
+static int silent;
+
+static void *watch_beside_a_silent_client(void *user_data)
+{
+    static char text[200000];
+    const int file = inspect_client_watch(port, 0, text, sizeof text);
+    inspect_client_send_frame(file, 0x81, "rate=60&parts=systems", 21);
+    for (int i = 0; i < 100; i++) {
+        inspect_client_receive(file, text, sizeof text, "\"systems\"");
+        cr_assert_not_null(strstr(text, "\"systems\""));
+    }
+    close(file);
+    return finish();
+}
+
+/* The silent client has an hour to read, and the other one gets its messages all the same. */
+Test(inspect_server, sends_messages_beside_a_client_that_does_not_read, .timeout = 120)
+{
+    pthread_t thread;
+    open_served(50, HOUR_MS * UINT64_C(1000000));
+    silent = open_silent_watch();
+    while (scene.inspector->skipped_count < 5) {
+        inspect_scene_turn(&scene);
+        usleep(500);
+    }
+    /* Relaxed: the thread is created afterwards. */
+    atomic_store_explicit(&is_finished, false, memory_order_relaxed);
+    cr_assert_eq(pthread_create(&thread, NULL, watch_beside_a_silent_client, NULL), 0);
+    /* Acquire pairs with the release at the end of the client. */
+    while (!atomic_load_explicit(&is_finished, memory_order_acquire)) {
+        inspect_scene_turn(&scene);
+        usleep(500);
+    }
+    pthread_join(thread, NULL);
+    cr_assert_eq(dropped_count(), 0);
+    inspect_scene_close(&scene);
+    close(silent);
+}
+
+Test(inspect_server, drops_a_client_that_does_not_read, .timeout = 120)
+{
+    open_served(50, 100000000);
+    silent = open_silent_watch();
+    while (dropped_count() == 0) {
+        inspect_scene_turn(&scene);
+        usleep(500);
+    }
+    /* Its channel is free again. */
+    char text[512];
+    for (int i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++) {
+        inspect_client_watch(port, 0, text, sizeof text);
+        cr_assert_not_null(strstr(text, "101 "));
+    }
+    inspect_scene_close(&scene);
+    close(silent);
+}
+
+/* Connections in every state, each with an hour left: the inspector ends at once, and they end with it. */
+Test(inspect_server, ends_while_clients_do_not_go_on, .timeout = 60)
+{
+    enum { STUCK = 6 };
+    static const char *const requests[STUCK] = {
+        "",
+        "GET /" TOKEN "/api/wor",
+        "POST /" TOKEN
+        "/api/merge?entity=/arena HTTP/1.1\r\nHost: localhost:%u\r\nContent-Length: 20\r\n\r\n{",
+        "GET /" TOKEN "/api/world HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+        "GET /" TOKEN "/ HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+        "GET /nowhere HTTP/1.1\r\n\r\n",
+    };
+    int files[STUCK];
+    char text[512];
+    open_served(50, HOUR_MS * UINT64_C(1000000));
+    silent = open_silent_watch();
+    while (scene.inspector->skipped_count == 0) {
+        inspect_scene_turn(&scene);
+        usleep(500);
+    }
+    for (int i = 0; i < STUCK; i++) {
+        files[i] = inspect_client_connect(port, 2048);
+        snprintf(text, sizeof text, requests[i], port);
+        inspect_client_send(files[i], text, strlen(text));
+    }
+    while (waiting_count() == 0) /* then all connections have been accepted */
+        usleep(500);
+    quern_inspector_destroy(scene.inspector);
+    scene.inspector = NULL;
+    for (int i = 0; i < STUCK; i++)
+        close(files[i]);
+    close(silent);
+    inspect_scene_close(&scene);
+}
+
+/* A connection without a whole request ends at the limit, and so does one that keeps sending bytes of a head. */
+Test(inspect_server, closes_connections_that_send_no_request, .timeout = 120)
+{
+    char text[512];
+    open_served(0, 100000000);
+    const int quiet = inspect_client_connect(port, 0), slow = inspect_client_connect(port, 0);
+    cr_assert_eq(inspect_client_receive(quiet, text, sizeof text, NULL), 0);
+    for (size_t sent = 0; sent < 10000; sent++) {
+        char byte;
+        inspect_client_send(slow, sent == 0 ? "GET /" : "x", sent == 0 ? 5 : 1);
+        if (recv(slow, &byte, 1, MSG_DONTWAIT) == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) break;
+        cr_assert_lt(sent, 9999, "the connection stays open");
+        usleep(5000);
+    }
+    close(quiet);
+    close(slow);
+    inspect_scene_close(&scene);
+}
+
+/* More connections than the server has places, none of which goes on: each request displaces one of them. */
+static void *ask_beside_idle_connections(void *user_data)
+{
+    int files[100];
+    for (int i = 0; i < 100; i++) {
+        files[i] = inspect_client_connect(port, 0);
+        inspect_client_send(files[i], "G", 1);
+        if (i % 10 == 0) expect_status("GET", "/" TOKEN "/api/world", "", 200);
+    }
+    for (int i = 0; i < 100; i++)
+        close(files[i]);
+    return finish();
+}
+
+Test(inspect_server, answers_beside_idle_connections, .timeout = 120)
+{
+    serve_thread(ask_beside_idle_connections, NULL);
+    inspect_scene_close(&scene);
+}
+
+/* Several requests at once on one connection, a body in parts, and a client that has closed its sending side. */
+static void *send_oddly(void *user_data)
+{
+    static char text[20000];
+    char requests[1024];
+    int file = inspect_client_connect(port, 0);
+    const int bytes =
+        snprintf(requests, sizeof requests,
+                 "GET /" TOKEN "/api/hash HTTP/1.1\r\nHost: localhost:%u\r\n\r\n"
+                 "POST /" TOKEN
+                 "/api/merge?entity=/arena/gun HTTP/1.1\r\nHost: localhost:%u\r\nContent-Length: 32\r\n"
+                 "\r\n{\"components\":{\"Body\":{\"x\":25}}}"
+                 "GET /" TOKEN "/api/prefabs HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+                 port, port, port);
+    for (int i = 0; i < bytes; i += 97) {
+        inspect_client_send(file, requests + i, (size_t)(bytes - i < 97 ? bytes - i : 97));
+        usleep(1000);
+    }
+    shutdown(file, SHUT_WR);
+    inspect_client_receive(file, text, sizeof text, NULL);
+    const char *first = strstr(text, "\"hash\""), *second = strstr(text, "\"done\""),
+               *third = strstr(text, "\"prefabs\"");
+    cr_assert(first != NULL && second > first && third > second, "%s", text);
+    close(file);
+    file = inspect_client_connect(port, 0);
+    snprintf(requests, sizeof requests,
+             "POST /" TOKEN
+             "/api/merge?entity=/arena/gun HTTP/1.1\r\nHost: localhost:%u\r\nContent-Length: 32\r\n"
+             "Expect: 100-continue\r\n\r\n",
+             port);
+    inspect_client_send(file, requests, strlen(requests));
+    inspect_client_receive(file, text, sizeof text, "\r\n\r\n");
+    cr_assert_str_eq(text, "HTTP/1.1 100 Continue\r\n\r\n");
+    close(file);
+    return finish();
+}
+
+Test(inspect_server, answers_requests_one_after_the_other, .timeout = 120)
+{
+    serve_thread(send_oddly, NULL);
+    inspect_scene_close(&scene);
+}
+
+/* A ping is answered with its content, and so is the closing of a WebSocket: its place is free. */
+static void *ping(void *user_data)
+{
+    char text[512];
+    for (int i = 0; i < 20; i++) {
+        const int file = inspect_client_watch(port, 0, text, sizeof text);
+        cr_assert_not_null(strstr(text, "101 "), "round %d: %s", i, text);
+        inspect_client_send_frame(file, 0x81, "rate=1", 6);
+        inspect_client_send_frame(file, 0x89, "are you there?", 14);
+        inspect_client_receive(file, text, sizeof text,
+                               "\x8a\x0e"
+                               "are you there?");
+        cr_assert_not_null(strstr(text, "are you there?"));
+        inspect_client_send_frame(file, 0x88, "\x03\xe8", 2);
+        while (recv(file, text, sizeof text, 0) > 0)
+            ;
+        close(file);
+    }
+    return finish();
+}
+
+Test(inspect_server, answers_pings_and_closes, .timeout = 120)
+{
+    serve_thread(ping, NULL);
     inspect_scene_close(&scene);
 }
 

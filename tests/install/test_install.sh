@@ -47,7 +47,7 @@ if [ -x "$work/build/consumer_bench" ]; then
     grep -q "#define QUERN_BENCH_COMMIT" "$work/build/consumer_bench_build/quern_bench_build.h"
 fi
 
-# The inspector, where civetweb was found.
+# The inspector, on systems that have it.
 if [ -f "$libdir/libquern_inspect.a" ]; then
     "$work/build/consumer_inspect"
     [ -x "$prefix/share/quern/quern_inspect.py" ]

@@ -90,9 +90,8 @@ void inspection_create(Inspection *inspection, uint16_t port, uint32_t thread_co
     (void)inspection;
     (void)port;
     (void)thread_count;
-    fputs("keep: --inspect needs the inspector, and this program was built without it: install "
-          "libcivetweb-dev and "
-          "build again\n",
+    fputs("keep: --inspect needs the inspector, and this program was built without it: "
+          "build it on Linux or another system with POSIX\n",
           stderr);
     exit(2);
 }

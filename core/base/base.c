@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/base_internal.h"
+#include "core/base/text.h"
 
 #include "core/platform/compiler.h"
 #include "core/platform/platform.h"
@@ -61,6 +62,34 @@ const char *quern_result_string(quern_result result)
     return result_names[result];
 }
 
+/* Removes the bytes of UTF-8 characters that were cut by a precision or by the end of the message. Bytes that are not
+ * UTF-8 at all, which names of types may have, stay. */
+static void drop_cut_characters(char *message)
+{
+    size_t from = 0, to;
+    while (message[from] != '\0' && (unsigned char)message[from] < 0x80)
+        from++;
+    for (to = from; message[from] != '\0';) {
+        const unsigned char first = (unsigned char)message[from];
+        const uint32_t wanted = first < 0xC2 || first > 0xF4 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+        uint32_t present = 1;
+        while (present < wanted && quern__utf8_continues(message[from + present]))
+            present++;
+        if (present == wanted) {
+            memmove(message + to, message + from, present);
+            to += present;
+        }
+        from += present;
+    }
+    message[to] = '\0';
+}
+
+static void format_message(char message[MESSAGE_BYTES], const char *format, va_list arguments)
+{
+    vsnprintf(message, MESSAGE_BYTES, format, arguments);
+    drop_cut_characters(message);
+}
+
 QUERN__THREAD_LOCAL(char, quern__message_of_thread[MESSAGE_BYTES]);
 #define error_message QUERN__OF_THREAD(quern__message_of_thread)
 
@@ -83,7 +112,7 @@ quern_result quern_error_set(quern_result result, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error_message, sizeof error_message, format, arguments);
+    format_message(error_message, format, arguments);
     va_end(arguments);
     return result;
 }
@@ -97,7 +126,7 @@ quern_result(quern__fail)(quern_result code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error_message, sizeof error_message, format, arguments);
+    format_message(error_message, format, arguments);
     va_end(arguments);
     return code;
 }
@@ -116,6 +145,7 @@ static void replace_start(size_t from, const char *text)
     memmove(error_message + text_bytes, error_message + from, rest_bytes);
     memcpy(error_message, text, text_bytes);
     error_message[text_bytes + rest_bytes] = '\0';
+    if (text_bytes + rest_bytes == MESSAGE_BYTES - 1) drop_cut_characters(error_message);
 }
 
 /* A frame may drop many commands on dead entities, so the message is extended in place and not formatted again. */
@@ -226,7 +256,7 @@ void quern__log(quern_log_level level, const char *format, ...)
     char message[MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    format_message(message, format, arguments);
     va_end(arguments);
     log_handler(log_user_data, level, message);
 }
@@ -257,7 +287,7 @@ quern_result quern__report_violation(quern_result code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error_message, sizeof error_message, format, arguments);
+    format_message(error_message, format, arguments);
     va_end(arguments);
     quern__report_failure();
     return code;

@@ -3,6 +3,7 @@
 #include "core/base/base_internal.h"
 #include "tests/support/setup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 Test(base, every_result_has_a_distinct_name)
@@ -32,6 +33,35 @@ Test(base, a_success_keeps_the_message_of_the_last_failure)
     cr_assert_str_eq(quern_error_message(), "only 3 left");
     quern_error_clear();
     cr_assert_str_eq(quern_error_message(), "");
+}
+
+/* A precision and the end of a message cut between characters. */
+Test(base, messages_consist_of_whole_characters)
+{
+    static const struct {
+        const char *text;
+        int precision;
+        const char *expected;
+    } cases[] = {{"h\xC3\xA4user", 2, "h"},
+                 {"h\xC3\xA4user", 3, "h\xC3\xA4"},
+                 {"\xE2\x82\xAC!", 1, ""},
+                 {"\xE2\x82\xAC!", 2, ""},
+                 {"\xE2\x82\xAC!", 4, "\xE2\x82\xAC!"},
+                 {"\xF0\x9F\x98\x80", 3, ""},
+                 {"\xF0\x9F\x98\x80", 4, "\xF0\x9F\x98\x80"},
+                 {"\xFFx\x80", 3, "\xFFx\x80"}}; /* no UTF-8 */
+    char expected[600];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        quern_error_set(QUERN_ERROR_LIMIT, "call: '%.*s': end", cases[i].precision, cases[i].text);
+        snprintf(expected, sizeof expected, "call: '%s': end", cases[i].expected);
+        cr_assert_str_eq(quern_error_message(), expected);
+    }
+    for (size_t before = 0; before < 3; before++) {
+        snprintf(expected, sizeof expected, "%.*s%0*d\xE2\x82\xAC", (int)before, "abc", (int)(510 - before),
+                 0);
+        quern_error_set(QUERN_ERROR_LIMIT, "%s", expected);
+        cr_assert_eq(strlen(quern_error_message()), 510);
+    }
 }
 
 Test(base, libraries_can_set_their_own_messages)

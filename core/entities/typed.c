@@ -301,9 +301,11 @@ quern_result quern__commands_remove_named(quern_commands *commands, quern_entity
 
 void quern__must_end(const char *call, const char *file, int line)
 {
+    /* The call last: it may be longer than a message, and would cut off the reason. */
     if (file == NULL)
-        quern__log(QUERN_LOG_ERROR, "%s: a call failed: %s", call, quern_error_message());
+        quern__log(QUERN_LOG_ERROR, "%s; called by %s", quern_error_message(), call);
     else
-        quern__log(QUERN_LOG_ERROR, "%s:%d: %s: %s", file, line, call, quern_error_message());
+        quern__log(QUERN_LOG_ERROR, "%s:%d: %s; called by QUERN_MUST(%s)", file, line, quern_error_message(),
+                   call);
     abort();
 }

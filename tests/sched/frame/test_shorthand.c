@@ -395,6 +395,24 @@ static void keep_log(void *user_data, quern_log_level level, const char *message
         _Exit(7);
 }
 
+/* The text of the call is longer than a message. */
+Test(shorthand, must_logs_the_reason_of_a_long_call, .exit_code = 7)
+{
+    quern_log_set_handler(keep_log, NULL);
+    quern_entity entity;
+    QUERN_MUST(
+        "a text of 512 bytes, as an initialiser of a definition may have, which would leave no room for "
+        "the "
+        "reason; .first = 1, .second = 2, .third = 3, .fourth = 4, .fifth = 5, .sixth = 6, .seventh = 7, "
+        ".eighth = 8, .ninth = 9, .tenth = 10, .eleventh = 11, .twelfth = 12, .thirteenth = 13, "
+        ".fourteenth = 14, .fifteenth = 15, .sixteenth = 16, .seventeenth = 17, .eighteenth = 18, "
+        ".nineteenth = 19, .twentieth = 20, .first = 21, .second = 22, .third = 23, .fourth = 24, .fifth = "
+        "25"[0] == 'a'
+            ? quern_entity_create(NULL, &entity)
+            : QUERN_OK);
+    cr_assert_fail("QUERN_MUST went on after a failure: '%s'", logged);
+}
+
 Test(shorthand, must_logs_the_failure_before_it_aborts, .exit_code = 7)
 {
     QUERN_MUST(QUERN_OK);

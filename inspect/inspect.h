@@ -67,8 +67,9 @@ typedef struct quern_inspector_def {
     quern_allocator allocator QUERN__ZERO; /**< Allocator. All zero means quern_allocator_default(). */
 } quern_inspector_def;
 
-/** Creates an inspector. Destroy it before its history, schedule, world, pool and trace. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT (only one function of the allocator is set), OUT_OF_MEMORY. */
+/** Creates an inspector. Destroy it before its history, schedule, world, pool and trace; destroying the world, the
+ * schedule or the history before it is refused. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (only one function of the
+ * allocator is set), WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_inspector_create(const quern_inspector_def *def,
                                               quern_inspector **out_inspector);
 

@@ -213,6 +213,7 @@ extern const size_t quern__inspect_page_bytes;
 
 struct quern_inspector {
     quern_inspector_def def;
+    quern_world_user user;            /* registered, so that the world ends after the inspector */
     quern__inspect_exchange exchange; /* all that the thread of the server knows */
     quern__inspect_server *server;
     quern__inspect_answer *current; /* answer that continues after the next frame */
@@ -221,13 +222,13 @@ struct quern_inspector {
 
     bool is_paused;
     uint64_t paused_budget_ns; /* of an update while paused, for answers and waiting */
-    uint32_t step_count;    /* frames to run before the program pauses again */
-    uint64_t frame;         /* number of the next frame */
-    bool has_moved;         /* a request has changed `frame`, and the program does not know yet */
-    bool is_saved;          /* the history has the present state as `frame` */
-    bool has_run;           /* quern_inspector_update has let a frame run since the last sample */
-    uint64_t request_count; /* answered requests */
-    uint64_t spent_ns;      /* time spent in updates with something to do */
+    uint32_t step_count;       /* frames to run before the program pauses again */
+    uint64_t frame;            /* number of the next frame */
+    bool has_moved;            /* a request has changed `frame`, and the program does not know yet */
+    bool is_saved;             /* the history has the present state as `frame` */
+    bool has_run;              /* quern_inspector_update has let a frame run since the last sample */
+    uint64_t request_count;    /* answered requests */
+    uint64_t spent_ns;         /* time spent in updates with something to do */
     uint64_t longest_ns;
     uint64_t skipped_count; /* messages that were due while the client had not read the one before */
 

@@ -298,6 +298,13 @@ quern_result quern_inspector_create(const quern_inspector_def *def, quern_inspec
             "quern_inspector_create: out of memory: %zu bytes for the inspector; nothing was created",
             sizeof *inspector);
     memset(inspector, 0, sizeof *inspector);
+    inspector->user =
+        (quern_world_user){.name = "the inspector", .schedule = def->schedule, .history = def->history};
+    const quern_result result = quern_world_add_user(def->world, &inspector->user);
+    if (result != QUERN_OK) {
+        allocator.release(allocator.user_data, inspector, sizeof *inspector, _Alignof(quern_inspector));
+        return quern_error_set(result, "quern_inspector_create: %s", quern_error_message());
+    }
     inspector->def = *def;
     inspector->def.allocator = allocator;
     if (inspector->def.budget_ns == 0) inspector->def.budget_ns = BUDGET_NS;
@@ -316,6 +323,7 @@ void quern_inspector_destroy(quern_inspector *inspector)
 {
     if (inspector == NULL) return;
     const quern_allocator allocator = inspector->def.allocator;
+    quern_world_remove_user(inspector->def.world, &inspector->user);
     quern__inspect_server_stop(inspector->server);
     if (inspector->current != NULL) finish_answer(inspector);
     for (uint32_t i = 0; i < QUERN_INSPECT_MAX_CLIENTS; i++)

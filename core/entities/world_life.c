@@ -210,7 +210,9 @@ static void refuse_destroy(const quern_world *world, const char *state)
     char user[2 * QUERN_MAX_NAME_BYTES + 64] = "";
     const quern__storage *storage = &world->storage;
     const quern__query *query = storage->first_query;
-    if (world->has_history)
+    if (world->first_user != NULL)
+        (void)snprintf(user, sizeof user, "%s", world->first_user->name);
+    else if (world->has_history)
         (void)snprintf(user, sizeof user, "a history");
     else if (world->first_schedule != NULL)
         (void)snprintf(user, sizeof user, "a schedule (quern_world_list_schedules lists them)");
@@ -227,7 +229,7 @@ static void refuse_destroy(const quern_world *world, const char *state)
     quern__report_violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_world_destroy: %s still refers to the world, %u objects in all; %s: destroy "
-        "queries, getters, event readers, schedules and histories first",
+        "users, queries, getters, event readers, schedules and histories first",
         user, world->user_count, state);
 }
 
@@ -235,7 +237,7 @@ static void refuse_destroy(const quern_world *world, const char *state)
  * users. */
 static bool end_users(quern_world *world)
 {
-    if (world->user_count > 0 && (world->has_history || world->first_schedule != NULL)) {
+    if (world->first_user != NULL || world->has_history || world->first_schedule != NULL) {
         refuse_destroy(world, "nothing was changed");
         return false;
     }
@@ -248,6 +250,41 @@ static bool end_users(quern_world *world)
     if (world->user_count == 0) return true;
     refuse_destroy(world, "values with destroy hooks were destroyed, since they may own objects");
     return false;
+}
+
+quern_result quern_world_add_user(quern_world *world, quern_world_user *user)
+{
+    QUERN__ENTER_UNLOCKED(world);
+    QUERN__NEED(user);
+    if (user->name == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: the user has no name: set it, for messages",
+                           __func__);
+    for (const quern_world_user *at = world->first_user; at != NULL; at = at->next)
+        if (at == user)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s: '%s' is registered already: remove it before it is registered again",
+                               __func__, user->name);
+    user->next = world->first_user;
+    world->first_user = user;
+    world->user_count++;
+    return QUERN_OK;
+}
+
+void quern_world_remove_user(quern_world *world, quern_world_user *user)
+{
+    if (world == NULL || user == NULL) return;
+    quern_world_user **link = &world->first_user;
+    while (*link != NULL && *link != user)
+        link = &(*link)->next;
+    if (*link == NULL) {
+        quern__report_violation(QUERN_ERROR_INVALID_ARGUMENT,
+                                "quern_world_remove_user: the user is not registered: pass one that "
+                                "quern_world_add_user has registered, and its world");
+        return;
+    }
+    *link = user->next;
+    user->next = NULL;
+    world->user_count--;
 }
 
 void quern_world_destroy(quern_world *world)

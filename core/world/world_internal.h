@@ -96,8 +96,9 @@ struct quern_world {
     uint64_t waiting_event_batch_count;     /* number of waiting batches in all channels */
     bool has_history;                       /* whether a history records the world; see core/history */
     uint64_t restore_count;                 /* number of times that the history has restored the world */
-    uint32_t user_count; /* number of queries, getters, readers and schedules that refer to the world */
+    uint32_t user_count; /* number of objects that refer to the world, also of those listed below */
     struct quern_schedule *first_schedule; /* list in the order of creation; opaque to this room */
+    quern_world_user *first_user;          /* the last one that was registered */
 
     /* Removal of empty archetypes at sync points; see core/entities/world_life.c. */
     uint32_t removal_count; /* archetypes that the world must have for it; UINT32_MAX: it is disabled */

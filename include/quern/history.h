@@ -103,7 +103,8 @@ QUERN_API quern_result quern_history_create(quern_world *world, const quern_hist
                                             quern_history **out_history);
 
 /** Destroys a history and all its frames. The world does not change. Destroy the history's deltas first,
- * and its schedules and its world afterwards; a call in another order is refused. NULL is allowed. Threads:
+ * and its schedules and its world afterwards; a call in another order is refused, and so is one while a user of the
+ * world refers to the history (quern_world_add_user). NULL is allowed. Threads:
  * main, between frames. */
 QUERN_API void quern_history_destroy(quern_history *history);
 

@@ -66,12 +66,31 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
  * for that order, in any order.
  *
  * The call is refused, with a message in the log that names one of them, while a frame runs on the world, and while
- * queries, getters, event readers, schedules or a history of the world exist. Values whose types have destroy hooks may
- * own queries, getters and readers: their hooks destroy these. So if there are such objects, but no schedule and no
- * history, values with destroy hooks are destroyed first, with their entities, also if the call is refused then
- * because objects remain; the world is valid, and the call can be repeated after they are destroyed. NULL is
- * allowed. */
+ * queries, getters, event readers, schedules, a history or other users of the world exist. Values whose types have
+ * destroy hooks may own queries, getters and readers: their hooks destroy these. So if there are such objects, but no
+ * schedule, history or user (quern_world_add_user), values with destroy hooks are destroyed first, with their entities,
+ * also if the call is refused then because objects remain; the world is valid, and the call can be repeated after they
+ * are destroyed. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
+
+/** A tool or a binding of the program that refers to a world; see quern_world_add_user. The memory belongs to the caller
+ * and must not move. */
+typedef struct quern_world_user {
+    const char
+        *name; /**< What it is, for messages, such as "the inspector". Must outlive the registration. */
+    const struct quern_schedule *schedule
+        QUERN__ZERO;                                 /**< Schedule that it refers to as well. NULL: none. */
+    const struct quern_history *history QUERN__ZERO; /**< History that it refers to as well. NULL: none. */
+    struct quern_world_user *next QUERN__ZERO;       /**< Of the world, while the user is registered. */
+} quern_world_user;
+
+/** Registers a user of the world. Until it is removed, destroying the world, and its schedule and history, is refused
+ * with a message that names the user. Errors: NULL_ARGUMENT (also the name), INVALID_ARGUMENT (registered already),
+ * WORLD_LOCKED. Allocates nothing. Threads: main, between frames. */
+QUERN_API quern_result quern_world_add_user(quern_world *world, quern_world_user *user);
+
+/** Removes a user of the world. NULL is allowed. A user that is not registered is reported in the log. Threads: main. */
+QUERN_API void quern_world_remove_user(quern_world *world, quern_world_user *user);
 
 /** Returns a 64-bit hash of the world's state, which is the same at every number of threads. The state
  * comprises entity handles (index and use count, see quern_entity), free slots, row order in every chunk,

@@ -115,6 +115,13 @@ void quern_schedule_destroy(quern_schedule *schedule)
             "quern_schedule_destroy: a history still saves the schedule; destroy that first");
         return;
     }
+    for (const quern_world_user *user = schedule->plan.world->first_user; user != NULL; user = user->next) {
+        if (user->schedule != schedule) continue;
+        quern__report_violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_destroy: %s still refers to the schedule; destroy that first", user->name);
+        return;
+    }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
     quern_schedule **link = &schedule->plan.world->first_schedule;

@@ -100,6 +100,13 @@ void quern_history_destroy(quern_history *history)
             history->core.delta_count);
         return;
     }
+    for (const quern_world_user *user = history->core.world->first_user; user != NULL; user = user->next) {
+        if (user->history != history) continue;
+        quern__report_violation(QUERN_ERROR_INVALID_ARGUMENT,
+                                "quern_history_destroy: %s still refers to the history; destroy that first",
+                                user->name);
+        return;
+    }
     const quern_allocator allocator = history->core.store.allocator;
     for (uint32_t i = 0; i < history->schedule_count; i++)
         history->schedules[i]->has_history = false;

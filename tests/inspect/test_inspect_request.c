@@ -651,6 +651,24 @@ Test(inspect, drops_a_message_for_a_client_that_has_left)
     inspect_scene_close(&scene);
 }
 
+/* Neither the world nor its schedule or history ends before the inspector. */
+Test(inspect, ends_before_its_world)
+{
+    static captured_reports reports;
+    inspect_scene_open(&scene, 2, NULL);
+    capture_reports(&reports);
+    quern_history_destroy(scene.history);
+    cr_assert_not_null(strstr(reports.last, "quern_history_destroy: the inspector"), "%s", reports.last);
+    quern_schedule_destroy(scene.schedule);
+    quern_world_destroy(scene.world);
+    cr_assert_not_null(strstr(reports.last, "quern_world_destroy: the inspector"), "%s", reports.last);
+    cr_assert_eq(reports.log_count, 3u);
+    run_frames(1);
+    inspect_get(&scene, "world", NULL);
+    inspect_scene_close(&scene);
+    cr_assert_eq(reports.log_count, 3u);
+}
+
 /* Each allocation fails once: a request answers with an error or says that it could not, and nothing leaks. */
 Test(inspect, survives_exhausted_memory)
 {

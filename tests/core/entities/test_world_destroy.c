@@ -64,6 +64,50 @@ static quern_entity add_owner(Owner value)
     return entity;
 }
 
+/* A tool that refers to a world, its schedule and its history: none of them ends before it. */
+Test(world_destroy, users_of_the_world_end_first)
+{
+    quern_schedule *schedule;
+    quern_history *history;
+    open_world(NULL);
+    add_owner(own_all(1));
+    must(quern_schedule_create(world, NULL, &schedule));
+    must(quern_history_create(world, &(quern_history_def){.schedules = {schedule}}, &history));
+    quern_world_user tool = {.name = "the tool", .schedule = schedule, .history = history},
+                     other = {.name = "another tool"}, nameless = {.name = NULL};
+    must(quern_world_add_user(world, &tool));
+    must(quern_world_add_user(world, &other));
+    must_refuse(INVALID_ARGUMENT, world, quern_world_add_user(world, &tool));
+    must_refuse(NULL_ARGUMENT, world, quern_world_add_user(world, &nameless));
+    must_refuse(NULL_ARGUMENT, world, quern_world_add_user(world, NULL));
+    must_refuse(NULL_ARGUMENT, world, quern_world_add_user(NULL, &tool));
+    capture_reports(&reports);
+    quern_history_destroy(history);
+    cr_assert_not_null(strstr(reports.last, "the tool still refers to the history"), "%s", reports.last);
+    quern_world_remove_user(world, &nameless);
+    cr_assert_not_null(strstr(reports.last, "quern_world_remove_user"), "%s", reports.last);
+    tool.history = NULL;
+    quern_history_destroy(history);
+    quern_schedule_destroy(schedule);
+    cr_assert_not_null(strstr(reports.last, "the tool still refers to the schedule"), "%s", reports.last);
+    tool.schedule = NULL;
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    cr_assert_not_null(strstr(reports.last, "another tool still refers to the world"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "nothing was changed"), "%s", reports.last);
+    cr_assert_eq(destroyed_count, 0u);
+    cr_assert_eq(reports.log_count, 4u);
+    quern_world_remove_user(world, &other);
+    quern_world_destroy(world);
+    cr_assert_not_null(strstr(reports.last, "the tool still refers to the world"), "%s", reports.last);
+    quern_world_remove_user(world, &tool);
+    quern_world_remove_user(world, NULL);
+    quern_world_remove_user(NULL, &tool);
+    quern_world_destroy(world);
+    cr_assert_eq(reports.log_count, 5u);
+    cr_assert_eq(destroyed_count, 1u);
+}
+
 Test(world_destroy, components_resources_events_and_commands_may_own_users_of_the_world)
 {
     quern_resource resource;
